@@ -1,0 +1,1 @@
+"""Errors, times, ids, text and the values that modules exchange. No I/O here."""

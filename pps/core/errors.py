@@ -1,0 +1,99 @@
+"""The one error tree of PPS.
+
+Outside libraries' errors are mapped to these where that library is called; surfaces translate
+them once. A message says what happened and what to do next, in one line, and never quotes memory.
+"""
+
+from __future__ import annotations
+
+
+class PPSError(Exception):
+    """Base of every error that PPS raises on purpose.
+
+    Attributes:
+        code: A stable, machine-readable word, such as ``not_found``.
+        retryable: True when the same call may succeed later without any change.
+    """
+
+    code: str = "error"
+    retryable: bool = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class ConfigError(PPSError):
+    """A setting is unknown, missing or out of bounds."""
+
+    code = "config"
+
+
+class InvalidRequest(PPSError):
+    """An argument breaks a stated bound; nothing was changed."""
+
+    code = "invalid_request"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+
+
+class UnknownEntity(PPSError):
+    """No entity of that name is registered here."""
+
+    code = "unknown_entity"
+
+
+class NotFound(PPSError):
+    """Nothing of that id belongs to this entity; a foreign id reads exactly the same."""
+
+    code = "not_found"
+
+    def __init__(self, what: str = "id") -> None:
+        super().__init__(f"{what} not found")
+
+
+class IsolationError(PPSError):
+    """A statement or a row reached across the boundary of an entity; nothing was returned."""
+
+    code = "isolation"
+
+
+class StoreError(PPSError):
+    """A store refused or failed."""
+
+    code = "store"
+
+
+class StoreUnavailable(StoreError):
+    """A store cannot be reached; safe to retry."""
+
+    code = "store_unavailable"
+    retryable = True
+
+
+class StoreConflict(StoreError):
+    """Somebody else holds the store, or changed it first."""
+
+    code = "store_conflict"
+    retryable = True
+
+
+class ModelError(PPSError):
+    """A model failed."""
+
+    code = "model"
+
+
+class ModelUnavailable(ModelError):
+    """A model cannot be loaded or reached; safe to retry once it can."""
+
+    code = "model_unavailable"
+    retryable = True
+
+
+class ModelOutputInvalid(ModelError):
+    """A model answered with something that is not what was asked for."""
+
+    code = "model_output_invalid"

@@ -1,0 +1,78 @@
+"""Ids: the entity's opaque group, and uuid5 ids made from an entity and a content."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import uuid
+from dataclasses import dataclass
+
+from pps.core.errors import InvalidRequest
+
+_NAMESPACE = uuid.UUID("6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11")
+_GROUP = re.compile(r"ent_[a-z0-9]{26}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityId:
+    """Who a memory belongs to: a readable name and the opaque group that its data carries.
+
+    Attributes:
+        name: ``[a-z][a-z0-9_]{0,39}``, unique in one registry without regard to case.
+        group: ``ent_`` and 26 random lower-case letters and digits; never a word of a query.
+
+    Raises:
+        InvalidRequest: Either part has another shape, so a blank owner cannot be expressed.
+    """
+
+    name: str
+    group: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if not isinstance(self.group, str) or not _GROUP.fullmatch(self.group):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequest("group", "must be 'ent_' and 26 lower-case letters or digits")
+
+
+def check_name(name: str) -> str:
+    """Return an entity's name unchanged, or raise InvalidRequest naming the rule it breaks."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest("name", "must match [a-z][a-z0-9_]{0,39}, for example 'ana' or 'project_x'")
+    return name
+
+
+def new_group() -> str:
+    """Return a fresh random group (26 characters of 36, about 134 bits)."""
+    return "ent_" + "".join(secrets.choice(_ALPHABET) for _ in range(26))
+
+
+def stable_id(group: str, *parts: str) -> str:
+    """Return the uuid5 of an entity's group and the parts, so that a step can be run again.
+
+    Parts are length-prefixed, so ("ab", "c") and ("a", "bc") differ.
+    """
+    joined = "".join(f"{len(part)}:{part}" for part in (group, *parts))
+    return str(uuid.uuid5(_NAMESPACE, joined))
+
+
+def check_uuid(value: str, field: str = "id") -> str:
+    """Return a canonical lower-case UUID unchanged, or raise InvalidRequest."""
+    try:
+        canonical = str(uuid.UUID(value)) if isinstance(value, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+    except ValueError:
+        canonical = ""
+    if canonical != value:
+        raise InvalidRequest(field, "must be a canonical UUID, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427")
+    return value
+
+
+def is_uuid(value: object) -> bool:
+    """Tell whether a value is a canonical lower-case UUID string."""
+    if not isinstance(value, str) or len(value) != 36:
+        return False
+    try:
+        return str(uuid.UUID(value)) == value
+    except ValueError:
+        return False

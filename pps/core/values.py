@@ -1,0 +1,288 @@
+"""The values that modules exchange: frozen, slotted, free of any library's types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+JSON: TypeAlias = "str | int | float | bool | None | Sequence[JSON] | Mapping[str, JSON]"
+FactKind: TypeAlias = Literal["fact", "relation"]
+ItemKind: TypeAlias = Literal["node", "fact", "episode", "anchor", "community"]
+ChannelName: TypeAlias = Literal["nodes", "facts", "episodes", "anchors", "turns", "communities"]
+ReceiptState: TypeAlias = Literal["accepted", "done", "duplicate", "failed"]
+
+CHANNELS: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors", "turns", "communities")
+"""Every channel, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A thing that a memory knows; Graphiti's EntityNode.
+
+    Attributes:
+        uuid: Canonical UUID, minted by PPS or by Graphiti.
+        name: 1 to 500 characters; the only text that its vector embeds.
+        kind: One label beside ``Entity``, such as ``Person``; ``[A-Za-z][A-Za-z0-9_]{0,63}``.
+        summary: Free text, may be empty.
+        aliases: Other names that resolve to this node.
+        tags: Lower-case tags.
+        attributes: The user's own fields; kept as one JSON string in the graph.
+        created_at: When PPS learned of it (aware UTC).
+    """
+
+    uuid: str
+    name: str
+    created_at: datetime
+    kind: str = "Thing"
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A sentence that joins two nodes; Graphiti's EntityEdge.
+
+    Attributes:
+        subject, object: Node uuids. ``relation`` is the edge's name, such as ``LIVES_IN``.
+        text: The sentence, 1 to 4,000 characters.
+        kind: ``relation`` for typed links that the facts channel leaves out unless asked.
+        episodes: Uuids of the supporting episodes, oldest first.
+        valid_at, invalid_at: World time, half-open ``[valid_at, invalid_at)``; None is unknown / open.
+        created_at, expired_at: When PPS learned of it and when it stopped believing it.
+    """
+
+    uuid: str
+    subject: str
+    object: str
+    relation: str
+    text: str
+    created_at: datetime
+    kind: FactKind = "fact"
+    episodes: tuple[str, ...] = ()
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    expired_at: datetime | None = None
+    attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One received text in the graph; Graphiti's EpisodicNode. A turn's episode has the turn's uuid."""
+
+    uuid: str
+    name: str
+    content: str
+    valid_at: datetime
+    created_at: datetime
+    source: Literal["message", "text", "json"] = "message"
+    description: str = ""
+    facts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """A group of nodes with a name and a summary; Graphiti's CommunityNode."""
+
+    uuid: str
+    name: str
+    created_at: datetime
+    summary: str = ""
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message in the journal; the truth of what was said.
+
+    Attributes:
+        seq: Position in the entity's journal, 1 upwards, never reused.
+        role: ``user``, ``assistant``, ``system`` or ``tool``.
+        actor: Who wrote it inside the entity, or an empty string.
+        session: The conversation it belongs to.
+        source, source_ref: Where it came from and its id there (empty when minted here).
+        occurred_at: Event time; recorded_at: when it was acknowledged.
+    """
+
+    uuid: str
+    seq: int
+    role: str
+    content: str
+    session: str
+    occurred_at: datetime
+    recorded_at: datetime
+    actor: str = ""
+    source: str = "api"
+    source_ref: str = ""
+    kind: str = "turn"
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorPassage:
+    """A passage of an anchor: ``slug`` names the Markdown file, ``part`` counts passages from 0."""
+
+    slug: str
+    part: int
+    title: str
+    text: str
+    modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDraft:
+    """A node as a caller gives it; resolved by folded name or alias inside the entity."""
+
+    name: str
+    kind: str = "Thing"
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class FactDraft:
+    """A fact as a caller gives it; subject and object are names (made when new).
+
+    Attributes:
+        text: The sentence; empty means ``subject relation object``.
+        invalidates: Texts or uuids of facts of this entity that this one replaces: they are closed at
+            this fact's ``valid_at``.
+    """
+
+    subject: str
+    relation: str
+    object: str
+    text: str = ""
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    invalidates: tuple[str, ...] = ()
+    kind: FactKind = "fact"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something of a request that was left out, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a ``remember``: counts are of this call alone; ``duration_ms`` is wall time."""
+
+    turn_id: str
+    job_id: int
+    state: ReceiptState
+    nodes: int = 0
+    facts: int = 0
+    edges: int = 0
+    tags: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    redacted: int = 0
+    duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A walk in the graph: nodes in order and the facts between them (one fewer)."""
+
+    nodes: tuple[Node, ...]
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """Nodes and the facts among them; ``hops`` gives each node's distance from the start."""
+
+    nodes: tuple[Node, ...]
+    facts: tuple[Fact, ...]
+    hops: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCounts:
+    """How many of each the entity owns in the graph."""
+
+    nodes: int
+    facts: int
+    episodes: int
+    communities: int
+    mentions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of one channel.
+
+    Attributes:
+        id: Uuid of the node, fact, episode, turn or community; ``slug#part`` for an anchor passage.
+        score: Unitless; compares only within its own list.
+        text: What a reader is shown: the fact's sentence, the node's name and summary, the turn.
+        passage: The part of a long text that matched, when it is not the whole.
+        ranks: Rank (1 is best) in each perspective that found it: why it is here.
+        item: The whole value.
+    """
+
+    id: str
+    score: float
+    text: str
+    item: Node | Fact | Episode | Turn | AnchorPassage | Community
+    passage: str = ""
+    ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    names: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One ranked list. ``error`` is set when it failed, which is not the same as empty.
+
+    Attributes:
+        notes: What a reader should know: a reranker that ran out of time, text-only recall, …
+    """
+
+    name: ChannelName
+    hits: tuple[Hit, ...] = ()
+    error: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What one recall brought back, channel by channel, never merged."""
+
+    query: str
+    profile: str
+    channels: Mapping[ChannelName, Channel]
+    took_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __getitem__(self, name: ChannelName) -> tuple[Hit, ...]:
+        """Return the hits of a channel; an empty tuple when the profile does not fill it."""
+        channel = self.channels.get(name)
+        return channel.hits if channel else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The sectioned, budgeted text that a recall hands to a model.
+
+    Attributes:
+        text: Fenced Markdown; never longer than the budget.
+        tokens: Its size as ``counter`` says (``tiktoken`` or ``estimate``).
+        sections: Lines kept in each section; left_out: lines that the budget dropped.
+        mark: The random fence mark of this pack.
+    """
+
+    text: str
+    tokens: int
+    counter: str
+    sections: Mapping[str, int]
+    left_out: Mapping[str, int]
+    mark: str
+    recall: Recall | None = None
+    took_ms: float = 0.0
