@@ -1,0 +1,94 @@
+"""One batch of turns on its way into the graph: what is new, what changes, what was left out.
+
+A batch overlays the graph: a later turn of the batch sees the nodes and facts of an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from pps.core.ids import EntityId, stable_id
+from pps.core.text import fold
+from pps.core.values import Episode, Fact, Node, Skipped, Turn
+
+
+@dataclass(slots=True)
+class TurnOutcome:
+    """What one turn brought: the counts and omissions of its receipt."""
+
+    nodes: int = 0
+    facts: int = 0
+    edges: int = 0
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+
+
+@dataclass(slots=True)
+class Batch:
+    """Changes gathered before they are written, each uuid once, in its latest form.
+
+    Attributes:
+        names: Folded name or alias to node uuid: what the graph knows and what this batch adds.
+        known: Nodes by uuid, as the graph has them or as this batch changes them.
+        nodes, facts, episodes: What is to be written.
+        mentions: (episode, node) pairs, no pair twice.
+    """
+
+    entity: EntityId
+    at: datetime
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    known: dict[str, Node] = field(default_factory=dict[str, Node])
+    stored: dict[str, Fact] = field(default_factory=dict[str, Fact])
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
+    episodes: dict[str, Episode] = field(default_factory=dict[str, Episode])
+    mentions: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
+
+    def node_named(self, name: str) -> str | None:
+        """Return the uuid that a name or alias stands for, if it is known."""
+        return self.names.get(fold(name))
+
+    def put_node(self, node: Node) -> None:
+        """Add or change a node; its name and aliases resolve to it unless they are taken."""
+        self.known[node.uuid] = node
+        self.nodes[node.uuid] = node
+        for name in (node.name, *node.aliases):
+            self.names.setdefault(fold(name), node.uuid)
+
+    def new_node_id(self, name: str) -> str:
+        """Return the uuid that a new node of this name gets: the same one each time."""
+        return stable_id(self.entity.group, "node", fold(name))
+
+    def fact(self, uuid: str) -> Fact | None:
+        """Return a fact in its latest form, from this batch or from the graph."""
+        return self.facts.get(uuid) or self.stored.get(uuid)
+
+    def put_fact(self, fact: Fact) -> None:
+        """Add or change a fact."""
+        self.facts[fact.uuid] = fact
+
+    def mention(self, episode: str, nodes: Sequence[str]) -> None:
+        """Note that an episode mentions nodes."""
+        for node in nodes:
+            self.mentions.setdefault((episode, node))
+
+    def put_episode(self, turn: Turn, facts: Sequence[str]) -> None:
+        """Add the episode of a turn: same uuid, same words, the turn's event time."""
+        speaker = turn.actor or turn.role
+        self.episodes[turn.uuid] = Episode(
+            uuid=turn.uuid,
+            name=f"{turn.session}:{turn.seq}",
+            content=turn.content,
+            valid_at=turn.occurred_at,
+            created_at=turn.recorded_at,
+            source="message",
+            description=f"{turn.source} {turn.session} {speaker}",
+            facts=tuple(dict.fromkeys(facts)),
+        )
+
+    def support(self, fact: Fact, episode: str) -> Fact:
+        """Return the fact with an episode among its supports."""
+        if episode in fact.episodes:
+            return fact
+        return replace(fact, episodes=(*fact.episodes, episode))
