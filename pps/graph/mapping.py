@@ -1,0 +1,231 @@
+"""Between PPS's values and Graphiti's rows, the same for both stores.
+
+What Graphiti has no place for (kind, aliases, tags, the user's own attributes) is one JSON string under the
+attribute ``pps``, so that stock Graphiti reads the graph. Attributes that Graphiti's own pipeline wrote are
+"foreign": they are kept, and a reader sees them under the user's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+
+from pps.core.errors import InvalidRequest, StoreError
+from pps.core.ids import check_uuid, stable_id
+from pps.core.time import from_micros, micros
+from pps.core.values import JSON, Community, Episode, Fact, Node
+from pps.models.protocols import Vector
+
+ATTRIBUTE = "pps"
+DEFAULT_KIND = "Thing"
+
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_ROW_FIELDS = frozenset(
+    (
+        *("uuid", "name", "group_id", "labels", "created_at", "summary", "name_embedding", "fact"),
+        *("source_node_uuid", "target_node_uuid", "source_uuid", "target_uuid", "fact_embedding"),
+        *("episodes", "expired_at", "valid_at", "invalid_at", "reference_time"),
+    )
+)
+_REFUSED = frozenset(("uuid", "group_id", "labels"))
+_Item = TypeVar("_Item", Node, Fact, Episode, Community)
+
+
+def node_labels(node: Node) -> list[str]:
+    """Return ``Entity`` and the kind; the default kind adds no label, so that Graphiti may find a better one.
+
+    Raises:
+        InvalidRequest: The kind is not ``[A-Za-z][A-Za-z0-9_]{0,63}`` (labels reach statements as text).
+    """
+    if not _KIND.fullmatch(node.kind) or node.kind == "Entity":
+        raise InvalidRequest("kind", "must match [A-Za-z][A-Za-z0-9_]{0,63} and not be 'Entity'")
+    return ["Entity"] if node.kind == DEFAULT_KIND else ["Entity", node.kind]
+
+
+def node_pps(node: Node, foreign: Mapping[str, Any] | None = None) -> str:
+    """Return the JSON string for a node's ``pps`` attribute.
+
+    Args:
+        node: What to keep.
+        foreign: Attributes of Graphiti's that the stored node has; what equals them is not kept twice.
+    """
+    own = _own(node.attributes, foreign)
+    return _dump({"kind": node.kind, "aliases": node.aliases, "tags": node.tags, "attributes": own})
+
+
+def fact_pps(fact: Fact, foreign: Mapping[str, Any] | None = None) -> str:
+    """Return the JSON string for a fact's ``pps`` attribute; ``foreign`` as in ``node_pps``."""
+    return _dump({"kind": fact.kind, "attributes": _own(fact.attributes, foreign)})
+
+
+def foreign_attributes(attributes: object) -> dict[str, Any]:
+    """Return what Graphiti's pipeline keeps beside ours.
+
+    Args:
+        attributes: The ``attributes`` column: a mapping (``properties(n)`` included), a JSON string or None.
+    """
+    return {key: value for key, value in _mapping(attributes).items() if key not in _ROW_FIELDS | {ATTRIBUTE}}
+
+
+def node_of(row: Mapping[str, Any]) -> Node:
+    """Return the node of a row: uuid, name, labels, created_at, summary, attributes."""
+    ours, attributes = _split(row["attributes"])
+    kind = str(ours.get("kind") or DEFAULT_KIND)
+    if kind == DEFAULT_KIND:
+        kind = next((label for label in _texts(row["labels"]) if _is_kind(label)), DEFAULT_KIND)
+    return Node(
+        uuid=str(row["uuid"]),
+        name=str(row["name"]),
+        created_at=_moment(row["created_at"]),
+        kind=kind,
+        summary=str(row.get("summary") or ""),
+        aliases=_texts(ours.get("aliases")),
+        tags=_texts(ours.get("tags")),
+        attributes=attributes,
+    )
+
+
+def fact_of(row: Mapping[str, Any]) -> Fact:
+    """Return the fact of a row: Graphiti's columns of an EntityEdge, ends as ``source_/target_node_uuid``."""
+    ours, attributes = _split(row["attributes"])
+    return Fact(
+        uuid=str(row["uuid"]),
+        subject=str(row["source_node_uuid"]),
+        object=str(row["target_node_uuid"]),
+        relation=str(row["name"]),
+        text=str(row["fact"]),
+        created_at=_moment(row["created_at"]),
+        kind="relation" if ours.get("kind") == "relation" else "fact",
+        episodes=_texts(row.get("episodes")),
+        valid_at=_maybe(row.get("valid_at")),
+        invalid_at=_maybe(row.get("invalid_at")),
+        expired_at=_maybe(row.get("expired_at")),
+        attributes=attributes,
+    )
+
+
+def episode_of(row: Mapping[str, Any]) -> Episode:
+    """Return the episode of a row: Graphiti's columns of an EpisodicNode."""
+    source = cast(Literal["message", "json", "text"], row["source"])
+    return Episode(
+        uuid=str(row["uuid"]),
+        name=str(row["name"]),
+        content=str(row["content"]),
+        valid_at=_moment(row["valid_at"]),
+        created_at=_moment(row["created_at"]),
+        source=source if source in ("message", "json") else "text",
+        description=str(row.get("source_description") or ""),
+        facts=_texts(row.get("entity_edges")),
+    )
+
+
+def community_of(row: Mapping[str, Any]) -> Community:
+    """Return the community of a row: uuid, name, created_at, summary and ``members`` (uuids)."""
+    return Community(
+        uuid=str(row["uuid"]),
+        name=str(row["name"]),
+        created_at=_moment(row["created_at"]),
+        summary=str(row.get("summary") or ""),
+        members=tuple(sorted(_texts(row.get("members")))),
+    )
+
+
+def vector_of(value: object) -> Vector | None:
+    """Return a stored list of floats as float32, shape (dimension,), or None when there is none."""
+    return None if value is None else np.asarray(value, dtype=np.float32)
+
+
+def mention_id(group: str, episode: str, node: str) -> str:
+    """Return the uuid of the edge that joins an episode to a node it mentions."""
+    return stable_id(group, "mention", episode, node)
+
+
+def membership_id(group: str, community: str, node: str) -> str:
+    """Return the uuid of the edge that joins a community to its member."""
+    return stable_id(group, "member", community, node)
+
+
+def in_order(items: Iterable[_Item], uuids: Iterable[str]) -> list[_Item]:
+    """Return items in the order of the uuids asked; absent left out, repeated ids once."""
+    found = {item.uuid: item for item in items}
+    return [found[uuid] for uuid in dict.fromkeys(uuids) if uuid in found]
+
+
+def timeline_cursor(fact: Fact) -> str:
+    """Return the cursor that continues a timeline after this fact."""
+    return f"{'' if fact.valid_at is None else micros(fact.valid_at)}:{fact.uuid}"
+
+
+def parse_cursor(cursor: str) -> tuple[datetime | None, str]:
+    """Return (valid_at, uuid) of a cursor. Raises InvalidRequest when it is not one."""
+    head, _, uuid = cursor.partition(":")
+    try:
+        return (from_micros(int(head)) if head else None), check_uuid(uuid, "cursor")
+    except (ValueError, OverflowError, OSError):
+        raise InvalidRequest("cursor", "must be a cursor that timeline gave") from None
+
+
+def _is_kind(label: str) -> bool:
+    # Graphiti marks nodes of some backends with a label made of the group.
+    return label != "Entity" and not label.startswith("Entity_") and bool(_KIND.fullmatch(label))
+
+
+def _own(attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None) -> dict[str, JSON]:
+    kept = foreign or {}
+    own = {key: value for key, value in attributes.items() if key not in kept or kept[key] != value}
+    for key in own:
+        if key in _REFUSED or key.startswith("_"):
+            raise InvalidRequest("attributes", "may not use uuid, group_id, labels or names that begin with _")
+    return own
+
+
+def _split(raw: object) -> tuple[dict[str, Any], dict[str, JSON]]:
+    ours = _mapping(_mapping(raw).get(ATTRIBUTE))
+    return ours, {**foreign_attributes(raw), **_mapping(ours.get("attributes"))}
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if value is None or value == "":
+        return {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise StoreError(f"a stored attribute is not JSON: {error.msg}") from None
+    if not isinstance(value, Mapping):
+        raise StoreError("stored attributes are not a JSON object")
+    return dict(cast(Mapping[str, Any], value))
+
+
+def _dump(value: Mapping[str, object]) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        raise InvalidRequest("attributes", "must be JSON: text, numbers, true, false, null, lists, objects") from None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in cast(Iterable[object], value or ()))
+
+
+def _moment(value: object) -> datetime:
+    moment = _maybe(value)
+    if moment is None:
+        raise StoreError("a stored row has no time where one is required")
+    return moment
+
+
+def _maybe(value: object) -> datetime | None:
+    if value is None:
+        return None
+    native = cast(Any, value).to_native() if hasattr(value, "to_native") else value  # Neo4j's DateTime
+    if isinstance(native, str):
+        native = datetime.fromisoformat(native)
+    if not isinstance(native, datetime):
+        raise StoreError(f"a stored time has the type {type(native).__name__}")
+    return native.replace(tzinfo=UTC) if native.tzinfo is None else native.astimezone(UTC)

@@ -1,0 +1,214 @@
+"""What a graph store must do, and what it needs from a driver. Both stores and the boundary code to this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
+
+from pps.core.values import Community, Episode, Fact, GraphCounts, Node, Path, Subgraph
+from pps.models.protocols import Vector
+
+Rows: TypeAlias = list[dict[str, Any]]
+"""Rows of a database as its library gives them; read by ``mapping`` and nowhere else."""
+
+MAX_HOPS = 8
+"""Most hops that a traversal may ask for."""
+
+
+class Transaction(Protocol):
+    """One open transaction: committed when its block ends, rolled back when its block raises."""
+
+    async def run(self, query: str, /, **params: Any) -> Rows:
+        """Run one statement inside the transaction and return its rows."""
+        ...
+
+
+class Executor(Protocol):
+    """The two ways to a statement that the stores use; Graphiti's ``GraphDriver`` has them, and so has the guard.
+
+    Parameters are keyword arguments; ``group_id`` is always among those of PPS's own statements.
+
+    Raises:
+        StoreUnavailable: The database cannot be reached.
+        StoreConflict: Somebody else holds it or changed it first; safe to run again.
+        StoreError: It refused the statement.
+        IsolationError: The guard refused the statement or a row.
+    """
+
+    async def execute_query(self, cypher_query_: str, /, **kwargs: Any) -> tuple[Rows, Any, Any]:
+        """Run one statement in a transaction of its own; the rows are the first of the three."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """Open a transaction: ``async with executor.transaction() as tx: await tx.run(...)``."""
+        ...
+
+
+class TimelineOptions(TypedDict, total=False):
+    """What ``timeline`` can be asked.
+
+    Attributes:
+        node: Only facts that touch this node.
+        relation: Only facts of this relation, exact.
+        as_of: Only facts that held at this instant of world time: ``valid_at <= as_of < invalid_at``, where
+            an unknown ``valid_at`` is the distant past and an open ``invalid_at`` the distant future. A fact
+            that was given up (``expired_at``) without an ``invalid_at`` never holds.
+        after, before: Only facts with ``after <= valid_at < before``; undated facts drop out if either is given.
+        cursor: ``mapping.timeline_cursor`` of the last fact of the page before; empty is the start.
+        limit: Most facts, 1 to 1,000; 100 by default.
+    """
+
+    node: str | None
+    relation: str | None
+    as_of: datetime | None
+    after: datetime | None
+    before: datetime | None
+    cursor: str
+    limit: int
+
+
+class GraphStore(Protocol):
+    """The graph of one entity. Bound to ONE group for life; no method takes a group.
+
+    Ids of another group read as absent. Saving under an id that another group owns raises ``NotFound`` and
+    changes nothing. Batches of any length are one transaction each: all of it, or nothing.
+    """
+
+    @property
+    def group(self) -> str:
+        """The group that every statement binds."""
+        ...
+
+    async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
+        """Create or update nodes; ``vectors`` maps uuid to the name's vector.
+
+        A node without a vector keeps the one it has. Attributes that Graphiti's own pipeline wrote stay.
+        """
+        ...
+
+    async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+        """Create or update facts; ``vectors`` maps uuid to the sentence's vector, kept when absent.
+
+        A fact whose ends changed is moved. Raises NotFound when an end is not a node of this group.
+        """
+        ...
+
+    async def save_episodes(self, episodes: Sequence[Episode]) -> None:
+        """Create or update episodes."""
+        ...
+
+    async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Join (episode, node) pairs; a pair that is joined already stays as it is.
+
+        Raises NotFound when either end is not of this group.
+        """
+        ...
+
+    async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
+        """Create or update communities with exactly the members given; NotFound when a member is absent."""
+        ...
+
+    async def nodes(self, uuids: Sequence[str]) -> list[Node]:
+        """Return nodes in the order asked; absent and foreign ids are left out, as in the next three."""
+        ...
+
+    async def facts(self, uuids: Sequence[str]) -> list[Fact]:
+        """Return facts in the order asked."""
+        ...
+
+    async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
+        """Return episodes in the order asked."""
+        ...
+
+    async def communities(self, uuids: Sequence[str]) -> list[Community]:
+        """Return communities in the order asked, members in uuid order."""
+        ...
+
+    async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
+        """Return the stored vectors of nodes; those without one are left out."""
+        ...
+
+    async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
+        """Return the stored vectors of facts; those without one are left out."""
+        ...
+
+    async def scan_nodes(self, after: str, limit: int) -> list[Node]:
+        """Return at most ``limit`` nodes with ``uuid > after`` in uuid order; ``""`` is the start."""
+        ...
+
+    async def scan_facts(self, after: str, limit: int) -> list[Fact]:
+        """Return at most ``limit`` facts with ``uuid > after`` in uuid order."""
+        ...
+
+    async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
+        """Return at most ``limit`` episodes with ``uuid > after`` in uuid order."""
+        ...
+
+    async def scan_communities(self, after: str, limit: int) -> list[Community]:
+        """Return at most ``limit`` communities with ``uuid > after`` in uuid order."""
+        ...
+
+    async def delete_nodes(self, uuids: Sequence[str]) -> int:
+        """Delete nodes with their facts, mentions and memberships; return how many nodes there were."""
+        ...
+
+    async def delete_facts(self, uuids: Sequence[str]) -> int:
+        """Delete facts; return how many there were."""
+        ...
+
+    async def delete_episodes(self, uuids: Sequence[str]) -> int:
+        """Delete episodes with their mentions; facts that name them stay. Return how many there were."""
+        ...
+
+    async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
+        """Return facts that touch any of the nodes: newest ``created_at`` first, then uuid; at most ``limit``."""
+        ...
+
+    async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
+        """Return facts that any of the episodes supports, in uuid order."""
+        ...
+
+    async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
+        """Return facts from subject to object for each (subject, object) pair, in uuid order."""
+        ...
+
+    async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
+        """Return episode uuid → uuids of the nodes it mentions, in uuid order; an episode without any is absent."""
+        ...
+
+    async def distances(self, center: str, max_hops: int) -> dict[str, int]:
+        """Return the hops from ``center`` (0) to every node within ``max_hops``, both directions.
+
+        Facts and relations count alike. Empty when ``center`` is absent.
+        """
+        ...
+
+    async def neighbours(self, uuid: str, max_hops: int, limit: int) -> Subgraph:
+        """Return the node, the nearest ``limit`` nodes around it and the facts among them."""
+        ...
+
+    async def shortest_path(self, start: str, end: str, max_hops: int) -> Path | None:
+        """Return a shortest walk between two nodes in either direction, or None within ``max_hops``."""
+        ...
+
+    async def subgraph(self, uuids: Sequence[str]) -> Subgraph:
+        """Return the nodes and all facts among them; every hop is 0."""
+        ...
+
+    async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
+        """Return facts ordered by (``valid_at``, uuid); undated facts come last."""
+        ...
+
+    async def counts(self) -> GraphCounts:
+        """Return how many of each the group owns."""
+        ...
+
+    async def clear(self) -> None:
+        """Delete everything of the group, sagas and communities too."""
+        ...
+
+    async def foreign_edges(self) -> int:
+        """Return how many edges join something of this group to something of another: 0 when sound."""
+        ...
