@@ -1,0 +1,60 @@
+"""The only reader of environment and TOML, and of the files that are shipped with the package.
+
+Names load on first use, so that the command line can find the home folder without paying for
+Pydantic (0.15 s).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pps.config.home import home_folder
+    from pps.config.load import load
+    from pps.config.settings import (
+        EmbedderSettings,
+        ExtractorSettings,
+        Neo4jSettings,
+        RecallSettings,
+        RerankerSettings,
+        ServerSettings,
+        Settings,
+        TextSettings,
+    )
+    from pps.config.shipped import shipped
+
+_WHERE = {
+    "home_folder": "home",
+    "load": "load",
+    "shipped": "shipped",
+    "EmbedderSettings": "settings",
+    "ExtractorSettings": "settings",
+    "Neo4jSettings": "settings",
+    "RecallSettings": "settings",
+    "RerankerSettings": "settings",
+    "ServerSettings": "settings",
+    "Settings": "settings",
+    "TextSettings": "settings",
+}
+
+__all__ = [
+    "EmbedderSettings",
+    "ExtractorSettings",
+    "Neo4jSettings",
+    "RecallSettings",
+    "RerankerSettings",
+    "ServerSettings",
+    "Settings",
+    "TextSettings",
+    "home_folder",
+    "load",
+    "shipped",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module on first use."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

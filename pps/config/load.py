@@ -1,0 +1,154 @@
+"""Settings from defaults, ``pps.toml`` and the environment, in that order; the last one wins."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from pydantic import BaseModel, ValidationError
+
+from pps.config.home import home_folder
+from pps.config.settings import Settings
+from pps.core.errors import ConfigError
+
+_Tree: TypeAlias = "dict[str, object]"
+
+_NEO4J = {
+    "NEO4J_URI": "uri",
+    "NEO4J_USER": "user",
+    "NEO4J_USERNAME": "user",
+    "NEO4J_PASSWORD": "password",
+    "NEO4J_DATABASE": "database",
+}
+_PROVIDER_KEYS = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+}
+
+
+def load(*, env: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
+    """Return the settings of this installation.
+
+    Args:
+        env: The environment to read; the process's own when None. ``PPS_EMBEDDER__NAME`` sets
+            ``embedder.name``; ``NEO4J_*``, ``OPENAI_*`` and the other providers' names are understood.
+        file: The TOML file; ``$PPS_HOME/pps.toml`` when None, which may be absent.
+
+    Raises:
+        ConfigError: A key is unknown or a value is out of bounds; the message names the key and never
+            quotes a value, which may be a secret.
+    """
+    env = os.environ if env is None else env
+    home = home_folder(env)
+    tree = _read(file, home)
+    own = _own_names(env)
+    for section, values in _ecosystem(env, _merged(tree, own)).items():
+        tree = _merged(tree, {section: values})
+    tree = _merged(tree, own)
+    try:
+        return Settings.model_validate({**tree, "home": home})
+    except ValidationError as error:
+        raise ConfigError(_one_line(error)) from None
+
+
+def _read(file: Path | None, home: Path) -> _Tree:
+    path = file or home / "pps.toml"
+    if file is None and not path.exists():
+        return {}
+    try:
+        tree = cast("_Tree", tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML ({error})") from None
+    if "home" in tree:
+        raise ConfigError(f"{path}: 'home' cannot be set in a file, set the environment variable PPS_HOME")
+    return tree
+
+
+def _own_names(env: Mapping[str, str]) -> _Tree:
+    tree: _Tree = {}
+    for name, value in env.items():
+        if not name.startswith("PPS_") or name == "PPS_HOME":
+            continue
+        path = name.removeprefix("PPS_").lower().split("__")
+        setting: object = tuple(part.strip() for part in value.split(",")) if _is_list(path) else value
+        for part in reversed(path):
+            setting = {part: setting}
+        tree = _merged(tree, cast("_Tree", setting))
+    return tree
+
+
+def _is_list(path: list[str]) -> bool:
+    return path in (["server", "allowed_hosts"], ["server", "allowed_origins"])
+
+
+def _ecosystem(env: Mapping[str, str], known: _Tree) -> dict[str, _Tree]:
+    """Return the sections that other tools' variables fill, where the settings point at that provider."""
+    sections: dict[str, _Tree] = {}
+    neo4j: _Tree = {key: env[name] for name, key in _NEO4J.items() if env.get(name)}
+    if neo4j:
+        sections["neo4j"] = neo4j
+    embedder, extractor = _section(known, "embedder"), _section(known, "extractor")
+    if embedder.get("name") == "openai" and (found := _provider(env, "openai", embedder)):
+        sections["embedder"] = found
+    if found := _provider(env, str(extractor.get("provider", "openai")), extractor):
+        sections["extractor"] = found
+    return sections
+
+
+def _provider(env: Mapping[str, str], provider: str, section: _Tree) -> _Tree:
+    found: _Tree = {}
+    base_url = env.get("OPENAI_BASE_URL", "") if provider == "openai" else ""
+    if base_url:
+        found["base_url"] = base_url
+    # A provider's key is not handed to some other server that only the settings name.
+    if base_url or not section.get("base_url"):
+        key = next((env[name] for name in _PROVIDER_KEYS.get(provider, ()) if env.get(name)), "")
+        if key:
+            found["api_key"] = key
+    return found
+
+
+def _section(tree: _Tree, name: str) -> _Tree:
+    value = tree.get(name)
+    return cast("_Tree", value) if isinstance(value, dict) else {}
+
+
+def _merged(under: _Tree, over: _Tree) -> _Tree:
+    result = dict(under)
+    for key, value in over.items():
+        below = result.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            result[key] = _merged(cast("_Tree", below), cast("_Tree", value))
+        else:
+            result[key] = value
+    return result
+
+
+def _one_line(error: ValidationError) -> str:
+    problems: list[str] = []
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        path = [str(part) for part in item["loc"]]
+        if item["type"] == "extra_forbidden":
+            problems.append(f"unknown setting '{'.'.join(path)}'{_suggestion(path)}")
+        else:
+            problems.append(f"setting '{'.'.join(path)}': {item['msg'].lower()}")
+    return "; ".join(problems) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"
+
+
+def _suggestion(path: list[str]) -> str:
+    model: type[BaseModel] = Settings
+    for part in path[:-1]:
+        inner = model.model_fields[part].annotation if part in model.model_fields else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return ""
+        model = inner
+    near = difflib.get_close_matches(path[-1], model.model_fields, n=1)
+    return f", did you mean '{'.'.join([*path[:-1], near[0]])}'?" if near else ""

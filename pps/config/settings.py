@@ -1,0 +1,140 @@
+"""Every setting of PPS, its default and its bounds. The shipped ``config/pps.toml`` documents them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Neo4jSettings(_Section):
+    """How to reach Neo4j; used when ``store`` is ``neo4j``."""
+
+    uri: str = Field(default="bolt://127.0.0.1:7687", min_length=1)
+    user: str = "neo4j"
+    password: SecretStr = SecretStr("")
+    database: str = Field(default="neo4j", min_length=1)
+
+
+class EmbedderSettings(_Section):
+    """Which model turns text into vectors.
+
+    Attributes:
+        model: A model's name; empty is the default of ``name``.
+        path: A file or folder to load the model from instead of finding it.
+        base_url, api_key: For ``openai``: any server that speaks its embeddings protocol.
+        dimension: Length of the vectors; needed for ``openai``, free for ``hash``, else fixed by the model.
+    """
+
+    name: Literal["minilm", "e5", "sentence-transformers", "openai", "hash", "none"] = "minilm"
+    model: str = ""
+    path: Path | None = None
+    base_url: str = ""
+    api_key: SecretStr | None = None
+    dimension: int | None = Field(default=None, ge=8, le=8192)
+
+
+class RerankerSettings(_Section):
+    """Which model reorders the top of a list, and for how long it may.
+
+    Attributes:
+        model: A cross-encoder's name or folder; needed for ``cross-encoder``.
+        deadline_ms: Past it the list keeps the order it had, and says so.
+        batch: Pairs scored at once; the deadline is checked between batches.
+    """
+
+    name: Literal["none", "cross-encoder"] = "none"
+    model: str = ""
+    deadline_ms: int = Field(default=500, ge=1, le=60_000)
+    batch: int = Field(default=16, ge=1, le=256)
+
+
+class ExtractorSettings(_Section):
+    """Where nodes and facts come from when ``remember`` gets text.
+
+    Attributes:
+        mode: ``given``: only what the caller passes. ``rules``: offline and deterministic, for turns
+            without given facts. ``model``: Graphiti's pipeline on a language model.
+        model, small_model: Empty is the provider's default.
+        base_url: Needed for ``compatible``; ``ollama`` has its usual local address.
+    """
+
+    mode: Literal["given", "rules", "model"] = "given"
+    provider: Literal["openai", "anthropic", "gemini", "groq", "ollama", "compatible"] = "openai"
+    model: str = ""
+    small_model: str = ""
+    base_url: str = ""
+    api_key: SecretStr | None = None
+    timeout_s: float = Field(default=60.0, gt=0, le=600)
+
+
+class ServerSettings(_Section):
+    """The one process that owns the embedded files.
+
+    Attributes:
+        host: Loopback unless told otherwise.
+        port: 0 takes any free port; another free one is taken when it is in use.
+        idle_stop_s: A server that was started by need stops after this long without a request.
+        open_entities: Most entities open at once; the least recently used one is closed.
+        allowed_hosts, allowed_origins: Names beside the loopback ones that a request's Host and Origin
+            may carry, such as ``memory.example.org`` and ``https://memory.example.org``.
+    """
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    port: int = Field(default=8377, ge=0, le=65_535)
+    idle_stop_s: int = Field(default=1800, ge=1, le=604_800)
+    open_entities: int = Field(default=32, ge=1, le=1000)
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+
+class RecallSettings(_Section):
+    """How an ambient recall weighs what it found.
+
+    Attributes:
+        novelty_weight: What this session was shown within ``novelty_window_s`` keeps
+            ``(1 - novelty_weight) ** times`` of its score; 0 turns it off.
+        freshness_half_life_d, freshness_weight: ``score * ((1 - w) + w * 2 ** (-age / half_life))``.
+        budget_tokens: Size of a pack when the caller names none.
+    """
+
+    novelty_weight: float = Field(default=0.5, ge=0, le=1)
+    novelty_window_s: int = Field(default=1800, ge=0, le=604_800)
+    freshness_half_life_d: float = Field(default=14.0, gt=0, le=36_500)
+    freshness_weight: float = Field(default=0.3, ge=0, le=1)
+    budget_tokens: int = Field(default=2000, ge=100, le=100_000)
+
+
+class TextSettings(_Section):
+    """Full text.
+
+    Attributes:
+        language: Whose stems and stop words the index uses; scripts without spaces need none.
+    """
+
+    language: str = Field(default="english", pattern=r"^[a-z]{2,20}$")
+
+
+class Settings(_Section):
+    """All settings, checked; made by ``load``, or directly in a program and in tests.
+
+    Attributes:
+        home: The data folder (``$PPS_HOME``).
+        store: ``embedded`` (LadybugDB, one file an entity) or ``neo4j``; new entities are made there.
+    """
+
+    home: Path
+    store: Literal["embedded", "neo4j"] = "embedded"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    neo4j: Neo4jSettings = Neo4jSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    reranker: RerankerSettings = RerankerSettings()
+    extractor: ExtractorSettings = ExtractorSettings()
+    server: ServerSettings = ServerSettings()
+    recall: RecallSettings = RecallSettings()
+    text: TextSettings = TextSettings()
