@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pps.config.home import home_folder
-    from pps.config.load import load
+    from pps.config.loading import load
     from pps.config.settings import (
         EmbedderSettings,
         ExtractorSettings,
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
         Settings,
         TextSettings,
     )
-    from pps.config.shipped import shipped
+    from pps.config.packaged import shipped
 
 _WHERE = {
     "home_folder": "home",
-    "load": "load",
-    "shipped": "shipped",
+    "load": "loading",
+    "shipped": "packaged",
     "EmbedderSettings": "settings",
     "ExtractorSettings": "settings",
     "Neo4jSettings": "settings",

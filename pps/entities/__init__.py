@@ -1,0 +1,7 @@
+"""Who has a memory here: the registry, entities' folders and the tokens that open them."""
+
+from __future__ import annotations
+
+from pps.entities.registry import Created, Entry, Registry
+
+__all__ = ["Created", "Entry", "Registry"]

@@ -1,0 +1,295 @@
+"""The registry of entities: one small SQLite file in the data folder.
+
+Every call opens, uses and closes its own connection (0.3 ms), so the registry may be used from any
+thread and by several processes at once, and a token that was revoked is refused from then on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from pps.core import time
+from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
+from pps.core.ids import EntityId, check_name, new_group
+from pps.entities import template, tokens
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entity (
+    name TEXT PRIMARY KEY COLLATE NOCASE,
+    grp TEXT NOT NULL UNIQUE,
+    store TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0,
+    pending INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS token (
+    id TEXT PRIMARY KEY,
+    digest TEXT NOT NULL,
+    role TEXT NOT NULL,
+    grp TEXT REFERENCES entity(grp) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
+"""
+_STORES = ("embedded", "neo4j")
+_WAIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registered entity. ``archived`` ones keep their data and refuse every token."""
+
+    entity: EntityId
+    folder: Path
+    store: str
+    created_at: datetime
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What ``create`` did: ``token`` is shown this once and only for a new entity."""
+
+    entity: EntityId
+    folder: Path
+    token: str | None = field(repr=False)
+    is_new: bool
+
+
+class Registry:
+    """Names, folders and tokens of the entities of one data folder.
+
+    Methods block for well under a millisecond, writes for an fsync; all are safe to call from any
+    thread. Every one may raise StoreUnavailable when the file cannot be reached.
+    """
+
+    def __init__(self, home: Path) -> None:
+        """Open the registry of a data folder, making both (mode 0700) when they are not there."""
+        self._home = home
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.entities_folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
+        with self._connection() as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_SCHEMA)
+        (home / "registry.db").chmod(0o600)
+
+    @property
+    def entities_folder(self) -> Path:
+        """The folder that holds the entities' own folders."""
+        return self._home / "entities"
+
+    def create(self, name: str, *, store: str = "embedded") -> Created:
+        """Register an entity and make its folder; done before, it only completes what is missing.
+
+        Raises:
+            InvalidRequest: The name breaks the rule or is taken: by an archived entity, by one in the
+                other store, or by a folder that this registry does not know.
+        """
+        check_name(name)
+        if store not in _STORES:
+            raise InvalidRequest("store", f"must be one of {', '.join(_STORES)}")
+        with self._transaction() as db:
+            row = db.execute("SELECT * FROM entity WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                entry = self._insert(db, name, store)
+            else:
+                entry = self._entry(row)
+                _check_same(entry, store)
+        card = template.Card(entry.entity, entry.store, entry.created_at)
+        template.make(entry.folder, card)
+        token = self.issue_token(name) if row is None else None
+        return Created(entry.entity, entry.folder, token, row is None)
+
+    def get(self, name: str) -> Entry:
+        """Return an entity's entry, archived or not; raises UnknownEntity."""
+        return self._one("name", name)
+
+    def mount(self, name: str) -> Entry:
+        """Return the entry of an entity whose memory is about to be opened.
+
+        Raises:
+            UnknownEntity: No such entity, or it is archived.
+            IsolationError: Its folder holds another entity's data.
+            StoreError: Its folder is missing or has no readable card.
+        """
+        entry = self.get(name)
+        if entry.archived:
+            raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
+        card = template.check(entry.folder, entry.entity)
+        if card.store != entry.store:
+            raise StoreError(f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}")
+        return entry
+
+    def by_group(self, group: str) -> Entry:
+        """Return the entry of a group; raises UnknownEntity."""
+        return self._one("grp", group)
+
+    def list(self, *, include_archived: bool = False) -> list[Entry]:
+        """Return the entries by name."""
+        where = "" if include_archived else "WHERE archived = 0"
+        with self._connection() as db:
+            return [self._entry(row) for row in db.execute(f"SELECT * FROM entity {where} ORDER BY name")]  # noqa: S608 - a constant
+
+    def archive(self, name: str, *, undo: bool = False) -> None:
+        """Put an entity to rest, its data kept and its tokens refused; or bring it back."""
+        self._update("archived", name, not undo)
+
+    def delete(self, name: str) -> None:
+        """Remove an entity's registration, tokens and folder; raises UnknownEntity.
+
+        The caller closes its memory first and clears its group on a shared server.
+        """
+        entry = self.get(name)
+        trash = self.entities_folder / ".trash"
+        if entry.folder.exists():
+            trash.mkdir(mode=0o700, exist_ok=True)
+            entry.folder.rename(trash / f"{name}-{secrets.token_hex(6)}")
+        with self._transaction() as db:
+            db.execute("DELETE FROM entity WHERE grp = ?", (entry.entity.group,))
+        if trash.exists():
+            try:
+                shutil.rmtree(trash)
+            except OSError as error:
+                raise StoreError(f"{trash}: some files could not be erased ({error.strerror}); remove it") from None
+
+    def issue_token(self, name: str) -> str:
+        """Return a new token for an entity; it is shown this once. Raises UnknownEntity."""
+        return self._issue("entity", self.get(name).entity.group)
+
+    def revoke_tokens(self, name: str) -> int:
+        """Refuse every token of an entity from now on; returns how many there were."""
+        group = self.get(name).entity.group
+        with self._transaction() as db:
+            return db.execute("DELETE FROM token WHERE grp = ?", (group,)).rowcount
+
+    def entity_of_token(self, token: str) -> EntityId | None:
+        """Return whom a token speaks for; None for a wrong, revoked or archived one."""
+        row = self._token_row(token, "entity")
+        if row is None or row["archived"] != 0:
+            return None
+        return EntityId(row["name"], row["grp"])
+
+    def operator_token(self) -> str:
+        """Return a new operator token (metrics, registry); it is shown this once."""
+        return self._issue("operator", None)
+
+    def is_operator(self, token: str) -> bool:
+        """Tell whether a token is an operator's."""
+        return self._token_row(token, "operator") is not None
+
+    def revoke_operator_tokens(self) -> int:
+        """Refuse every operator token from now on; returns how many there were."""
+        with self._transaction() as db:
+            return db.execute("DELETE FROM token WHERE role = 'operator'").rowcount
+
+    def set_pending(self, name: str, pending: bool) -> None:
+        """Note whether an entity has jobs that are not done, so that a restart runs them."""
+        self._update("pending", name, pending)
+
+    def pending(self) -> list[EntityId]:
+        """Return the entities with jobs that are not done."""
+        with self._connection() as db:
+            rows = db.execute("SELECT name, grp FROM entity WHERE pending = 1 AND archived = 0 ORDER BY name")
+            return [EntityId(row["name"], row["grp"]) for row in rows]
+
+    def _insert(self, db: sqlite3.Connection, name: str, store: str) -> Entry:
+        folder = self.entities_folder / name
+        if folder.exists():
+            raise InvalidRequest("name", f"{name!r} is taken: {folder} exists, but this registry does not know it")
+        created_at = time.now()
+        entity = EntityId(name, new_group())
+        db.execute(
+            "INSERT INTO entity (name, grp, store, created_at) VALUES (?, ?, ?, ?)",
+            (name, entity.group, store, time.iso(created_at)),
+        )
+        return Entry(entity, folder, store, created_at, archived=False)
+
+    def _issue(self, role: tokens.Role, group: str | None) -> str:
+        token = tokens.mint(role)
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO token (id, digest, role, grp, created_at) VALUES (?, ?, ?, ?, ?)",
+                (token.token_id, token.digest, role, group, time.iso(time.now())),
+            )
+        return token.text
+
+    def _token_row(self, text: str, role: tokens.Role) -> sqlite3.Row | None:
+        token = tokens.parse(text)
+        if token is None:
+            return None
+        with self._connection() as db:
+            row: sqlite3.Row | None = db.execute(
+                "SELECT token.digest, entity.name, entity.grp, entity.archived FROM token "
+                "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
+                (token.token_id, role),
+            ).fetchone()
+        return row if tokens.matches(token, row["digest"] if row else None) else None
+
+    def _one(self, column: str, value: str) -> Entry:
+        with self._connection() as db:
+            row = db.execute(f"SELECT * FROM entity WHERE {column} = ? COLLATE BINARY", (value,)).fetchone()  # noqa: S608 - a constant
+        if row is None:
+            what = f"no entity {value!r}" if column == "name" else "no entity of that group"
+            raise UnknownEntity(f"{what}; `pps entity list` shows those there are, `pps entity create` makes one")
+        return self._entry(row)
+
+    def _update(self, column: str, name: str, value: bool) -> None:
+        with self._transaction() as db:
+            statement = f"UPDATE entity SET {column} = ? WHERE name = ? COLLATE BINARY"  # noqa: S608 - a constant
+            changed = db.execute(statement, (int(value), name)).rowcount
+        if not changed:
+            self.get(name)
+
+    def _entry(self, row: sqlite3.Row) -> Entry:
+        return Entry(
+            EntityId(row["name"], row["grp"]),
+            self.entities_folder / row["name"],
+            row["store"],
+            time.parse(row["created_at"]),
+            bool(row["archived"]),
+        )
+
+    @contextlib.contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        path = self._home / "registry.db"
+        try:
+            with contextlib.closing(sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)) as db:
+                db.row_factory = sqlite3.Row
+                db.execute("PRAGMA foreign_keys=ON")
+                db.execute("PRAGMA synchronous=FULL")
+                db.execute("PRAGMA secure_delete=ON")
+                yield db
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            kind = StoreConflict if busy else StoreUnavailable
+            raise kind(f"{path}: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{path}: {error}; restore it from a backup") from None
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+
+def _check_same(entry: Entry, store: str) -> None:
+    name = entry.entity.name
+    if entry.archived:
+        raise InvalidRequest("name", f"{name!r} is taken by an archived entity")
+    if entry.store != store:
+        raise InvalidRequest("store", f"{name!r} exists already in the store {entry.store!r}")
