@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pps.config.home import home_folder
     from pps.config.loading import load
+    from pps.config.packaged import shipped
     from pps.config.settings import (
         EmbedderSettings,
         ExtractorSettings,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         Settings,
         TextSettings,
     )
-    from pps.config.packaged import shipped
 
 _WHERE = {
     "home_folder": "home",
