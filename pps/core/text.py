@@ -12,7 +12,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n{2,}")
 
 
 def normalise(text: str) -> str:
-    """Return Unicode NFC with line breaks kept as ``\\n``; nothing else is changed."""
+    """Return Unicode NFC with every line break a line feed; nothing else is changed."""
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

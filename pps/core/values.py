@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-JSON: TypeAlias = "str | int | float | bool | None | Sequence[JSON] | Mapping[str, JSON]"
+JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 FactKind: TypeAlias = Literal["fact", "relation"]
 ItemKind: TypeAlias = Literal["node", "fact", "episode", "anchor", "community"]
 ChannelName: TypeAlias = Literal["nodes", "facts", "episodes", "anchors", "turns", "communities"]

@@ -44,7 +44,6 @@ _NOT_NAMES = frozenset(
         "december ok okay yes no mr mrs ms dr",
     )
 )
-)
 
 
 @dataclass(frozen=True, slots=True)

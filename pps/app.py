@@ -1,0 +1,185 @@
+"""The composition root: settings → registry → one Memory an entity. Owns every lifetime."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pps.config import Settings
+from pps.core.errors import InvalidRequest
+from pps.core.ids import EntityId
+from pps.entities.registry import Created, Entry, Registry
+from pps.memory import Memory
+from pps.opening import Shared, close_memory, open_memory, open_shared
+
+if TYPE_CHECKING:
+    from pps.ingest.indexer import Progress
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A memory that is open, and how many are using it."""
+
+    memory: Memory
+    users: int = 0
+
+
+@dataclass(slots=True)
+class _Gate:
+    """One opening or closing at a time an entity."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+
+
+class App:
+    """Every entity of one data folder, with at most ``server.open_entities`` open at once.
+
+    ``async with App.open(settings) as app, app.memory("ana") as memory: ...``
+    """
+
+    def __init__(self, settings: Settings, registry: Registry, shared: Shared) -> None:
+        self.settings = settings
+        self.registry = registry
+        self._shared = shared
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._gates: dict[str, _Gate] = {}
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, settings: Settings) -> AsyncIterator[App]:
+        """Open the registry and what all memories share; close every memory at the end.
+
+        Raises:
+            ConfigError: A setting cannot be used.
+            StoreUnavailable: The data folder or the configured server cannot be reached.
+        """
+        registry = await asyncio.to_thread(Registry, settings.home)
+        async with open_shared(settings) as shared:
+            app = cls(settings, registry, shared)
+            try:
+                yield app
+            finally:
+                await app.close_all()
+
+    async def create(self, name: str, *, store: str | None = None) -> Created:
+        """Register an entity and make its folder, indexes and own node. Idempotent.
+
+        Raises:
+            InvalidRequest: The name is bad or taken.
+        """
+        created = await asyncio.to_thread(self.registry.create, name, store=store or self.settings.store)
+        async with self.memory(name):
+            return created
+
+    async def delete(self, name: str) -> None:
+        """Close an entity's memory, clear its group on a shared server and remove its folder."""
+        entry = self.registry.get(name)
+        if entry.store == "neo4j" and not entry.archived:
+            async with self.memory(name) as memory:
+                await memory.clear()
+        async with self._gate(entry.entity.group):
+            await self._close(entry.entity.group)
+            await asyncio.to_thread(self.registry.delete, name)
+
+    async def archive(self, name: str, *, undo: bool = False) -> None:
+        """Put an entity to rest: closed, kept, tokens refused; or bring it back."""
+        entry = self.registry.get(name)
+        async with self._gate(entry.entity.group):
+            await self._close(entry.entity.group)
+            await asyncio.to_thread(self.registry.archive, name, undo=undo)
+
+    @contextlib.asynccontextmanager
+    async def memory(self, owner: str | EntityId) -> AsyncIterator[Memory]:
+        """Lend an entity's memory, opening it when it is not open.
+
+        Raises:
+            UnknownEntity: No such entity.
+            StoreConflict: Another process holds its files; the message names it.
+        """
+        entry = await asyncio.to_thread(self.registry.mount, owner if isinstance(owner, str) else owner.name)
+        if isinstance(owner, EntityId) and entry.entity != owner:
+            raise InvalidRequest("entity", "was deleted and made anew; use its new token")
+        group = entry.entity.group
+        async with self._gate(group):
+            held = self._open.get(group) or await self._opened(entry)
+            held.users += 1
+            self._open.move_to_end(group)
+        try:
+            await self._trim()
+            yield held.memory
+        finally:
+            held.users -= 1
+            await self._trim()
+
+    async def reembed(self, name: str, progress: Progress | None = None) -> dict[str, int]:
+        """Drop an entity's vectors and embed everything with the configured model."""
+        entry = await asyncio.to_thread(self.registry.mount, name)
+        group = entry.entity.group
+        async with self._gate(group):
+            await self._close(group)
+            memory = await open_memory(entry, self._shared, reembed=True)
+            try:
+                return await memory.reembed(progress)
+            finally:
+                await close_memory(memory)
+
+    def open_names(self) -> list[str]:
+        """Return the names of the entities that are open now."""
+        return [held.memory.entity.name for held in self._open.values()]
+
+    async def resume_pending(self) -> None:
+        """Finish the jobs that closed entities still have, one entity after another."""
+        for entity in await asyncio.to_thread(self.registry.pending):
+            async with self.memory(entity) as memory:
+                await memory.settled()
+
+    async def close_all(self) -> None:
+        """Close every open memory; jobs in hand go on at the next start."""
+        for group in list(self._open):
+            async with self._gate(group):
+                await self._close(group)
+
+    async def _opened(self, entry: Entry) -> _Open:
+        memory = await open_memory(entry, self._shared)
+        held = _Open(memory)
+        self._open[entry.entity.group] = held
+        return held
+
+    async def _trim(self) -> None:
+        """Close the least recently used memories that nobody uses, down to the bound."""
+        for group in list(self._open):
+            if len(self._open) <= self.settings.server.open_entities:
+                return
+            async with self._gate(group):
+                held = self._open.get(group)
+                if held and held.users == 0 and len(self._open) > self.settings.server.open_entities:
+                    await self._close(group)
+
+    async def _close(self, group: str) -> None:
+        """Close a memory; its gate is held by the caller."""
+        held = self._open.pop(group, None)
+        if held is None:
+            return
+        pending = await held.memory.pending()
+        await close_memory(held.memory)
+        await asyncio.to_thread(self.registry.set_pending, held.memory.entity.name, pending)
+
+    @contextlib.asynccontextmanager
+    async def _gate(self, group: str) -> AsyncIterator[None]:
+        gate = self._gates.setdefault(group, _Gate())
+        gate.users += 1
+        try:
+            async with gate.lock:
+                yield
+        finally:
+            gate.users -= 1
+            if gate.users == 0:
+                self._gates.pop(group, None)

@@ -1,0 +1,92 @@
+"""What ``remember`` may be told, checked and made ready for the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal, TypeAlias, TypedDict
+
+from pps.core.text import normalise
+from pps.core.time import utc
+from pps.core.values import FactDraft, NodeDraft, Receipt
+from pps.ingest import bounds
+from pps.ingest.rules import tags_in
+from pps.journal.values import Job, JobPayload, TurnDraft
+
+Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
+
+
+class RememberOptions(TypedDict, total=False):
+    """What ``remember`` may be told about a text.
+
+    Attributes:
+        role: ``user`` (default), ``assistant``, ``system`` or ``tool``.
+        actor: Who wrote it inside the entity, at most 200 characters.
+        session: The conversation, at most 200 characters; ``default`` when not given.
+        source, source_ref: Where it came from and its id there; a ref makes a second call a duplicate.
+        occurred_at: Aware instant of the event; now when not given.
+        kind: ``turn`` (default) or what else it is, such as ``summary``.
+        tags: Tags beside the ``#tags`` of the text.
+        nodes, facts: What a calling agent read in it (*given*).
+        extraction: ``given``, ``rules``, ``model`` or ``none``; the entity's setting when not given.
+    """
+
+    role: str
+    actor: str
+    session: str
+    source: str
+    source_ref: str
+    occurred_at: datetime | None
+    kind: str
+    tags: Sequence[str]
+    nodes: Sequence[NodeDraft]
+    facts: Sequence[FactDraft]
+    extraction: Extraction
+
+
+def make_draft(content: str, options: RememberOptions, extraction: Extraction) -> tuple[TurnDraft, JobPayload]:
+    """Return the journal's draft and its job; ``extraction`` is what an option that is not given means.
+
+    Raises:
+        InvalidRequest: The first bound that is broken.
+    """
+    bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
+    nodes, facts = tuple(options.get("nodes", ())), tuple(options.get("facts", ()))
+    bounds.check_drafts(nodes, facts)
+    bounds.check_choice("role", options.get("role", "user"), bounds.ROLES)
+    extraction = options.get("extraction", extraction)
+    bounds.check_choice("extraction", extraction, bounds.EXTRACTIONS)
+    for name in ("actor", "session", "source", "source_ref", "kind"):
+        bounds.check_length(name, str(options.get(name, "")), 0, 200)
+    occurred_at = options.get("occurred_at")
+    draft = TurnDraft(
+        content=normalise(content),
+        role=options.get("role", "user"),
+        actor=options.get("actor", ""),
+        session=options.get("session") or "default",
+        source=options.get("source") or "api",
+        source_ref=options.get("source_ref", ""),
+        occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
+        kind=options.get("kind") or "turn",
+        tags=bounds.check_tags((*options.get("tags", ()), *tags_in(content))),
+    )
+    return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction)
+
+
+def finished(receipt: Receipt, job: Job) -> Receipt:
+    """Return the receipt with what became of its job."""
+    if job.state == "failed":
+        return replace(receipt, state="failed")
+    result = job.result
+    if result is None:
+        return receipt
+    return replace(
+        receipt,
+        state="done",
+        nodes=result.nodes,
+        facts=result.facts,
+        edges=result.edges,
+        tags=result.tags,
+        skipped=result.skipped,
+    )

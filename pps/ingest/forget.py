@@ -1,0 +1,148 @@
+"""Forgetting: what hangs on an id is found first, shown, and then removed everywhere, or not at all.
+
+The intent is written to the journal before the first removal, so a forget that a crash cut short is
+carried through at the next start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import is_uuid
+from pps.core.reports import Forgotten
+from pps.core.values import Fact
+from pps.ingest.anchors import Anchors
+from pps.ingest.indexer import Indexer
+from pps.ingest.windows import WINDOW_TURNS
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.journal.values import Change
+
+MAX_IDS = 500
+_INTENT = "forgetting"
+_ALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    turns: tuple[str, ...]
+    facts: tuple[str, ...]
+    weakened: tuple[str, ...]
+    nodes: tuple[str, ...]
+    anchors: tuple[str, ...]
+
+
+class Forgetter:
+    """Removes turns, facts, nodes and anchors of one entity, with what nothing else supports."""
+
+    def __init__(
+        self, client: IsolatedGraphitiClient, journal: Journal, indexer: Indexer, anchors: Anchors, self_node: str
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self._indexer = indexer
+        self._anchors = anchors
+        self._self_node = self_node
+
+    async def forget(self, ids: Sequence[str], *, dry_run: bool) -> Forgotten:
+        """Plan, and unless it is a dry run carry out, the removal of ids and slugs.
+
+        Raises:
+            InvalidRequest: No id, more than 500, or the entity's own node.
+            NotFound: One of them is not this entity's; nothing was changed.
+        """
+        plan = await self._plan(ids)
+        if not dry_run:
+            await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
+            await self._carry_out(plan)
+        return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
+
+    async def resume(self) -> None:
+        """Carry through a forget that was cut short, if there is one."""
+        if intent := await self._journal.get_meta(_INTENT):
+            fields = {name: tuple(value) for name, value in json.loads(intent).items()}
+            await self._carry_out(_Plan(**fields))
+
+    async def _plan(self, ids: Sequence[str]) -> _Plan:
+        wanted = list(dict.fromkeys(ids))
+        if not 1 <= len(wanted) <= MAX_IDS:
+            raise InvalidRequest("ids", f"give 1 to {MAX_IDS} ids")
+        if self._self_node in wanted:
+            raise InvalidRequest("ids", "the entity's own node stays as long as the entity")
+        uuids = [one for one in wanted if is_uuid(one)]
+        turns = [turn.uuid for turn in await self._journal.turns(uuids)]
+        facts = [fact.uuid for fact in await self._client.facts(uuids)]
+        nodes = [node.uuid for node in await self._client.nodes(uuids)]
+        slugs = await self._slugs([one for one in wanted if not is_uuid(one)])
+        if len({*turns, *facts, *nodes}) != len(uuids):
+            raise NotFound()
+        return await self._widened(turns, facts, nodes, slugs)
+
+    async def _slugs(self, wanted: Sequence[str]) -> list[str]:
+        known = {anchor.slug for anchor in await self._anchors.list()} if wanted else set[str]()
+        slugs = [one.removeprefix("anchor:") for one in wanted]
+        if not known.issuperset(slugs):
+            raise NotFound()
+        return slugs
+
+    async def _widened(
+        self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str], slugs: Sequence[str]
+    ) -> _Plan:
+        """Add what would be left without support: facts of forgotten turns, nodes that nothing mentions."""
+        gone: dict[str, Fact] = {fact.uuid: fact for fact in await self._client.facts(facts)}
+        gone.update((fact.uuid, fact) for fact in await self._client.facts_of_nodes(nodes, _ALL) if nodes)
+        weakened: list[str] = []
+        for fact in await self._client.facts_of_episodes(turns) if turns else []:
+            if set(fact.episodes) <= set(turns):
+                gone[fact.uuid] = fact
+            elif fact.uuid not in gone:
+                weakened.append(fact.uuid)
+        orphans = await self._orphans(turns, gone, nodes)
+        return _Plan(tuple(turns), tuple(gone), tuple(weakened), (*nodes, *orphans), tuple(slugs))
+
+    async def _orphans(self, turns: Sequence[str], gone: dict[str, Fact], nodes: Sequence[str]) -> list[str]:
+        touched = {end for fact in gone.values() for end in (fact.subject, fact.object)}
+        for mentioned in (await self._client.mentioned_nodes(turns)).values() if turns else []:
+            touched.update(mentioned)
+        candidates = sorted(touched - set(nodes) - {self._self_node})
+        if not candidates:
+            return []
+        mentions = await self._client.episodes_of_nodes(candidates)
+        kept = {
+            end for f in await self._client.facts_of_nodes(candidates, _ALL) if f.uuid not in gone for end in _ends(f)
+        }
+        return [node for node in candidates if node not in kept and set(mentions.get(node, ())) <= set(turns)]
+
+    async def _carry_out(self, plan: _Plan) -> None:
+        neighbours = {turn.uuid for uuid in plan.turns for turn in await self._journal.around(uuid, WINDOW_TURNS)}
+        await self._journal.mark_dirty(
+            [
+                *(Change("episode", uuid) for uuid in sorted(neighbours | set(plan.turns))),
+                *(Change("fact", uuid) for uuid in (*plan.facts, *plan.weakened)),
+                *(Change("node", uuid) for uuid in plan.nodes),
+            ]
+        )
+        weakened = await self._client.facts(list(plan.weakened))
+        lost = set(plan.turns)
+        await self._client.save_facts(
+            [replace(fact, episodes=tuple(e for e in fact.episodes if e not in lost)) for fact in weakened], {}
+        )
+        await self._client.delete_facts(list(plan.facts))
+        await self._client.delete_episodes(list(plan.turns))
+        await self._client.delete_nodes(list(plan.nodes))
+        await self._journal.mirror_drop("fact", list(plan.facts))
+        await self._journal.mirror_drop("node", list(plan.nodes))
+        await self._journal.mirror_facts(await self._client.facts(list(plan.weakened)))
+        await self._journal.forget_turns(list(plan.turns))
+        for slug in plan.anchors:
+            await self._anchors.delete(slug, missing_ok=True)
+        await self._indexer.drain()
+        await self._indexer.purge()
+        await self._journal.set_meta(_INTENT, "")
+
+
+def _ends(fact: Fact) -> tuple[str, str]:
+    return fact.subject, fact.object

@@ -1,0 +1,277 @@
+"""The derived indexes follow the truth: every dirty id is read where it is true and indexed anew.
+
+An outbox row says only *this id changed*. Replaying it any number of times ends in the same index,
+so a crash between a change and its index entry costs nothing but the replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pps.core.time import micros, now
+from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.index.entity import EntityIndexes, IndexDoc
+from pps.ingest.anchors import Anchors
+from pps.ingest.vectors import PassageVectors
+from pps.ingest.windows import WINDOW_TURNS, spoken, window_text
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.journal.values import Change
+
+_PAGE = 500
+_COLLECTIONS: dict[ItemKind, tuple[str, ...]] = {
+    "node": ("nodes",),
+    "fact": ("facts", "past_facts"),
+    "episode": ("episodes", "windows"),
+    "community": ("communities",),
+}
+Progress = Callable[[str, int, int], None]
+"""Called with a stage, how much is done and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What one owner puts into one collection, before it is embedded."""
+
+    kind: ItemKind
+    owner: str
+    collection: str
+    text: str
+    title: str = ""
+    embed: str = ""
+    at: datetime | None = None
+
+
+class Indexer:
+    """Brings one entity's text and vector indexes to what journal, graph and anchors say."""
+
+    def __init__(
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        indexes: EntityIndexes,
+        vectors: PassageVectors | None,
+        anchors: Anchors,
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self._indexes = indexes
+        self._vectors = vectors
+        self._anchors = anchors
+
+    async def drain(self) -> int:
+        """Apply every outbox row; return how many ids were brought up to date."""
+        total = 0
+        while rows := await self._journal.dirty(_PAGE):
+            await self.apply([row.change for row in rows])
+            await self._journal.clear_dirty([row.seq for row in rows])
+            total += len(rows)
+        return total
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Index what exists of the given ids and drop what does not."""
+        ids: dict[ItemKind, list[str]] = {}
+        for change in dict.fromkeys(changes):
+            ids.setdefault(change.kind, []).append(change.id)
+        texts: list[_Text] = []
+        for kind, wanted in ids.items():
+            texts += await self._texts(kind, wanted)
+        present = {(text.collection, text.owner) for text in texts}
+        deletes = [
+            (collection, owner)
+            for kind, wanted in ids.items()
+            for collection in _COLLECTIONS.get(kind, ())
+            for owner in wanted
+            if (collection, owner) not in present
+        ]
+        await self._indexes.apply(await self._embedded(texts), deletes)
+
+    async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
+        """Empty both indexes and fill them from graph, journal and anchors; return documents by kind."""
+        await self._indexes.clear()
+        await self._journal.mirror_clear()
+        counts = {
+            "nodes": await self._rebuild_nodes(progress),
+            "facts": await self._rebuild_facts(progress),
+            "episodes": await self._rebuild_episodes(progress),
+        }
+        report = await self._anchors.resync(force=True)
+        counts["anchors"] = report.added + report.changed + report.unchanged
+        return counts
+
+    async def purge(self) -> None:
+        """Make sure that no forgotten text stays in the files of the text index."""
+        await self._indexes.purge()
+
+    async def repair(self) -> int:
+        """Compare what the indexes hold with the truth and mark what differs; return how many ids differ."""
+        truth: dict[ItemKind, set[str]] = {"node": set(), "fact": set(), "episode": set()}
+        after = ""
+        while page := await self._client.scan_nodes(after, _PAGE):
+            truth["node"].update(node.uuid for node in page)
+            after = page[-1].uuid
+        after = ""
+        while facts := await self._client.scan_facts(after, _PAGE):
+            truth["fact"].update(fact.uuid for fact in facts if fact.kind == "fact")
+            after = facts[-1].uuid
+        seq = 0
+        while turns := await self._journal.scan(seq, _PAGE):
+            truth["episode"].update(turn.uuid for turn in turns)
+            seq = turns[-1].seq
+        changes = [
+            Change(kind, uuid) for kind, ids in truth.items() for uuid in sorted(await self._differing(kind, ids))
+        ]
+        await self._journal.mark_dirty(changes)
+        return len(changes)
+
+    async def lags(self) -> bool:
+        """Tell by counting alone whether the indexes may differ from the truth."""
+        counts = await self._client.counts()
+        text, vectors = await self._indexes.counts()
+        turns = await self._journal.count_turns() - await self._journal.unfinished()
+        wanted = {"nodes": counts.nodes, "episodes": turns, "facts": counts.facts}
+        held = [text] if self._vectors is None else [text, vectors]
+        return any(_counted(collection, one) < least for one in held for collection, least in wanted.items())
+
+    async def _differing(self, kind: ItemKind, truth: set[str]) -> set[str]:
+        held: list[set[str]] = [set(), set()]
+        for collection in _COLLECTIONS[kind]:
+            vectors, text = await self._indexes.owners(collection)
+            held[0] |= text
+            held[1] |= text if vectors is None else vectors
+        return (truth ^ held[0]) | (truth ^ held[1])
+
+    async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
+        """Give every node and fact of the graph a new vector, then rebuild the indexes."""
+        after = ""
+        while self._vectors and (nodes := await self._client.scan_nodes(after, _PAGE)):
+            vectors = await self._vectors.of([node.name for node in nodes])
+            await self._client.save_nodes(nodes, {node.uuid: vectors[node.name] for node in nodes})
+            after = nodes[-1].uuid
+        after = ""
+        while self._vectors and (facts := await self._client.scan_facts(after, _PAGE)):
+            vectors = await self._vectors.of([fact.text for fact in facts])
+            await self._client.save_facts(facts, {fact.uuid: vectors[fact.text] for fact in facts})
+            after = facts[-1].uuid
+        return await self.rebuild(progress)
+
+    async def _rebuild_nodes(self, progress: Progress | None) -> int:
+        done, total, after = 0, (await self._client.counts()).nodes, ""
+        while page := await self._client.scan_nodes(after, _PAGE):
+            await self._journal.mirror_nodes(page)
+            await self._indexes.apply(await self._embedded([_node_text(node) for node in page]), [])
+            done, after = done + len(page), page[-1].uuid
+            _tell(progress, "nodes", done, total)
+        return done
+
+    async def _rebuild_facts(self, progress: Progress | None) -> int:
+        done, total, after = 0, (await self._client.counts()).facts, ""
+        while page := await self._client.scan_facts(after, _PAGE):
+            await self._journal.mirror_facts(page)
+            await self._indexes.apply(await self._embedded(_fact_texts(page)), [])
+            done, after = done + len(page), page[-1].uuid
+            _tell(progress, "facts", done, total)
+        return done
+
+    async def _rebuild_episodes(self, progress: Progress | None) -> int:
+        done, total, after = 0, await self._journal.count_turns(), 0
+        while page := await self._journal.scan(after, _PAGE):
+            texts = [text for turn in page for text in await self._turn_texts(turn)]
+            await self._indexes.apply(await self._embedded(texts), [])
+            done, after = done + len(page), page[-1].seq
+            _tell(progress, "turns", done, total)
+        return done
+
+    async def _texts(self, kind: ItemKind, ids: Sequence[str]) -> list[_Text]:
+        if kind == "node":
+            return [_node_text(node) for node in await self._client.nodes(ids)]
+        if kind == "fact":
+            return _fact_texts(await self._client.facts(ids))
+        if kind == "episode":
+            turns = await self._journal.turns(ids)
+            return [text for turn in turns for text in await self._turn_texts(turn)]
+        if kind == "community":
+            return [
+                _Text("community", c.uuid, "communities", c.summary, title=c.name, embed=c.name)
+                for c in await self._client.communities(ids)
+            ]
+        return []
+
+    async def _turn_texts(self, turn: Turn) -> list[_Text]:
+        own = spoken(turn)
+        window = window_text(await self._journal.around(turn.uuid, WINDOW_TURNS))
+        return [
+            _Text("episode", turn.uuid, "episodes", own, embed=own, at=turn.occurred_at),
+            _Text("episode", turn.uuid, "windows", window, embed=window, at=turn.occurred_at),
+        ]
+
+    async def _embedded(self, texts: Sequence[_Text]) -> list[IndexDoc]:
+        if self._vectors is None:
+            return [_doc(text) for text in texts]
+        embedded = await self._vectors.passages([text.embed for text in texts])
+        return [
+            IndexDoc(
+                kind=text.kind,
+                owner=text.owner,
+                collection=text.collection,
+                text=text.text,
+                title=text.title,
+                at=micros(text.at) if text.at else None,
+                passages=passages,
+                vectors=vectors,
+            )
+            for text, (passages, vectors) in zip(texts, embedded, strict=True)
+        ]
+
+
+def _doc(text: _Text) -> IndexDoc:
+    return IndexDoc(
+        kind=text.kind,
+        owner=text.owner,
+        collection=text.collection,
+        text=text.text,
+        title=text.title,
+        at=micros(text.at) if text.at else None,
+        passages=(),
+        vectors=None,
+    )
+
+
+def _node_text(node: Node) -> _Text:
+    title = " · ".join((node.name, *node.aliases))
+    return _Text("node", node.uuid, "nodes", node.summary, title=title, embed=node.name, at=node.created_at)
+
+
+def _fact_texts(facts: Sequence[Fact]) -> list[_Text]:
+    moment = now()
+    return [
+        _Text(
+            "fact",
+            fact.uuid,
+            "facts" if holds(fact, moment) else "past_facts",
+            fact.text,
+            embed=fact.text,
+            at=fact.valid_at,
+        )
+        for fact in facts
+        if fact.kind == "fact"
+    ]
+
+
+def holds(fact: Fact, at: datetime) -> bool:
+    """Tell whether a fact has not ended at an instant of world time and is still believed."""
+    if fact.invalid_at is None:
+        return fact.expired_at is None
+    return fact.invalid_at > at
+
+
+def _counted(collection: str, counts: Mapping[str, int]) -> int:
+    """Return how many documents a collection holds; current and past facts count as one."""
+    return counts.get(collection, 0) + (counts.get("past_facts", 0) if collection == "facts" else 0)
+
+
+def _tell(progress: Progress | None, stage: str, done: int, total: int) -> None:
+    if progress is not None:
+        progress(stage, done, max(done, total))

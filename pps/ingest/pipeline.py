@@ -1,0 +1,186 @@
+"""From journal to graph and indexes: extract, plan, embed, write; every step can be run again.
+
+The order of writes is what makes a crash harmless: outbox rows first, then the graph, then the
+filter columns, then the indexes, then the outbox is cleared and the ledger says done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pps.core.ids import EntityId, is_uuid
+from pps.core.text import fold
+from pps.core.time import now
+from pps.core.values import FactDraft, Node, NodeDraft
+from pps.index.entity import EntityIndexes
+from pps.ingest.batch import Batch, TurnOutcome
+from pps.ingest.given import plan_given
+from pps.ingest.indexer import Indexer
+from pps.ingest.rules import extract
+from pps.ingest.vectors import PassageVectors
+from pps.ingest.windows import WINDOW_TURNS
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.journal.values import Change, Job, JobResult
+from pps.models.protocols import Vector
+
+_FACTS_OF_A_NODE = 2_000
+_SAME_TEXT = 8
+
+
+class Pipeline:
+    """Carries batches of jobs of one entity into its graph and indexes."""
+
+    def __init__(
+        self,
+        entity: EntityId,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        indexes: EntityIndexes,
+        indexer: Indexer,
+        vectors: PassageVectors | None,
+    ) -> None:
+        self._entity = entity
+        self._client = client
+        self._journal = journal
+        self._indexes = indexes
+        self._indexer = indexer
+        self._vectors = vectors
+
+    async def run(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
+        """Write what the jobs' turns bring and return each job's result.
+
+        Raises:
+            StoreUnavailable, ModelUnavailable: Safe to run again; nothing is doubled.
+        """
+        drafts = {job.id: _drafts(job) for job in jobs}
+        batch, outcomes = await self._planned(jobs, drafts)
+        await self.write(batch)
+        results = [(job.id, _result(job, outcomes[job.id])) for job in jobs]
+        for job in jobs:
+            if job.payload.extraction == "model":
+                await self._extract_by_model(job)
+        return results
+
+    async def settle(self) -> None:
+        """Bring the indexes up to date with whatever the outbox still holds."""
+        await self._indexer.drain()
+
+    async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
+        """Plan until the plan needs no fact that was not looked up in the graph."""
+        known = await self._known(list(drafts.values()))
+        looked_up: set[str] = set()
+        while True:
+            batch = Batch(self._entity, now(), dict(known.names), dict(known.known), dict(known.stored))
+            outcomes = {job.id: plan_given(batch, job.turn, *drafts[job.id]) for job in jobs}
+            missing = set(batch.facts) - looked_up - set(known.stored)
+            if not missing:
+                return batch, outcomes
+            looked_up |= missing
+            found = await self._client.facts(sorted(missing))
+            if not found:
+                return batch, outcomes
+            known.stored.update((fact.uuid, fact) for fact in found)
+
+    async def _known(self, drafts: Sequence[_Drafts]) -> Batch:
+        """Return a batch that holds what the graph knows of the names and replaced facts of the drafts."""
+        known = Batch(self._entity, now())
+        names = {fold(name): name for nodes, facts in drafts for name in _names(nodes, facts)}
+        resolved = await self._journal.resolve(list(names.values()))
+        minted = {folded: known.new_node_id(name) for folded, name in names.items() if folded not in resolved}
+        nodes = await self._client.nodes(list(dict.fromkeys([*resolved.values(), *minted.values()])))
+        known.known = {node.uuid: node for node in nodes}
+        present = {**{k: v for k, v in minted.items() if v in known.known}, **resolved}
+        known.names = {folded: uuid for folded, uuid in present.items() if uuid in known.known}
+        for node in nodes:
+            for name in (node.name, *node.aliases):
+                known.names.setdefault(fold(name), node.uuid)
+        await self._load_replaced(known, drafts)
+        return known
+
+    async def _load_replaced(self, known: Batch, drafts: Sequence[_Drafts]) -> None:
+        """Load the facts that the drafts say they replace: by uuid, by their ends, by their text."""
+        replacing = [fact for _, facts in drafts for fact in facts if fact.invalidates]
+        named = {name for fact in replacing for name in fact.invalidates}
+        ids = [name for name in named if is_uuid(name)]
+        ends = {known.node_named(name) for fact in replacing for name in (fact.subject, fact.object)} - {None}
+        for text in named - set(ids):
+            ids += [hit.owner for hit in await self._indexes.text_search("facts", text, _SAME_TEXT)]
+        found = await self._client.facts(list(dict.fromkeys(ids)))
+        if ends:
+            found += await self._client.facts_of_nodes(sorted(filter(None, ends)), _FACTS_OF_A_NODE)
+        known.stored.update((fact.uuid, fact) for fact in found)
+
+    async def write(self, batch: Batch) -> None:
+        """Write a planned batch: outbox, graph, filter columns, indexes; in that order."""
+        nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
+        await self._journal.mark_dirty(await self._changes(batch))
+        texts = await self._texts_to_vectors([n.name for n in nodes], [f.text for f in facts])
+        await self._client.save_nodes(nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts})
+        await self._client.save_episodes(list(batch.episodes.values()))
+        await self._client.save_facts(facts, {f.uuid: texts[f.text] for f in facts if f.text in texts})
+        await self._client.save_mentions(list(batch.mentions))
+        await self._journal.mirror_nodes(nodes)
+        await self._journal.mirror_facts(facts)
+        await self._indexer.drain()
+
+    async def write_nodes(self, nodes: Sequence[Node]) -> None:
+        """Write nodes that no turn brought, such as the entity's own."""
+        batch = Batch(self._entity, now())
+        for node in nodes:
+            batch.put_node(node)
+        await self.write(batch)
+
+    async def _texts_to_vectors(self, *texts: Sequence[str]) -> dict[str, Vector]:
+        if self._vectors is None:
+            return {}
+        return await self._vectors.of([text for part in texts for text in part])
+
+    async def _changes(self, batch: Batch) -> list[Change]:
+        """Return every id whose index entry changes, neighbours of new turns among them."""
+        episodes: dict[str, None] = {}
+        for uuid in batch.episodes:
+            episodes.update(dict.fromkeys(turn.uuid for turn in await self._journal.around(uuid, WINDOW_TURNS)))
+        return [
+            *(Change("node", uuid) for uuid in batch.nodes),
+            *(Change("fact", uuid) for uuid in batch.facts),
+            *(Change("episode", uuid) for uuid in {**episodes, **dict.fromkeys(batch.episodes)}),
+        ]
+
+    async def _extract_by_model(self, job: Job) -> None:
+        """Let Graphiti's own pipeline read a turn whose episode is saved; index what it changed."""
+        changes = await self._client.extract_episode(job.turn.uuid)
+        marked = [
+            *(Change("node", uuid) for uuid in changes.nodes),
+            *(Change("fact", uuid) for uuid in changes.facts),
+        ]
+        await self._journal.mark_dirty(marked)
+        await self._journal.mirror_nodes(await self._client.nodes(list(changes.nodes)))
+        await self._journal.mirror_facts(await self._client.facts(list(changes.facts)))
+        await self._indexer.drain()
+
+
+_Drafts = tuple[tuple[NodeDraft, ...], tuple[FactDraft, ...]]
+
+
+def _drafts(job: Job) -> _Drafts:
+    nodes, facts = tuple(job.payload.nodes), tuple(job.payload.facts)
+    if job.payload.extraction != "rules":
+        return nodes, facts
+    found = extract(job.turn)
+    return (*nodes, *found.nodes), (*facts, *found.facts)
+
+
+def _names(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> list[str]:
+    ends = [name for fact in facts for name in (fact.subject, fact.object)]
+    return [name for draft in nodes for name in (draft.name, *draft.aliases)] + ends
+
+
+def _result(job: Job, outcome: TurnOutcome) -> JobResult:
+    return JobResult(
+        nodes=outcome.nodes,
+        facts=outcome.facts,
+        edges=outcome.edges,
+        tags=job.turn.tags,
+        skipped=tuple(outcome.skipped),
+    )

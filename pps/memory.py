@@ -1,0 +1,351 @@
+"""Memory: all that one entity can do, a verb a method. The public API of PPS."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time as clock
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Unpack
+
+from pps.context.pack import PackRequest, build_pack
+from pps.context.startup import startup_recall
+from pps.core.errors import NotFound
+from pps.core.ids import EntityId, check_uuid
+from pps.core.reports import Forgotten, Health, Stats, TimelinePage
+from pps.core.values import (
+    AnchorPassage,
+    Episode,
+    Fact,
+    Hit,
+    Node,
+    Pack,
+    Recall,
+    Receipt,
+    Turn,
+)
+from pps.index.entity import EntityIndexes
+from pps.ingest import bounds
+from pps.ingest.anchors import AnchorInfo, Anchors, ResyncReport
+from pps.ingest.drafts import RememberOptions, finished, make_draft
+from pps.ingest.forget import Forgetter
+from pps.ingest.indexer import Indexer, Progress
+from pps.ingest.worker import Worker
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.recall.engine import RecallEngine
+from pps.recall.options import RecallOptions, TimelineOptions, check_range, checked_utc, make_request
+
+_READ_OWN_WRITES_S = 0.05
+Item = Node | Fact | Episode | Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory is made of; put together in ``app``."""
+
+    entity: EntityId
+    store: str
+    self_node: str
+    extraction: Literal["given", "rules", "model"]
+    budget_tokens: int
+    journal: Journal
+    client: IsolatedGraphitiClient
+    indexes: EntityIndexes
+    indexer: Indexer
+    worker: Worker
+    anchors: Anchors
+    engine: RecallEngine
+    forgetter: Forgetter
+    closing: contextlib.AsyncExitStack
+    notes: tuple[str, ...] = ()
+
+
+class Memory:
+    """One entity's memory. Every method stays inside the entity; none takes a group or a name.
+
+    Errors beside those named: StoreUnavailable (safe to retry), IsolationError (never expected).
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def entity(self) -> EntityId:
+        """Whose memory this is."""
+        return self._parts.entity
+
+    async def remember(
+        self,
+        content: str,
+        *,
+        wait: Literal["done", "journal"] = "done",
+        timeout_s: float | None = None,
+        **options: Unpack[RememberOptions],
+    ) -> Receipt:
+        """Keep a text for good, with the nodes and facts in it.
+
+        Args:
+            content: 1 to 65,536 characters.
+            wait: ``journal`` answers when it is on disk; ``done`` when graph and indexes have it.
+            timeout_s: Past it a ``done`` wait answers ``accepted``; the work goes on.
+            options: See RememberOptions.
+
+        Returns:
+            A receipt. ``accepted`` and ``done`` both mean that it survives a crash.
+
+        Raises:
+            InvalidRequest: A bound is broken; nothing was changed.
+        """
+        started = clock.perf_counter()
+        draft, payload = make_draft(content, options, self._parts.extraction)
+        appended = await self._parts.journal.append(draft, payload)
+        receipt = Receipt(appended.turn.uuid, appended.job_id, "accepted", tags=appended.turn.tags)
+        if not appended.duplicate:
+            self._parts.worker.notify()
+        if wait == "done":
+            receipt = await self._awaited(receipt, timeout_s)
+        if appended.duplicate and receipt.state != "failed":
+            receipt = replace(receipt, state="duplicate")
+        return replace(receipt, duration_ms=(clock.perf_counter() - started) * 1000)
+
+    async def remember_many(self, items: Sequence[tuple[str, RememberOptions]]) -> list[Receipt]:
+        """Keep many texts in one transaction: all are on disk when it returns, or none is.
+
+        Receipts say ``accepted`` or ``duplicate``; ``settled`` waits for graph and indexes.
+        """
+        drafts = [make_draft(content, options, self._parts.extraction) for content, options in items]
+        appended = await self._parts.journal.append_many(drafts)
+        self._parts.worker.notify()
+        return [
+            Receipt(one.turn.uuid, one.job_id, "duplicate" if one.duplicate else "accepted", tags=one.turn.tags)
+            for one in appended
+        ]
+
+    async def settled(self, timeout_s: float = 3600.0) -> bool:
+        """Wait until all that was acknowledged is in graph and indexes; False when time ran out."""
+        return await self._parts.worker.settled(timeout_s)
+
+    async def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
+        """Return what the entity knows that best answers the query, channel by channel.
+
+        Args:
+            query: Free text, 1 to 8,000 characters; longer text is condensed before it is asked.
+            options: See RecallOptions.
+
+        Returns:
+            One list a channel, best first, length 0..limit. A channel that failed has ``error`` set.
+
+        Raises:
+            InvalidRequest: A bound is broken or the profile is unknown.
+            NotFound: ``center`` is not a node of this entity.
+        """
+        request = make_request(query, options)
+        await self._parts.worker.settled(_READ_OWN_WRITES_S)
+        return await self._parts.engine.recall(request)
+
+    async def ambient_recall(
+        self,
+        context: str,
+        *,
+        limit_per_layer: int = 5,
+        session: str | None = None,
+        mode: Literal["turn", "startup"] = "turn",
+        budget_tokens: int | None = None,
+    ) -> Pack:
+        """Return the pack for one turn of a conversation: sections of nodes, facts, anchors, turns, summaries.
+
+        Args:
+            context: What is being talked about, at most 8,000 characters; may be empty at start-up.
+            limit_per_layer: Most items a section, 1 to 50.
+            session: What it was shown lately is damped.
+            mode: ``startup`` goes by recency, ``turn`` by the context.
+            budget_tokens: 100 to 100,000; the setting's when None. The text never exceeds it.
+        """
+        started = clock.perf_counter()
+        check_range("limit_per_layer", limit_per_layer, 1, 50)
+        check_range("budget_tokens", budget_tokens or self._parts.budget_tokens, 100, 100_000)
+        if mode == "turn":
+            options: RecallOptions = {"profile": "ambient", "limit": limit_per_layer, "session": session}
+            recalled = await self.recall(context, **options)
+        else:
+            recalled = await startup_recall(self._parts.journal, self._parts.client, limit_per_layer)
+        recent = await self._parts.journal.recent(limit_per_layer, session=session)
+        pack = build_pack(
+            PackRequest(
+                entity=self.entity.name,
+                recall=recalled,
+                recent=tuple(reversed(recent)),
+                summaries=await self._summaries(limit_per_layer),
+                budget_tokens=budget_tokens or self._parts.budget_tokens,
+                mode=mode,
+            )
+        )
+        await self._parts.journal.add_mark(pack.mark)
+        if session:
+            shown = [hit.id for channel in recalled.channels.values() for hit in channel.hits]
+            await self._parts.journal.record_shown(session, shown)
+        return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
+
+    async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
+        """Return facts in order of world time, a page at a time; undated facts come last.
+
+        Raises:
+            NotFound: ``about`` names nothing here.
+        """
+        limit = options.get("limit", 100)
+        check_range("limit", limit, 1, 1000)
+        about = options.get("about")
+        facts = await self._parts.client.timeline(
+            node=await self._node_id(about) if about else None,
+            relation=options.get("relation"),
+            as_of=checked_utc(options.get("as_of"), "as_of"),
+            after=checked_utc(options.get("after"), "after"),
+            before=checked_utc(options.get("before"), "before"),
+            cursor=options.get("cursor", ""),
+            limit=limit,
+        )
+        names = await self._names(facts)
+        cursor = self._parts.client.timeline_cursor(facts[-1]) if len(facts) == limit else ""
+        return TimelinePage(tuple(facts), names, cursor)
+
+    async def get(self, ids: Sequence[str]) -> list[Item]:
+        """Return turns, facts, nodes and episodes by uuid, in the order asked.
+
+        Raises:
+            InvalidRequest: No id, more than 200, or one that is not a canonical UUID.
+            NotFound: One of them is not this entity's.
+        """
+        check_range("ids", len(ids), 1, 200)
+        wanted = [check_uuid(one, "ids") for one in ids]
+        found: dict[str, Item] = {}
+        for items in (
+            await self._parts.client.episodes(wanted),
+            await self._parts.journal.turns(wanted),
+            await self._parts.client.facts(wanted),
+            await self._parts.client.nodes(wanted),
+        ):
+            found.update((item.uuid, item) for item in items)
+        if len(found) != len(set(wanted)):
+            raise NotFound()
+        return [found[one] for one in wanted]
+
+    async def forget(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
+        """Remove turns, facts, nodes (uuids) and anchors (slugs), with what only they supported.
+
+        Args:
+            ids: 1 to 500 of this entity's.
+            dry_run: True only says what would go.
+
+        Raises:
+            NotFound: One of them is not this entity's; nothing was changed.
+        """
+        await self._parts.worker.settled(5.0)
+        return await self._parts.forgetter.forget(ids, dry_run=dry_run)
+
+    async def anchor_save(
+        self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()
+    ) -> AnchorInfo:
+        """Write an anchor's Markdown file and index it; a slug that exists is replaced."""
+        return await self._parts.anchors.save(title, text, slug=slug, tags=bounds.check_tags(tags))
+
+    async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
+        """Return the passages of anchors that best answer the query; one an anchor."""
+        recalled = await self._parts.engine.recall(
+            make_request(query, {"profile": "hybrid", "channels": ("anchors",), "limit": limit})
+        )
+        return recalled["anchors"]
+
+    async def anchor_list(self) -> list[AnchorInfo]:
+        """Return the anchors by slug."""
+        return await self._parts.anchors.list()
+
+    async def anchor_read(self, slug: str) -> list[AnchorPassage]:
+        """Return an anchor's passages in order; NotFound when there is none of that slug."""
+        return await self._parts.anchors.passages(slug)
+
+    async def anchor_delete(self, slug: str) -> None:
+        """Delete an anchor's file and its index entries; NotFound when there is none."""
+        await self._parts.anchors.delete(slug)
+
+    async def anchor_resync(self) -> ResyncReport:
+        """Index what changed in the anchors' folder and drop what is gone."""
+        return await self._parts.anchors.resync()
+
+    async def stats(self) -> Stats:
+        """Return how much this memory holds."""
+        parts = self._parts
+        counts = await parts.client.counts()
+        text, vectors = await parts.indexes.counts()
+        span = await parts.journal.span()
+        return Stats(
+            entity=self.entity.name,
+            store=parts.store,
+            turns=await parts.journal.count_turns(),
+            nodes=counts.nodes,
+            facts=counts.facts,
+            episodes=counts.episodes,
+            communities=counts.communities,
+            anchors=len(await parts.anchors.list()),
+            unfinished_jobs=await parts.journal.unfinished(),
+            index_lag=await parts.journal.dirty_count(),
+            text_indexed=text,
+            vector_indexed=vectors,
+            fingerprint=await parts.journal.get_meta("fingerprint") or "",
+            first_turn_at=span[0],
+            last_turn_at=span[1],
+        )
+
+    async def health(self) -> Health:
+        """Return whether this memory can do its work, and what to do when it cannot."""
+        problems: list[str] = []
+        if trouble := self._parts.worker.trouble:
+            problems.append(f"ingestion waits: {trouble}")
+        if failed := await self._parts.journal.failed():
+            problems.append(f"{failed} turns could not be taken into the graph; they are kept in the journal")
+        return Health(not problems, tuple(problems), self._parts.notes)
+
+    async def reindex(self, progress: Progress | None = None) -> dict[str, int]:
+        """Rebuild text and vector index from journal, graph and anchors; return documents by kind."""
+        return await self._parts.indexer.rebuild(progress)
+
+    async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
+        """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""
+        return await self._parts.indexer.reembed(progress)
+
+    async def clear(self) -> None:
+        """Remove everything from the graph; what a deletion on a shared server needs."""
+        await self._parts.client.clear()
+
+    async def pending(self) -> bool:
+        """Tell whether acknowledged turns or index entries are not done yet."""
+        return bool(await self._parts.journal.unfinished() or await self._parts.journal.dirty_count())
+
+    async def close(self) -> None:
+        """Give back files and threads; jobs in hand go on at the next start."""
+        await self._parts.closing.aclose()
+
+    async def _awaited(self, receipt: Receipt, timeout_s: float | None) -> Receipt:
+        try:
+            async with asyncio.timeout(timeout_s):
+                job = await self._parts.worker.wait_for(receipt.job_id)
+        except TimeoutError:
+            return receipt
+        return finished(receipt, job)
+
+    async def _summaries(self, limit: int) -> tuple[Turn, ...]:
+        return tuple(await self._parts.journal.of_kind("summary", limit))
+
+    async def _node_id(self, name: str) -> str:
+        """Return the uuid of a node by uuid or name; NotFound when it is not this entity's."""
+        resolved = await self._parts.journal.resolve([name])
+        uuid = next(iter(resolved.values()), name)
+        nodes = await self._parts.client.nodes([uuid]) if len(uuid) == 36 else []
+        if not nodes:
+            raise NotFound("node")
+        return nodes[0].uuid
+
+    async def _names(self, facts: Sequence[Fact]) -> dict[str, str]:
+        ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
+        return {node.uuid: node.name for node in await self._parts.client.nodes(ends)}

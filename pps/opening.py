@@ -1,0 +1,237 @@
+"""Opening one entity's memory: its lock, journal, graph, indexes and worker, in that order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from pps.config import Settings
+from pps.core.errors import ConfigError, StoreConflict
+from pps.core.ids import EntityId, stable_id
+from pps.core.time import now
+from pps.core.values import Node
+from pps.entities.registry import Entry
+from pps.index.entity import EntityIndexes
+from pps.ingest.anchors import Anchors
+from pps.ingest.forget import Forgetter
+from pps.ingest.indexer import Indexer
+from pps.ingest.pipeline import Pipeline
+from pps.ingest.vectors import PassageVectors
+from pps.ingest.worker import Worker
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.drivers import EntityDriver, Neo4jServer, open_embedded
+from pps.journal.journal import Journal
+from pps.memory import Memory, Parts
+from pps.models.extractor import ExtractorModel
+from pps.models.factory import make_embedder, make_extractor, make_reranker
+from pps.models.protocols import Embedder, Fingerprint, Reranker
+from pps.recall.engine import RecallEngine
+from pps.recall.profiles import Profiles
+
+_REEMBEDDING = "reembedding"
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all memories of a process share: models, threads and the connection to a server."""
+
+    settings: Settings
+    embedder: Embedder | None
+    reranker: Reranker | None
+    extractor: ExtractorModel | None
+    threads: ThreadPoolExecutor
+    profiles: Profiles
+    _server: Neo4jServer | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def server(self) -> Neo4jServer:
+        """Return the one connection pool to Neo4j, opened when the first entity needs it."""
+        async with self._lock:
+            if self._server is None:
+                found = self.settings.neo4j
+                self._server = await Neo4jServer.open(
+                    found.uri, found.user, found.password.get_secret_value(), found.database
+                )
+            return self._server
+
+    async def close(self) -> None:
+        """Give back the server's connections and the threads."""
+        if self._server:
+            await self._server.close()
+        await asyncio.to_thread(self.threads.shutdown)
+
+
+@contextlib.asynccontextmanager
+async def open_shared(settings: Settings) -> AsyncIterator[Shared]:
+    """Make the models and threads that the memories share; nothing is loaded before it is needed."""
+    shared = Shared(
+        settings,
+        make_embedder(settings.embedder),
+        make_reranker(settings.reranker),
+        make_extractor(settings.extractor),
+        ThreadPoolExecutor(max_workers=(os.cpu_count() or 2) + 2, thread_name_prefix="pps-index"),
+        Profiles.load(settings),
+    )
+    try:
+        yield shared
+    finally:
+        await shared.close()
+
+
+async def open_memory(entry: Entry, shared: Shared, *, reembed: bool = False) -> Memory:
+    """Open an entity's files, repair what a crash left and start its worker.
+
+    Raises:
+        StoreConflict: Another process holds the files; the message names it.
+        ConfigError: The vectors are of another model (unless ``reembed``).
+        StoreError, StoreUnavailable: A file or server cannot be used.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        data = entry.folder / "data"
+        await _lock(stack, data)
+        journal = await Journal.open(data / "memory.db", entry.entity.group)
+        stack.push_async_callback(journal.close)
+        await _pin(journal, data, shared.embedder, reembed=reembed)
+        memory = await _assembled(stack, entry, shared, journal)
+        stack.pop_all()
+        return memory
+
+
+async def close_memory(memory: Memory) -> None:
+    """Close everything that ``open_memory`` opened, last first."""
+    await memory.close()
+
+
+def self_node_id(entity: EntityId) -> str:
+    """Return the uuid of the entity's own node."""
+    return stable_id(entity.group, "self")
+
+
+async def _assembled(stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, journal: Journal) -> Memory:
+    entity, data, settings = entry.entity, entry.folder / "data", shared.settings
+    indexes = await EntityIndexes.open(
+        data,
+        group=entity.group,
+        fingerprint=shared.embedder.fingerprint if shared.embedder else None,
+        language=settings.text.language,
+        executor=shared.threads,
+    )
+    stack.push_async_callback(indexes.close)
+    driver = await _driver(entry, shared)
+    stack.push_async_callback(driver.close)
+    client = await IsolatedGraphitiClient.open(
+        entity,
+        driver.driver,
+        store=driver.store,
+        indexes=indexes,
+        embedder=shared.embedder,
+        reranker=shared.reranker,
+        extractor=shared.extractor,
+    )
+    stack.push_async_callback(client.close)
+    anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal)
+    vectors = PassageVectors(shared.embedder) if shared.embedder else None
+    indexer = Indexer(client, journal, indexes, vectors, anchors)
+    pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
+    worker = Worker(journal, pipeline, entity.name)
+    self_node = await _self_node(entity, client, journal, pipeline)
+    forgetter = Forgetter(client, journal, indexer, anchors, self_node)
+    await _repaired(forgetter, indexer, anchors)
+    engine = RecallEngine(client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node)
+    worker.start()
+    stack.push_async_callback(worker.stop)
+    return Memory(
+        Parts(
+            entity=entity,
+            store=entry.store,
+            self_node=self_node,
+            extraction=settings.extractor.mode,
+            budget_tokens=settings.recall.budget_tokens,
+            journal=journal,
+            client=client,
+            indexes=indexes,
+            indexer=indexer,
+            worker=worker,
+            anchors=anchors,
+            engine=engine,
+            forgetter=forgetter,
+            closing=stack.pop_all(),
+            notes=() if shared.embedder else ("no embedder is set: recall goes by text and graph",),
+        )
+    )
+
+
+async def _lock(stack: contextlib.AsyncExitStack, data: Path) -> None:
+    """Hold the entity's files alone; the lock dies with the process."""
+    lock, holder = FileLock(data / "lock"), data / "lock.pid"
+    try:
+        await asyncio.to_thread(lock.acquire, timeout=0)
+    except Timeout:
+        pid = holder.read_text().strip() if holder.exists() else "?"
+        raise StoreConflict(
+            f"{data.parent.name}: its files are held by process {pid}; ask it (`pps …` does) or stop it "
+            "(`pps serve --stop`)"
+        ) from None
+    stack.callback(lock.release)
+    await asyncio.to_thread(holder.write_text, str(os.getpid()))
+
+
+async def _driver(entry: Entry, shared: Shared) -> EntityDriver:
+    if entry.store == "neo4j":
+        return await (await shared.server()).driver()
+    return await open_embedded(entry.folder / "data" / "graph.lbug")
+
+
+async def _pin(journal: Journal, data: Path, embedder: Embedder | None, *, reembed: bool) -> None:
+    """Hold the entity to the model of its vectors; ``reembed`` starts anew with the configured one."""
+    pinned = await journal.get_meta("fingerprint")
+    current = _fingerprint(embedder.fingerprint) if embedder else ""
+    if reembed:
+        if not current:
+            raise ConfigError("embedder.name: is 'none', so there is nothing to embed with; set a model first")
+        await journal.set_meta(_REEMBEDDING, "1")
+        await asyncio.to_thread(shutil.rmtree, data / "chroma", ignore_errors=True)
+        await journal.set_meta("fingerprint", current)
+        return
+    if await journal.get_meta(_REEMBEDDING):
+        raise ConfigError(f"{data.parent.name}: a re-embedding was cut short; run `pps reembed {data.parent.name}`")
+    if pinned and current and pinned != current:
+        raise ConfigError(
+            f"{data.parent.name}: its vectors are of {json.loads(pinned)['model']}, the embedder set is "
+            f"{json.loads(current)['model']}; set it back or run `pps reembed {data.parent.name}`"
+        )
+    if current and not pinned:
+        await journal.set_meta("fingerprint", current)
+
+
+def _fingerprint(fingerprint: Fingerprint) -> str:
+    return json.dumps(asdict(fingerprint), sort_keys=True)
+
+
+async def _self_node(entity: EntityId, client: IsolatedGraphitiClient, journal: Journal, pipeline: Pipeline) -> str:
+    """Make the entity's own node when it is not there; return its uuid."""
+    uuid = self_node_id(entity)
+    if not await client.nodes([uuid]):
+        name = entity.name.replace("_", " ").title()
+        node = Node(uuid, name, now(), kind="Self", summary="", aliases=(entity.name,) if name != entity.name else ())
+        await pipeline.write_nodes([node])
+    return uuid
+
+
+async def _repaired(forgetter: Forgetter, indexer: Indexer, anchors: Anchors) -> None:
+    """Carry through what a crash cut short and bring lagging indexes up to date."""
+    await forgetter.resume()
+    await indexer.drain()
+    if await indexer.lags():
+        await indexer.repair()
+        await indexer.drain()
+    await anchors.resync()

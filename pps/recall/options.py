@@ -1,0 +1,90 @@
+"""What ``recall`` and ``timeline`` may be told, checked and made a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, TypedDict
+
+from pps.core.errors import InvalidRequest
+from pps.core.ids import check_uuid
+from pps.core.time import utc
+from pps.core.values import ChannelName
+from pps.journal.values import ItemFilter
+from pps.recall.request import RecallRequest
+
+MAX_QUERY = 65_536
+"""Most characters of a query; what exceeds 8,000 is condensed."""
+
+
+class RecallOptions(TypedDict, total=False):
+    """What ``recall`` may be told.
+
+    Attributes:
+        profile: A name from ``pps profiles``; ``hybrid`` when not given.
+        channels: Names of channels, or ``auto`` to route by the kind of query.
+        limit: Most results in each channel, 1 to 100 (10).
+        as_of: Aware instant of world time; None is now.
+        session: What it was shown lately is damped, where the profile does so.
+        center: Uuid of a node that the graph perspectives start from; the entity's own when None.
+        filters: Applied before ranking in every perspective.
+    """
+
+    profile: str
+    channels: Sequence[ChannelName] | Literal["auto"] | None
+    limit: int
+    as_of: datetime | None
+    session: str | None
+    center: str | None
+    filters: ItemFilter
+
+
+class TimelineOptions(TypedDict, total=False):
+    """What ``timeline`` may be told: a node, a relation, half-open bounds of world time, a page.
+
+    Attributes:
+        about: Name or uuid of a node whose facts are wanted.
+        relation: Only facts of this relation.
+        as_of: Only facts that held at this instant.
+        after, before: Only facts with ``after <= valid_at < before``.
+        cursor, limit: ``next_cursor`` of the page before; 1 to 1,000 facts a page (100).
+    """
+
+    about: str | None
+    relation: str | None
+    as_of: datetime | None
+    after: datetime | None
+    before: datetime | None
+    cursor: str
+    limit: int
+
+
+def make_request(query: str, options: RecallOptions) -> RecallRequest:
+    """Return the engine's request; InvalidRequest names the first bound that is broken."""
+    if not query.strip() or len(query) > MAX_QUERY:
+        raise InvalidRequest("query", f"must have 1 to {MAX_QUERY:,} characters, not only white space")
+    limit = options.get("limit", 10)
+    check_range("limit", limit, 1, 100)
+    channels = options.get("channels")
+    center = options.get("center")
+    return RecallRequest(
+        query=query,
+        profile=options.get("profile", "hybrid"),
+        limit=limit,
+        as_of=checked_utc(options.get("as_of"), "as_of"),
+        session=options.get("session"),
+        center=check_uuid(center, "center") if center else None,
+        channels="auto" if channels == "auto" else tuple(channels) if channels else None,
+        filters=options.get("filters", ItemFilter()),
+    )
+
+
+def check_range(field: str, value: int, least: int, most: int) -> None:
+    """Raise InvalidRequest unless ``least <= value <= most``."""
+    if not least <= value <= most:
+        raise InvalidRequest(field, f"must be {least:,} to {most:,}")
+
+
+def checked_utc(moment: datetime | None, field: str) -> datetime | None:
+    """Return an aware instant in UTC, or None for None."""
+    return utc(moment, field) if moment else None
