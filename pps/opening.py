@@ -23,7 +23,7 @@ from pps.entities.registry import Entry
 from pps.index.entity import EntityIndexes
 from pps.ingest.anchors import Anchors
 from pps.ingest.forget import Forgetter
-from pps.ingest.indexer import Indexer
+from pps.ingest.indexer import REEMBEDDING, Indexer
 from pps.ingest.pipeline import Pipeline
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.worker import Worker
@@ -37,7 +37,6 @@ from pps.models.protocols import Embedder, Fingerprint, Reranker
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
 
-_REEMBEDDING = "reembedding"
 
 
 @dataclass(slots=True)
@@ -198,11 +197,11 @@ async def _pin(journal: Journal, data: Path, embedder: Embedder | None, *, reemb
     if reembed:
         if not current:
             raise ConfigError("embedder.name: is 'none', so there is nothing to embed with; set a model first")
-        await journal.set_meta(_REEMBEDDING, "1")
+        await journal.set_meta(REEMBEDDING, "1")
         await asyncio.to_thread(shutil.rmtree, data / "chroma", ignore_errors=True)
         await journal.set_meta("fingerprint", current)
         return
-    if await journal.get_meta(_REEMBEDDING):
+    if await journal.get_meta(REEMBEDDING):
         raise ConfigError(f"{data.parent.name}: a re-embedding was cut short; run `pps reembed {data.parent.name}`")
     if pinned and current and pinned != current:
         raise ConfigError(

@@ -21,6 +21,8 @@ from pps.journal.journal import Journal
 from pps.journal.values import Change
 
 _PAGE = 500
+REEMBEDDING = "reembedding"
+"""Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
 _COLLECTIONS: dict[ItemKind, tuple[str, ...]] = {
     "node": ("nodes",),
     "fact": ("facts", "past_facts"),
@@ -155,7 +157,9 @@ class Indexer:
             vectors = await self._vectors.of([fact.text for fact in facts])
             await self._client.save_facts(facts, {fact.uuid: vectors[fact.text] for fact in facts})
             after = facts[-1].uuid
-        return await self.rebuild(progress)
+        counts = await self.rebuild(progress)
+        await self._journal.set_meta(REEMBEDDING, "")
+        return counts
 
     async def _rebuild_nodes(self, progress: Progress | None) -> int:
         done, total, after = 0, (await self._client.counts()).nodes, ""
