@@ -1,0 +1,122 @@
+"""A client of the server's owner API: calls, and long work that reports as it goes.
+
+Built on ``http.client``: the command line must start in a blink, and any HTTP library costs more
+than the call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Generator, Mapping
+from typing import TypeAlias, cast
+
+from pps.core import errors
+from pps.core.values import JSON
+from pps.link.runfile import RunFile
+
+Answer: TypeAlias = "dict[str, JSON]"
+
+_CALL_S = 60.0
+_SILENCE_S = 600.0
+
+
+class ServerAway(errors.StoreUnavailable):
+    """Nothing answers at the run file's address."""
+
+
+class Link:
+    """A connection's worth of knowledge about one running server. Calls block; each is a request of its own.
+
+    Every method may raise ServerAway, and whatever error of ``pps.core.errors`` the server answered.
+    """
+
+    def __init__(self, run: RunFile) -> None:
+        self.run = run
+
+    def status(self, timeout_s: float = 5.0) -> Answer:
+        """Return the server's state: pid, version, open entities, uptime."""
+        return self._request("GET", "/owner/status", None, timeout_s)
+
+    def stop(self) -> None:
+        """Ask the server to finish what it is doing and end."""
+        self._request("POST", "/owner/stop", {}, _CALL_S)
+
+    def call(self, verb: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
+        """Let an entity do one verb of the tool table; returns its structured result."""
+        body: Answer = {"entity": entity, "arguments": dict(arguments)}
+        return self._request("POST", f"/owner/call/{verb}", body, timeout_s)
+
+    def admin(self, action: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
+        """Do one action on the registry, such as ``entity.create``."""
+        return self._request("POST", f"/owner/admin/{action}", dict(arguments), timeout_s)
+
+    def work(self, task: str, arguments: Mapping[str, JSON]) -> Generator[Answer, None, Answer]:
+        """Run a long task; yields its progress reports and returns its result.
+
+        Each report has ``what``, ``done`` and ``total`` (0 when unknown).
+        """
+        with self._response("POST", f"/owner/work/{task}", dict(arguments), _SILENCE_S) as response:
+            for line in response:
+                event = _object(line)
+                if "error" in event:
+                    raise error_from(event)
+                if "result" in event:
+                    return cast("Answer", event["result"])
+                yield event
+        raise ServerAway("the server ended in the middle of the work; run the command again, it goes on from there")
+
+    def _request(self, method: str, path: str, body: Answer | None, timeout_s: float) -> Answer:
+        with self._response(method, path, body, timeout_s) as response:
+            return _object(response.read())
+
+    @contextlib.contextmanager
+    def _response(
+        self, method: str, path: str, body: Answer | None, timeout_s: float
+    ) -> Generator[http.client.HTTPResponse]:
+        connection = http.client.HTTPConnection(self.run.address, self.run.port, timeout=timeout_s)
+        headers = {"Authorization": f"Bearer {self.run.secret}", "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise error_from(_object(response.read()))
+            yield response
+        except TimeoutError:
+            raise errors.StoreUnavailable(f"the server did not answer within {timeout_s:.0f} s") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerAway(f"no server answers at {self.run.url} ({type(error).__name__})") from None
+        finally:
+            connection.close()
+
+
+def error_from(answer: Mapping[str, JSON]) -> errors.PPSError:
+    """Return the error that an answer carries, of the class it had in the server."""
+    said = answer.get("error")
+    if not isinstance(said, Mapping):
+        return errors.StoreError("the server answered with something that is not an answer of PPS")
+    kind = _CLASSES.get(str(said.get("code")), errors.PPSError)
+    error = kind.__new__(kind)
+    errors.PPSError.__init__(error, str(said.get("message")))
+    return error
+
+
+def _classes(kind: type[errors.PPSError]) -> dict[str, type[errors.PPSError]]:
+    found = {kind.code: kind}
+    for below in kind.__subclasses__():
+        found = {**_classes(below), **found} if below.__module__ == errors.__name__ else found
+    return found
+
+
+def _object(raw: bytes) -> Answer:
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise errors.StoreError("the server answered with something that is not an answer of PPS")
+    return cast("Answer", value)
+
+
+_CLASSES = _classes(errors.PPSError)

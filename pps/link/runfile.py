@@ -1,0 +1,99 @@
+"""The run file: where the server of a data folder listens, and the secret that its owner may show it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from pps.core.errors import StoreError
+
+OWNER_PREFIX = "pps_w_"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """What ``server.json`` (mode 0600) says of the running server.
+
+    Attributes:
+        secret: ``pps_w_`` and 64 hexadecimal digits; new at each start. Who shows it is the same user of
+            the operating system and may act for any entity.
+        auto: True when it was started by need, so that it stops when idle.
+    """
+
+    pid: int
+    host: str
+    port: int
+    version: str
+    auto: bool
+    secret: str = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """The address to connect to: a server on every interface is asked on loopback."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self.host, self.host)  # noqa: S104 - compared
+
+    @property
+    def url(self) -> str:
+        """The server's address for people and clients, without a slash at its end."""
+        address = f"[{self.address}]" if ":" in self.address else self.address
+        return f"http://{address}:{self.port}"
+
+
+def new_secret() -> str:
+    """Return a fresh owner secret (256 bits)."""
+    return OWNER_PREFIX + secrets.token_hex(32)
+
+
+def run_file(home: Path) -> Path:
+    """Return where the run file of a data folder lies."""
+    return home / "server.json"
+
+
+def lock_file(home: Path) -> Path:
+    """Return the lock that the server of a data folder holds for as long as it lives."""
+    return home / "server.lock"
+
+
+def write(home: Path, run: RunFile) -> None:
+    """Publish a run file in one step."""
+    path = run_file(home)
+    draft = path.with_name(f".server.{secrets.token_hex(6)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(asdict(run), file)
+    draft.replace(path)
+
+
+def read(home: Path) -> RunFile | None:
+    """Return the run file; None when there is none.
+
+    Raises:
+        StoreError: It belongs to another user, others may read it, or it says nothing readable.
+    """
+    path = run_file(home)
+    try:
+        with path.open(encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            text = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise StoreError(f"{path}: not private to this user; remove it and start the server again")
+    try:
+        return RunFile(**json.loads(text))
+    except (ValueError, TypeError):
+        raise StoreError(f"{path}: not a run file of this version; stop that server, then remove it") from None
+
+
+def remove(home: Path, pid: int) -> None:
+    """Take the run file away if it is this process's."""
+    try:
+        run = read(home)
+    except StoreError:
+        return
+    if run is not None and run.pid == pid:
+        run_file(home).unlink(missing_ok=True)

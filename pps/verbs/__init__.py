@@ -1,0 +1,1 @@
+"""What one entity can be asked to do: one table, translated by every surface."""

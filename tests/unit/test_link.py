@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from pps.core.errors import InvalidRequest, NotFound, StoreConflict, StoreError, StoreUnavailable
+from pps.link import Link, RunFile, connect, file_lock, runfile
+from pps.link import lock as locks
+from pps.link.client import ServerAway, error_from
+
+
+def _run(port: int = 1, **changes: object) -> RunFile:
+    values = {"pid": os.getpid(), "host": "127.0.0.1", "port": port, "version": "0.1.0", "auto": True}
+    return RunFile(**{**values, "secret": runfile.new_secret(), **changes})
+
+
+def test_a_lock_is_held_once_and_names_its_holder(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    assert not locks.is_held(path)
+    with file_lock(path, what="pps serve"):
+        assert locks.is_held(path)
+        with pytest.raises(StoreConflict, match=rf"pps serve \(process {os.getpid()}\)"), file_lock(path, what="me"):
+            pass
+    with file_lock(path, what="me"):
+        pass
+
+
+def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    code = (
+        "import sys,time;from pathlib import Path;from pps.link import file_lock\n"
+        "with file_lock(Path(sys.argv[1]), what='other'):\n print('held',flush=True);time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        assert locks.is_held(path)
+        other.kill()
+        other.wait()
+    assert not locks.is_held(path)
+
+
+def test_a_run_file_is_private_and_reads_back(tmp_path: Path) -> None:
+    run = _run()
+    runfile.write(tmp_path, run)
+    assert stat.S_IMODE(runfile.run_file(tmp_path).stat().st_mode) == 0o600
+    assert runfile.read(tmp_path) == run
+    assert run.secret not in repr(run)
+    runfile.remove(tmp_path, os.getpid() + 1)
+    assert runfile.read(tmp_path) == run
+    runfile.remove(tmp_path, os.getpid())
+    assert runfile.read(tmp_path) is None
+
+
+def test_a_run_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    runfile.write(tmp_path, _run())
+    runfile.run_file(tmp_path).chmod(0o644)
+    with pytest.raises(StoreError, match="not private"):
+        runfile.read(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": 1, "surprise": 2}'])
+def test_a_run_file_without_sense_is_said(tmp_path: Path, text: str) -> None:
+    path = runfile.run_file(tmp_path)
+    path.touch(0o600)
+    path.write_text(text)
+    with pytest.raises(StoreError, match="not a run file"):
+        runfile.read(tmp_path)
+
+
+def test_a_server_on_every_interface_is_asked_on_loopback() -> None:
+    assert _run(5, host="0.0.0.0").url == "http://127.0.0.1:5"  # noqa: S104 - never bound
+    assert _run(5, host="::").url == "http://[::1]:5"
+
+
+def test_nobody_at_the_address_is_a_server_away(tmp_path: Path) -> None:
+    with pytest.raises(ServerAway):
+        Link(_run()).status()
+    runfile.write(tmp_path, _run())
+    with pytest.raises(StoreUnavailable, match="pps serve"):
+        connect(tmp_path, start=False)
+
+
+def test_errors_keep_their_class_on_the_way() -> None:
+    invalid = error_from({"error": {"code": "invalid_request", "message": "limit: too large"}})
+    assert isinstance(invalid, InvalidRequest)
+    assert str(invalid) == "limit: too large"
+    away = error_from({"error": {"code": "store_unavailable", "message": "x"}})
+    assert isinstance(away, StoreUnavailable)
+    assert away.retryable
+    assert isinstance(error_from({"detail": "not ours"}), StoreError)
+
+
+class _Scripted(http.server.BaseHTTPRequestHandler):
+    answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status, body = self.answers[self.path]
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def scripted() -> Iterator[Link]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Scripted)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield Link(_run(server.server_address[1]))
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_work_yields_reports_and_returns_the_result(scripted: Link) -> None:
+    lines = [{"what": "facts", "done": 1, "total": 2}, {"result": {"facts": 2}}]
+    _Scripted.answers = {"/owner/work/reindex": (200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))}
+    work = scripted.work("reindex", {"entity": "ana"})
+    assert next(work) == lines[0]
+    with pytest.raises(StopIteration) as ended:
+        next(work)
+    assert ended.value.value == {"facts": 2}
+
+
+def test_work_that_is_cut_off_is_not_taken_for_done(scripted: Link) -> None:
+    _Scripted.answers = {"/owner/work/reindex": (200, b'{"what": "facts", "done": 1, "total": 2}\n')}
+    with pytest.raises(ServerAway, match="run the command again"):
+        list(scripted.work("reindex", {}))
+
+
+def test_an_error_in_the_middle_of_work_is_raised(scripted: Link) -> None:
+    body = b'{"what": "x", "done": 0, "total": 0}\n{"error": {"code": "not_found", "message": "id not found"}}\n'
+    _Scripted.answers = {"/owner/work/reindex": (200, body)}
+    with pytest.raises(NotFound):
+        list(scripted.work("reindex", {}))
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"<html>"])
+def test_an_answer_that_is_not_ours_is_an_error(scripted: Link, body: bytes) -> None:
+    _Scripted.answers = {"/owner/call/stats": (200, body)}
+    with pytest.raises(StoreError):
+        scripted.call("stats", "ana", {})
