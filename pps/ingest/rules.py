@@ -86,6 +86,8 @@ def _proper_nouns(prose: str) -> Iterator[str]:
 
 def _facts(prose: str, actor: str) -> Iterator[FactDraft]:
     for sentence in _SENTENCE.split(prose):
+        if sentence.rstrip().endswith("?"):
+            continue
         for pattern, relation in _FACTS:
             match = pattern.match(sentence.strip())
             if match and (fact := _fact(match, relation, actor, sentence.strip())):

@@ -1,0 +1,54 @@
+"""What may be remembered: a broken bound names its field; good drafts of any script pass."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pps.core.errors import InvalidRequest
+from pps.core.values import FactDraft, NodeDraft
+from pps.ingest.drafts import RememberOptions, make_draft
+
+WHEN = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("field", "content", "options"),
+    [
+        ("content", "", {}),
+        ("content", " \n ", {}),
+        ("content", "x" * 65_537, {}),
+        ("content", "\ud800", {}),
+        ("content", "a\0b", {}),
+        ("role", "x", {"role": "robot"}),
+        ("extraction", "x", {"extraction": "magic"}),
+        ("session", "x", {"session": "s" * 201}),
+        ("occurred_at", "x", {"occurred_at": WHEN.replace(tzinfo=None)}),
+        ("tags", "x", {"tags": ["two words"]}),
+        ("nodes[0].name", "x", {"nodes": [NodeDraft(" ")]}),
+        ("nodes[1].kind", "x", {"nodes": [NodeDraft("a"), NodeDraft("b", kind="Bad kind")]}),
+        ("nodes[0].attributes.group_id", "x", {"nodes": [NodeDraft("a", attributes={"group_id": "other"})]}),
+        ("nodes[0].attributes._x", "x", {"nodes": [NodeDraft("a", attributes={"_x": 1})]}),
+        ("nodes[0].attributes", "x", {"nodes": [NodeDraft("a", attributes={"x": float("nan")})]}),
+        ("facts[0].relation", "x", {"facts": [FactDraft("a", "a b", "c")]}),
+        (
+            "facts[0].invalid_at",
+            "x",
+            {"facts": [FactDraft("a", "IS", "c", valid_at=WHEN, invalid_at=WHEN.replace(year=2025))]},
+        ),
+        ("facts", "x", {"facts": [FactDraft("a", "IS", "c")] * 501}),
+    ],
+)
+def test_a_broken_bound_names_its_field(field: str, content: str, options: RememberOptions) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        make_draft(content, options, "given")
+    assert caught.value.field == field
+
+
+def test_a_good_draft_is_normalised_and_its_hashtags_join_the_given_ones() -> None:
+    draft, payload = make_draft("cafe\u0301\r\n#Tea", {"tags": ["Kitchen"], "nodes": [NodeDraft("茶")]}, "rules")
+    assert draft.content == "café\n#Tea"
+    assert draft.tags == ("kitchen", "tea")
+    assert payload.extraction == "rules"
+    assert payload.nodes == (NodeDraft("茶"),)
