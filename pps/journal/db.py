@@ -1,0 +1,164 @@
+"""One SQLite file: how it is opened, checked and migrated, and what its errors mean.
+
+WAL with ``synchronous=FULL``: a commit returns after the log is on disk. ``secure_delete``: what is
+deleted is overwritten. Errors of SQLite leave this package only as ``StoreError`` and its kinds.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
+from pps.journal.schema import MIGRATIONS, Migrations
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[sqlite3.Connection], T]
+
+APPLICATION_ID = 0x50505331  # "PPS1", so that another program's file is not taken for a memory
+BUSY_TIMEOUT_S = 5.0
+
+_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL: "the disk is full: free some space, then try again (nothing was acknowledged)",
+    sqlite3.SQLITE_IOERR: "the disk reported an error: check it and its free space, then try again",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened: check that its folder exists and is yours",
+    sqlite3.SQLITE_READONLY: "the file cannot be written: check its permissions and its disk",
+    sqlite3.SQLITE_PERM: "the file may not be opened: check its permissions",
+    sqlite3.SQLITE_NOMEM: "there is no memory left for it: close something, then try again",
+}
+_BROKEN = {
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: stop the server, keep a copy, restore a backup",
+    sqlite3.SQLITE_NOTADB: "the file is not a memory (or is damaged): restore a backup",
+    sqlite3.SQLITE_TOOBIG: "a value is too big for it",
+}
+
+
+def store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """Return the error of our tree that says what a library's error means and what to do next."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else sqlite3.SQLITE_ERROR
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreConflict(f"{path.name} is locked by another process: stop that one, or try again")
+    if primary in _UNAVAILABLE:
+        return StoreUnavailable(f"{path.name}: {_UNAVAILABLE[primary]}")
+    if primary in _BROKEN:
+        return StoreError(f"{path.name}: {_BROKEN[primary]}")
+    return StoreError(f"{path.name}: {error}: this is a defect of PPS, please report it")
+
+
+@contextmanager
+def mapping_errors(path: Path) -> Generator[None]:
+    """Turn errors of SQLite inside the block into StoreError and its kinds."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise store_error(error, path) from error
+
+
+def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) -> None:
+    """Make the file when it is absent, bring its schema up to date, and check whose it is.
+
+    Raises:
+        IsolationError: The file belongs to another group.
+        StoreError: It was written by a newer PPS, is damaged, or is another program's.
+        StoreConflict, StoreUnavailable: It is locked, or cannot be opened.
+    """
+    _make_private(path)
+    with mapping_errors(path):
+        connection = _connect(path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            migrate(connection, path, migrations)
+            _check_group(connection, path, group)
+            # What a crash left in the log goes to the file now, so that nothing deleted stays behind.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            connection.close()
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Return the connection that writes: FULL, and checkpoints only when told (see ``writer``)."""
+    connection = _connect(path)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA recursive_triggers = OFF")
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute("PRAGMA journal_size_limit = 8388608")
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Return a connection that cannot write."""
+    connection = _connect(path)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
+    """Apply the migrations that the file lacks, all of them or none."""
+    newest = len(migrations)
+    if _version(connection) == newest and _application(connection) == APPLICATION_ID:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection)  # again: another process may have been first
+        _check_origin(connection, path, version, newest)
+        for statements in migrations[version:]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {newest}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _check_origin(connection: sqlite3.Connection, path: Path, version: int, newest: int) -> None:
+    blank = version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if not blank and _application(connection) != APPLICATION_ID:
+        raise StoreError(f"{path.name} belongs to another program: choose another folder")
+    if version > newest:
+        raise StoreError(
+            f"{path.name} was written by a newer PPS (schema {version}, this one knows {newest}): upgrade pps"
+        )
+
+
+def _check_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
+    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('group', ?)", (group,))
+    (owner,) = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
+    if owner != group:
+        raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # A connection moves between threads of one pool, never to two at once.
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA temp_store = MEMORY")  # no text in temporary files
+    return connection
+
+
+def _make_private(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # SQLite gives its log files the permissions of the file.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreUnavailable(f"{path.name} cannot be opened ({reason}): check its folder") from error
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return version
+
+
+def _application(connection: sqlite3.Connection) -> int:
+    (number,) = connection.execute("PRAGMA application_id").fetchone()
+    return number

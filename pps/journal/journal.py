@@ -1,0 +1,301 @@
+"""The journal of one entity: what was said, what is still to do, and what filters need to know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from types import TracebackType
+
+from pps.core.errors import InvalidRequest
+from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.journal import filters, jobs, meta, mirror, outbox, shown, turns
+from pps.journal.db import prepare_file
+from pps.journal.payload import prepare_payload
+from pps.journal.reader import Readers
+from pps.journal.values import (
+    Appended,
+    Change,
+    DirtyChange,
+    ItemFilter,
+    Job,
+    JobPayload,
+    JobResult,
+    JobState,
+    TurnDraft,
+)
+from pps.journal.writer import Writer
+
+MAX_LIMIT = 10_000
+"""Most rows that one call returns."""
+
+
+class Journal:
+    """One entity's ``memory.db``. Whatever a method has returned from is on disk.
+
+    Every method raises StoreConflict when another process keeps the file locked, StoreUnavailable
+    when it is closed or the disk is full, and StoreError when the file is damaged; writes that raise
+    have changed nothing. Reads see every write that was acknowledged before they began.
+    """
+
+    def __init__(self, path: Path, group: str) -> None:
+        """Start the threads of a file that ``prepare_file`` has checked; callers use ``open``."""
+        self.path = path
+        self.group = group
+        self._readers = Readers(path)
+        self._writer = Writer(path)
+
+    @classmethod
+    async def open(cls, path: Path, group: str) -> Journal:
+        """Open the memory of a group, making the file when it is absent.
+
+        Raises:
+            IsolationError: The file belongs to another group.
+            StoreError: It is damaged, another program's, or was written by a newer PPS.
+        """
+
+        def start() -> Journal:
+            prepare_file(path, group)
+            return cls(path, group)
+
+        return await asyncio.to_thread(start)
+
+    async def close(self) -> None:
+        """Finish writes that are under way, then give threads and file descriptors back."""
+
+        def stop() -> None:
+            self._readers.close()
+            self._writer.close()  # last, so that it leaves one file without a log
+
+        await asyncio.to_thread(stop)
+
+    async def __aenter__(self) -> Journal:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # turns
+
+    async def append(self, draft: TurnDraft, payload: JobPayload | None = None) -> Appended:
+        """Store a turn with its job and note its episode as changed; on disk when this returns.
+
+        Raises:
+            InvalidRequest: A bound is broken; the field is named and nothing was changed.
+        """
+        entry = self._prepare(draft, payload or JobPayload())
+        return await self._writer.write(partial(_append, entry=entry))
+
+    async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
+        """Store turns in the order given, all of them or none."""
+        prepared = await asyncio.to_thread(self._prepare_all, entries)
+        return await self._writer.write(lambda db: [_append(db, entry) for entry in prepared])
+
+    async def turn(self, uuid: str) -> Turn | None:
+        """Return a turn, or None when this entity has none of that id."""
+        found = await self.turns([uuid])
+        return found[0] if found else None
+
+    async def turns(self, uuids: Sequence[str]) -> list[Turn]:
+        """Return turns in the order asked; absent ones are left out."""
+        return await self._readers.read(partial(turns.get_many, uuids=uuids))
+
+    async def recent(self, limit: int, *, session: str | None = None, before: datetime | None = None) -> list[Turn]:
+        """Return the latest turns by event time, newest first; ``before`` is an exclusive event time."""
+        _check_limit(limit)
+        return await self._readers.read(partial(turns.recent, limit=limit, session=session, before=before))
+
+    async def around(self, uuid: str, n: int) -> list[Turn]:
+        """Return up to ``n`` turns before, the turn, and up to ``n`` after, within its session."""
+        return await self._readers.read(partial(turns.around, uuid=uuid, n=n))
+
+    async def scan(self, after_seq: int, limit: int) -> list[Turn]:
+        """Return turns with a ``seq`` above ``after_seq`` in the order in which they were stored."""
+        _check_limit(limit)
+        return await self._readers.read(partial(turns.scan, after_seq=after_seq, limit=limit))
+
+    async def forget_turns(self, uuids: Sequence[str]) -> int:
+        """Delete turns with their jobs, overwrite their bytes, note their episodes as changed.
+
+        Returns how many there were. Their facts in the graph are the caller's to judge.
+        """
+
+        def forget(db: Connection) -> int:
+            gone = turns.delete(db, uuids)
+            outbox.mark(db, [Change("episode", uuid) for uuid in gone])
+            return len(gone)
+
+        return await self._writer.write(forget, secure=True)
+
+    async def count_turns(self) -> int:
+        """Return how many turns there are."""
+        return await self._readers.read(turns.count)
+
+    # jobs
+
+    async def next_job(self) -> Job | None:
+        """Return the oldest job that is neither done nor parked, marked as running; None when idle."""
+        return await self._writer.write(jobs.take)
+
+    async def finish_job(self, job_id: int, result: JobResult) -> bool:
+        """Mark a job as done; False when its turn was forgotten while it ran."""
+        return await self._writer.write(partial(jobs.finish, job_id=job_id, result=result))
+
+    async def fail_job(self, job_id: int, error: str, *, retryable: bool) -> bool:
+        """Queue a job again (retryable) or park it; False when its turn was forgotten while it ran."""
+        return await self._writer.write(partial(jobs.fail, job_id=job_id, error=error, retryable=retryable))
+
+    async def retry_job(self, job_id: int) -> None:
+        """Queue a parked job again, its attempts at zero; NotFound when none of that id is parked."""
+        await self._writer.write(partial(jobs.retry, job_id=job_id))
+
+    async def job(self, job_id: int) -> Job | None:
+        """Return a job, or None when this entity has none of that id."""
+        return await self._readers.read(partial(jobs.get, job_id=job_id))
+
+    async def jobs(self, state: JobState, *, after: int = 0, limit: int = 100) -> list[Job]:
+        """Return jobs of one state with ids above ``after``, oldest first."""
+        _check_limit(limit)
+        return await self._readers.read(partial(jobs.in_state, state=state, after=after, limit=limit))
+
+    async def unfinished(self) -> int:
+        """Return how many jobs are queued or running; parked ones do not count."""
+        return await self._readers.read(jobs.unfinished)
+
+    async def job_counts(self) -> dict[JobState, int]:
+        """Return how many jobs are in each state."""
+        return await self._readers.read(jobs.counts)
+
+    async def drop_payload(self, turn_uuid: str) -> bool:
+        """Overwrite the nodes and facts given with a turn whose job has ended; False when absent."""
+        return await self._writer.write(partial(jobs.drop_payload, turn_uuid=turn_uuid), secure=True)
+
+    # outbox
+
+    async def mark_dirty(self, changes: Iterable[Change]) -> None:
+        """Note ids whose index entries must be made anew."""
+        batch = list(changes)
+        await self._writer.write(partial(outbox.mark, changes=batch))
+
+    async def dirty(self, limit: int) -> list[DirtyChange]:
+        """Return waiting changes, oldest first."""
+        _check_limit(limit)
+        return await self._readers.read(partial(outbox.dirty, limit=limit))
+
+    async def clear_dirty(self, seqs: Iterable[int]) -> None:
+        """Drop changes whose index entries are on disk; one noted again meanwhile stays."""
+        batch = list(seqs)
+        await self._writer.write(partial(outbox.clear, seqs=batch))
+
+    async def dirty_count(self) -> int:
+        """Return how many changes wait."""
+        return await self._readers.read(outbox.count)
+
+    # mirror
+
+    async def mirror_nodes(self, nodes: Iterable[Node]) -> None:
+        """Mirror nodes with their names, aliases and tags; known ones are replaced."""
+        batch = list(nodes)
+        await self._writer.write(partial(mirror.put_nodes, nodes=batch))
+
+    async def mirror_facts(self, facts: Iterable[Fact]) -> None:
+        """Mirror facts with their times and supporting episodes; known ones are replaced."""
+        batch = list(facts)
+        await self._writer.write(partial(mirror.put_facts, facts=batch))
+
+    async def mirror_drop(self, kind: ItemKind, ids: Iterable[str]) -> None:
+        """Forget nodes, facts, or episodes (as supports) and overwrite their names."""
+        batch = list(ids)
+        await self._writer.write(partial(mirror.drop, kind=kind, ids=batch), secure=kind == "node")
+
+    async def mirror_clear(self) -> None:
+        """Empty the mirror before it is rebuilt from the graph."""
+        await self._writer.write(mirror.clear)
+
+    async def resolve(self, names: Sequence[str]) -> dict[str, str]:
+        """Return folded name → node uuid for known names; a name wins over an alias, then the oldest."""
+        return await self._readers.read(partial(mirror.resolve, given=names))
+
+    async def named_in(self, text: str, limit: int) -> list[str]:
+        """Return uuids of nodes whose name or alias occurs in a text, longest name first.
+
+        Whole words in scripts with spaces, substrings in those without; accents and case are folded.
+        """
+        _check_limit(limit)
+        return await self._readers.read(partial(mirror.named_in, text=text, limit=limit))
+
+    async def facts_supported_by(self, episodes: Sequence[str]) -> dict[str, list[str]]:
+        """Return episode → ids of the facts it supports, oldest first; past facts too."""
+        return await self._readers.read(partial(mirror.facts_supported_by, episodes=episodes))
+
+    async def facts_turning(self, after: datetime, until: datetime) -> list[str]:
+        """Return ids of facts that the clock alone made begin or end to hold in ``(after, until]``."""
+        return await self._readers.read(partial(mirror.facts_turning, after=after, until=until))
+
+    async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
+        """Return the ids of a kind that pass a filter; None means that nothing is restricted."""
+        return await self._readers.read(partial(filters.allowed, kind=kind, wanted=wanted))
+
+    # what was shown, settings, marks
+
+    async def record_shown(self, session: str, ids: Iterable[str], at: datetime) -> None:
+        """Note that a session was shown these ids; kept for 30 days."""
+        batch = list(ids)
+        await self._writer.write(partial(shown.record, session=session, ids=batch, at=at))
+
+    async def shown(self, session: str, since: datetime) -> dict[str, int]:
+        """Return how often a session was shown each id at ``since`` or later."""
+        return await self._readers.read(partial(shown.times_shown, session=session, since=since))
+
+    async def get_meta(self, key: str) -> str | None:
+        """Return a setting kept with the memory, or None."""
+        return await self._readers.read(partial(meta.get, key=key))
+
+    async def set_meta(self, key: str, value: str) -> None:
+        """Keep a setting with the memory."""
+        await self._writer.write(partial(meta.put, key=key, value=value))
+
+    async def add_mark(self, mark: str) -> None:
+        """Remember the fence mark of a pack."""
+        await self._writer.write(partial(shown.add_mark, mark=mark))
+
+    async def known_mark(self, mark: str) -> bool:
+        """Tell whether a mark is that of a pack made for this entity."""
+        return await self._readers.read(partial(shown.is_mark, mark=mark))
+
+    def _prepare(self, draft: TurnDraft, payload: JobPayload) -> _Entry:
+        return _Entry(turns.prepare(self.group, draft), prepare_payload(payload))
+
+    def _prepare_all(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[_Entry]:
+        prepared: list[_Entry] = []
+        for number, (draft, payload) in enumerate(entries):
+            try:
+                prepared.append(self._prepare(draft, payload))
+            except InvalidRequest as error:
+                raise InvalidRequest(f"entries[{number}]", error.message) from error
+        return prepared
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    turn: turns.Prepared
+    payload: str
+
+
+def _append(db: Connection, entry: _Entry) -> Appended:
+    stored, duplicate = turns.insert(db, entry.turn)
+    if duplicate:
+        return Appended(stored, jobs.of_turn(db, stored.uuid), duplicate=True)
+    outbox.mark(db, [Change("episode", stored.uuid)])
+    return Appended(stored, jobs.add(db, stored.uuid, entry.payload), duplicate=False)
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest("limit", f"must be 1 to {MAX_LIMIT:,}")

@@ -1,0 +1,22 @@
+"""Small settings that are kept with an entity's memory, such as the fingerprint of its vectors."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from pps.core.errors import InvalidRequest
+
+_OWN = "group"
+
+
+def get(connection: sqlite3.Connection, key: str) -> str | None:
+    """Return a value, or None when the key was never set."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else row[0]
+
+
+def put(connection: sqlite3.Connection, key: str, value: str) -> None:
+    """Set a value. The owner of the file is not among what can be set."""
+    if key == _OWN or not 1 <= len(key) <= 100:
+        raise InvalidRequest("key", f"must be 1 to 100 characters and not {_OWN!r}")
+    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))

@@ -1,0 +1,168 @@
+"""The mirror: what filters and name look-ups need of the graph, in SQLite; rebuilt from the graph."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from pps.core.text import fold
+from pps.core.time import micros, utc
+from pps.core.values import Fact, ItemKind, Node
+from pps.journal import names
+
+
+def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node]) -> None:
+    """Mirror nodes; one that is known already is replaced with its names and tags."""
+    batch = list({node.uuid: node for node in nodes}.values())
+    drop(connection, "node", [node.uuid for node in batch])
+    connection.executemany(
+        "INSERT INTO mirror_node (uuid, kind, source, created_at) VALUES (?, ?, ?, ?)",
+        [(node.uuid, node.kind, _source(node), micros(node.created_at)) for node in batch],
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO mirror_tag (tag, node) VALUES (?, ?)",
+        [(fold(tag), node.uuid) for node in batch for tag in node.tags],
+    )
+    connection.executemany(
+        """INSERT OR IGNORE INTO mirror_name
+            (node, name, folded, spelling, head, size, is_alias, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        [row for node in batch for row in _name_rows(node)],
+    )
+
+
+def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact]) -> None:
+    """Mirror facts; one that is known already is replaced with its supporting episodes."""
+    batch = list({fact.uuid: fact for fact in facts}.values())
+    drop(connection, "fact", [fact.uuid for fact in batch])
+    connection.executemany(
+        """INSERT INTO mirror_fact
+            (uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        [
+            (
+                fact.uuid,
+                fact.subject,
+                fact.object,
+                fact.relation,
+                fact.kind,
+                micros(fact.valid_at or fact.created_at),
+                _micros(fact.valid_at),
+                _micros(fact.invalid_at),
+                _micros(fact.expired_at),
+            )
+            for fact in batch
+        ],
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO mirror_support (episode, fact) VALUES (?, ?)",
+        [(episode, fact.uuid) for fact in batch for episode in fact.episodes],
+    )
+
+
+def drop(connection: sqlite3.Connection, kind: ItemKind, ids: Iterable[str]) -> None:
+    """Forget nodes (with names and tags), facts, or episodes (as supports); other kinds have no mirror."""
+    rows = [(id_,) for id_ in ids]
+    if kind == "node":
+        connection.executemany("DELETE FROM mirror_node WHERE uuid = ?", rows)
+    elif kind == "fact":
+        connection.executemany("DELETE FROM mirror_fact WHERE uuid = ?", rows)
+    elif kind == "episode":
+        connection.executemany("DELETE FROM mirror_support WHERE episode = ?", rows)
+
+
+def clear(connection: sqlite3.Connection) -> None:
+    """Empty the mirror before it is rebuilt."""
+    for table in ("mirror_name", "mirror_tag", "mirror_node", "mirror_support", "mirror_fact"):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of this module
+
+
+def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, str]:
+    """Return folded name → node uuid for those that are known: names first, then aliases, oldest first."""
+    rows = connection.execute(
+        """SELECT folded, node FROM mirror_name WHERE folded IN (SELECT value FROM json_each(?))
+            ORDER BY is_alias, created_at, node""",
+        (json.dumps([fold(name) for name in given]),),
+    )
+    found: dict[str, str] = {}
+    for folded, node in rows:
+        found.setdefault(folded, node)
+    return found
+
+
+def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
+    """Return uuids of the nodes that a text names, longest name first, then first named.
+
+    Two look-ups, both by index: which units begin a name at all, then the runs of units that do.
+    """
+    units = names.units(text)
+    heads = _longest_by_head(connection, units)
+    places: dict[str, int] = {}
+    for start, unit in enumerate(units):
+        longest = min(heads.get(unit, 0), len(units) - start)
+        for size in range(1, longest + 1):
+            places.setdefault(names.spelling(units[start : start + size]), start)
+    rows = connection.execute(
+        """SELECT node, name, spelling, size, is_alias, created_at FROM mirror_name
+            WHERE spelling IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(places)),),
+    ).fetchall()
+    hits = [
+        (-size, -len(name), places[spelling], is_alias, created, node)
+        for node, name, spelling, size, is_alias, created in rows
+        if not names.is_plain(spelling.split(" ")) or names.is_meant(name, text)
+    ]
+    return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
+
+
+def facts_supported_by(connection: sqlite3.Connection, episodes: Sequence[str]) -> dict[str, list[str]]:
+    """Return episode → ids of the facts it supports, oldest first; episodes without facts are left out."""
+    rows = connection.execute(
+        """SELECT s.episode, s.fact FROM mirror_support AS s JOIN mirror_fact AS f ON f.uuid = s.fact
+            WHERE s.episode IN (SELECT value FROM json_each(?)) ORDER BY f.at, f.uuid""",
+        (json.dumps(list(episodes)),),
+    )
+    found: dict[str, list[str]] = {}
+    for episode, fact in rows:
+        found.setdefault(episode, []).append(fact)
+    return found
+
+
+def facts_turning(connection: sqlite3.Connection, after: datetime, until: datetime) -> list[str]:
+    """Return ids of facts that began or ended to hold in ``(after, until]`` by the clock alone."""
+    span = (micros(utc(after, "after")), micros(utc(until, "until")))
+    rows = connection.execute(
+        """SELECT uuid FROM mirror_fact WHERE valid_at > ? AND valid_at <= ?
+            UNION SELECT uuid FROM mirror_fact WHERE invalid_at > ? AND invalid_at <= ?""",
+        span * 2,
+    )
+    return [uuid for (uuid,) in rows]
+
+
+def _longest_by_head(connection: sqlite3.Connection, units: Sequence[str]) -> dict[str, int]:
+    rows = connection.execute(
+        """SELECT value, (SELECT max(size) FROM mirror_name WHERE head = value) FROM json_each(?)""",
+        (json.dumps(list(dict.fromkeys(units))),),
+    )
+    return {unit: size for unit, size in rows if size is not None}
+
+
+def _name_rows(node: Node) -> list[tuple[str, str, str, str, str, int, int, int]]:
+    created = micros(node.created_at)
+    rows: list[tuple[str, str, str, str, str, int, int, int]] = []
+    for number, name in enumerate((node.name, *node.aliases)):
+        units = names.units(name)
+        head, size = (units[0], min(len(units), names.MAX_UNITS)) if units else ("", 0)
+        row = (node.uuid, name, fold(name), names.spelling(units), head, size, int(number > 0), created)
+        rows.append(row)
+    return rows
+
+
+def _source(node: Node) -> str:
+    source = node.attributes.get("source", "")
+    return source if isinstance(source, str) else ""
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return None if moment is None else micros(moment)

@@ -1,0 +1,122 @@
+"""How a name is looked for in a text: units, spellings, and names too plain to be found by chance.
+
+A unit is a word in a script that puts spaces between words, and one character in a script that does
+not (Chinese, Japanese, Thai, …) or that glues endings to names (Korean). A name occurs in a text when
+its units follow each other there: whole words in the one case, a substring in the other.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+from pps.core.text import fold
+
+MAX_UNITS = 12
+"""A name is found by its first twelve units; longer ones are not told apart here."""
+
+# First and last code points of scripts without spaces (and Hangul), by block.
+_DENSE = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x0F00, 0x0FFF),  # Tibetan
+    (0x1000, 0x109F),  # Myanmar
+    (0x1100, 0x11FF),  # Hangul Jamo
+    (0x1780, 0x17FF),  # Khmer
+    (0x3040, 0x30FF),  # Hiragana, Katakana
+    (0x3100, 0x31FF),  # Bopomofo, Hangul compatibility, Katakana extensions
+    (0x3400, 0x4DBF),  # Han extension A
+    (0x4E00, 0x9FFF),  # Han
+    (0xA960, 0xA97F),  # Hangul Jamo extended A
+    (0xAC00, 0xD7FF),  # Hangul
+    (0xF900, 0xFAFF),  # Han compatibility
+    (0x20000, 0x3FFFF),  # Han extensions
+)
+_ASCII_UNIT = re.compile(r"[a-z0-9]+|[+#]")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;\n。！？…])[\s\"'“‘(*_>-]*$")
+_PLAIN_WORDS = """
+a about after all also am an and any are as at be been before being but by can could did do does
+down each few for from further had has have he her here hers him his how i if in into is it its just
+may me might more most must my no nor not now of off on once only or other our out over own same she
+should so some such than that the their them then there these they this those through to too under
+until up us very was we were what when where which while who whom why will with would you your yours
+al as au da das de del dem den der des die do du e ein eine el en es et in il la las le les los o och
+og om os sur te til tu un una und une van von y zu
+"""
+_PLAIN = frozenset(_PLAIN_WORDS.split())
+
+
+def units(text: str) -> list[str]:
+    """Return the units of a text, folded, Latin letters without accents; punctuation is left out."""
+    folded = fold(text)
+    if folded.isascii():
+        return _ASCII_UNIT.findall(folded)
+    found: list[str] = []
+    word: list[str] = []
+    for kind, char in _classified(folded):
+        if kind == "word" or (kind == "mark" and word):
+            word.append(char)
+            continue
+        if word:
+            found.append("".join(word))
+            word.clear()
+        if kind == "single":
+            found.append(char)
+        elif kind == "mark" and found:
+            found[-1] += char
+    if word:
+        found.append("".join(word))
+    return found
+
+
+def spelling(name_units: list[str]) -> str:
+    """Return the form under which a name is stored and looked up."""
+    return " ".join(name_units[:MAX_UNITS])
+
+
+def is_plain(name_units: list[str]) -> bool:
+    """Tell whether a name would occur everywhere: one letter or digit, or only words such as ``the``."""
+    single = len(name_units) == 1 and len(name_units[0]) == 1 and name_units[0].isalnum()
+    return single or all(unit in _PLAIN for unit in name_units)
+
+
+def is_meant(name: str, text: str) -> bool:
+    """Tell whether a text that contains a plain name means it.
+
+    It does when the text is nothing but the name, or when the name has a capital (``Will``, ``US``)
+    and stands in the text in just that writing where a sentence does not begin.
+    """
+    if units(name) == units(text):
+        return True
+    if len(name) < 2 or name == name.lower():
+        return False
+    found = re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    return any(name == name.upper() or not _SENTENCE_START.search(text[: hit.start()]) for hit in found)
+
+
+def _classified(text: str) -> Iterator[tuple[str, str]]:
+    latin = False
+    for char in unicodedata.normalize("NFD", text):
+        if latin and "\u0300" <= char <= "\u036f":
+            continue  # an accent on a Latin letter: cafe finds café
+        if char < "\u0250":
+            latin = char.isalpha()
+        elif not unicodedata.combining(char):
+            latin = "\u1e00" <= char <= "\u1eff"
+        kind = _class(char)
+        if kind != "nothing":
+            yield kind, char
+
+
+@lru_cache(maxsize=8192)
+def _class(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == "Cf" or char in "\ufe0e\ufe0f":
+        return "nothing"  # joiners and variation selectors stand inside words
+    if category[0] == "M":
+        return "mark"
+    if category[0] in "LN":
+        dense = any(first <= ord(char) <= last for first, last in _DENSE)
+        return "single" if dense else "word"
+    return "single" if category == "So" or char in "+#" else "gap"

@@ -1,0 +1,38 @@
+"""The outbox: one row for each id whose index entries lag behind the truth."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from pps.core.values import ItemKind
+from pps.journal.values import Change, DirtyChange
+
+
+def mark(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
+    """Note changed ids; one noted before moves to the end.
+
+    A change that is noted again gets a new ``seq``, so clearing the older one cannot lose it.
+    """
+    connection.executemany(
+        "INSERT OR REPLACE INTO outbox (kind, id) VALUES (?, ?)",
+        [(change.kind, change.id) for change in changes],
+    )
+
+
+def dirty(connection: sqlite3.Connection, limit: int) -> list[DirtyChange]:
+    """Return waiting changes, oldest first."""
+    rows = connection.execute("SELECT seq, kind, id FROM outbox ORDER BY seq LIMIT ?", (limit,))
+    return [DirtyChange(seq, Change(cast("ItemKind", kind), id_)) for seq, kind, id_ in rows]
+
+
+def clear(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
+    """Drop changes whose index entries are on disk."""
+    connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in seqs])
+
+
+def count(connection: sqlite3.Connection) -> int:
+    """Return how many changes wait."""
+    (number,) = connection.execute("SELECT count(*) FROM outbox").fetchone()
+    return number

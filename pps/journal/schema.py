@@ -1,0 +1,127 @@
+"""The tables of ``memory.db``, as forward migrations: entry n brings a file from version n to n + 1."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Migrations: TypeAlias = tuple[tuple[str, ...], ...]
+
+# Ids are TEXT (canonical UUIDs), times are INTEGER microseconds since 1970 UTC, lists are JSON.
+# `hash` folds white space; with its index, dedupe is one look-up inside the write transaction.
+_TURNS = (
+    """CREATE TABLE turns (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        uuid TEXT NOT NULL UNIQUE,
+        role TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        session TEXT NOT NULL,
+        source TEXT NOT NULL,
+        source_ref TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        content TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        occurred_at INTEGER NOT NULL,
+        recorded_at INTEGER NOT NULL
+    )""",
+    "CREATE INDEX turns_by_hash ON turns (hash, occurred_at)",
+    "CREATE INDEX turns_by_time ON turns (occurred_at, seq)",
+    "CREATE INDEX turns_by_session ON turns (session, seq)",
+    "CREATE INDEX turns_by_session_time ON turns (session, occurred_at, seq)",
+    # Every column of a filter, so that a filter never reads the texts.
+    "CREATE INDEX turns_by_origin ON turns (source, role, session, kind, occurred_at, uuid)",
+    """CREATE TABLE turn_tags (
+        tag TEXT NOT NULL,
+        turn TEXT NOT NULL REFERENCES turns (uuid) ON DELETE CASCADE,
+        PRIMARY KEY (tag, turn)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX turn_tags_by_turn ON turn_tags (turn)",
+)
+
+_JOBS = (
+    """CREATE TABLE jobs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        turn TEXT NOT NULL UNIQUE REFERENCES turns (uuid) ON DELETE CASCADE,
+        payload TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'done', 'failed')),
+        attempts INTEGER NOT NULL DEFAULT 0,
+        error TEXT NOT NULL DEFAULT '',
+        result TEXT
+    )""",
+    "CREATE INDEX jobs_open ON jobs (id) WHERE state IN ('queued', 'running')",
+    "CREATE INDEX jobs_failed ON jobs (id) WHERE state = 'failed'",
+    """CREATE TABLE outbox (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        UNIQUE (kind, id)
+    )""",
+)
+
+_MIRROR = (
+    """CREATE TABLE mirror_node (
+        uuid TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        source TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    """CREATE TABLE mirror_tag (
+        tag TEXT NOT NULL,
+        node TEXT NOT NULL REFERENCES mirror_node (uuid) ON DELETE CASCADE,
+        PRIMARY KEY (tag, node)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX mirror_tag_by_node ON mirror_tag (node)",
+    """CREATE TABLE mirror_name (
+        node TEXT NOT NULL REFERENCES mirror_node (uuid) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        folded TEXT NOT NULL,
+        spelling TEXT NOT NULL,
+        head TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        is_alias INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (node, name)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX mirror_name_by_folded ON mirror_name (folded)",
+    "CREATE INDEX mirror_name_by_spelling ON mirror_name (spelling)",
+    "CREATE INDEX mirror_name_by_head ON mirror_name (head, size)",
+    """CREATE TABLE mirror_fact (
+        uuid TEXT PRIMARY KEY,
+        subject TEXT NOT NULL,
+        object TEXT NOT NULL,
+        relation TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        valid_at INTEGER,
+        invalid_at INTEGER,
+        expired_at INTEGER
+    ) WITHOUT ROWID""",
+    "CREATE INDEX mirror_fact_times ON mirror_fact (valid_at, invalid_at, expired_at)",
+    "CREATE INDEX mirror_fact_ends ON mirror_fact (invalid_at) WHERE invalid_at IS NOT NULL",
+    "CREATE INDEX mirror_fact_by_at ON mirror_fact (at)",
+    "CREATE INDEX mirror_fact_by_relation ON mirror_fact (relation)",
+    "CREATE INDEX mirror_fact_by_subject ON mirror_fact (subject)",
+    "CREATE INDEX mirror_fact_by_object ON mirror_fact (object)",
+    """CREATE TABLE mirror_support (
+        episode TEXT NOT NULL,
+        fact TEXT NOT NULL REFERENCES mirror_fact (uuid) ON DELETE CASCADE,
+        PRIMARY KEY (episode, fact)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX mirror_support_by_fact ON mirror_support (fact)",
+)
+
+_SMALL = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE shown (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        session TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at INTEGER NOT NULL
+    )""",
+    "CREATE INDEX shown_by_session ON shown (session, at, id)",
+    "CREATE INDEX shown_by_time ON shown (at)",
+    "CREATE TABLE marks (seq INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT NOT NULL UNIQUE)",
+)
+
+MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _SMALL,)
+"""Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

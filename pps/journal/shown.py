@@ -1,0 +1,50 @@
+"""What sessions were shown lately, and the fence marks of packs; both forget their oldest rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from pps.core.errors import InvalidRequest
+from pps.core.time import micros, utc
+
+KEPT_D = 30
+"""Days for which it is kept what a session was shown."""
+KEPT_ROWS = 100_000
+"""Most rows kept of what was shown, all sessions together."""
+KEPT_MARKS = 200_000
+"""Most marks kept; an older pack inside captured text is no longer recognised."""
+
+
+def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
+    """Note that a session was shown these ids, and drop what is too old or too much."""
+    moment = utc(at, "at")
+    connection.executemany(
+        "INSERT INTO shown (session, id, at) VALUES (?, ?, ?)",
+        [(session, id_, micros(moment)) for id_ in ids],
+    )
+    connection.execute("DELETE FROM shown WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),))
+    connection.execute("DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,))
+
+
+def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -> dict[str, int]:
+    """Return how often a session was shown each id at ``since`` or later."""
+    rows = connection.execute(
+        "SELECT id, count(*) FROM shown WHERE session = ? AND at >= ? GROUP BY id",
+        (session, micros(utc(since, "since"))),
+    )
+    return dict(rows.fetchall())
+
+
+def add_mark(connection: sqlite3.Connection, mark: str) -> None:
+    """Remember the mark of a pack."""
+    if not 1 <= len(mark) <= 200:
+        raise InvalidRequest("mark", "must be 1 to 200 characters")
+    connection.execute("INSERT OR IGNORE INTO marks (mark) VALUES (?)", (mark,))
+    connection.execute("DELETE FROM marks WHERE seq <= (SELECT max(seq) FROM marks) - ?", (KEPT_MARKS,))
+
+
+def is_mark(connection: sqlite3.Connection, mark: str) -> bool:
+    """Tell whether a mark is that of a pack of this entity."""
+    return connection.execute("SELECT 1 FROM marks WHERE mark = ?", (mark,)).fetchone() is not None

@@ -1,0 +1,260 @@
+"""Turns: checking, deduplicating, storing, reading and forgetting what was said."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from pps.core.errors import InvalidRequest
+from pps.core.ids import stable_id
+from pps.core.text import content_hash, fold, normalise
+from pps.core.time import from_micros, micros, now, utc
+from pps.core.values import Turn
+from pps.journal.values import TurnDraft
+
+MAX_CONTENT = 65_536
+ROLES = ("user", "assistant", "system", "tool")
+DEDUPE_WINDOW_S = 30
+"""Two equal messages without an id of their own are one when their event times lie this close."""
+
+_BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 100), "source_ref": (0, 500)}
+_MAX_TAGS = 50
+_MAX_TAG = 100
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,
+    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags"""
+TurnRow: TypeAlias = tuple[str, int, str, str, str, int, int, str, str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A draft that keeps every bound, with its id and hash: what the transaction needs."""
+
+    uuid: str
+    draft: TurnDraft
+    occurred_at: int
+    hash: str
+
+
+def prepare(group: str, draft: TurnDraft) -> Prepared:
+    """Check and normalise a draft; nothing is read or written.
+
+    Raises:
+        InvalidRequest: A bound is broken; the field and the bound are named.
+    """
+    _check_short_fields(draft)
+    content = _check_content(draft.content)
+    occurred = now() if draft.occurred_at is None else utc(draft.occurred_at, "occurred_at")
+    # Without an id of its own a turn gets a random one: equal words later are another turn.
+    reference = draft.source_ref or "minted:" + secrets.token_hex(16)
+    clean = TurnDraft(
+        content=content,
+        role=draft.role,
+        actor=draft.actor,
+        session=draft.session,
+        source=draft.source,
+        source_ref=draft.source_ref,
+        occurred_at=occurred,
+        kind=draft.kind,
+        tags=clean_tags(draft.tags),
+    )
+    uuid = stable_id(group, "turn", draft.source, draft.session, reference)
+    return Prepared(uuid, clean, micros(occurred), content_hash(content))
+
+
+def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags folded, without blanks and repetitions, in the order given."""
+    folded = tuple(dict.fromkeys(tag for tag in map(fold, tags) if tag))
+    if len(folded) > _MAX_TAGS:
+        raise InvalidRequest("tags", f"at most {_MAX_TAGS}, got {len(folded)}")
+    if any(len(tag) > _MAX_TAG or not is_text(tag) for tag in folded):
+        raise InvalidRequest("tags", f"each must be 1 to {_MAX_TAG} characters of valid Unicode")
+    return folded
+
+
+def is_text(value: str) -> bool:
+    """Tell whether a string can be written as UTF-8 (a lone surrogate cannot)."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def insert(connection: sqlite3.Connection, turn: Prepared) -> tuple[Turn, bool]:
+    """Store a turn unless it is a duplicate; return the stored one and whether it was there before."""
+    first = _duplicate_of(connection, turn)
+    if first is not None:
+        return first, True
+    draft = turn.draft
+    recorded = micros(now())
+    cursor = connection.execute(
+        """INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content, tags, hash,
+            occurred_at, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            turn.uuid,
+            draft.role,
+            draft.actor,
+            draft.session,
+            draft.source,
+            draft.source_ref,
+            draft.kind,
+            draft.content,
+            json.dumps(draft.tags, ensure_ascii=False),
+            turn.hash,
+            turn.occurred_at,
+            recorded,
+        ),
+    )
+    connection.executemany("INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn.uuid) for tag in draft.tags])
+    stored = Turn(
+        uuid=turn.uuid,
+        seq=cursor.lastrowid or 0,
+        role=draft.role,
+        content=draft.content,
+        session=draft.session,
+        occurred_at=from_micros(turn.occurred_at),
+        recorded_at=from_micros(recorded),
+        actor=draft.actor,
+        source=draft.source,
+        source_ref=draft.source_ref,
+        kind=draft.kind,
+        tags=draft.tags,
+    )
+    return stored, False
+
+
+def read_turn(row: TurnRow) -> Turn:
+    """Return the turn of a row of ``TURN_COLUMNS``."""
+    uuid, seq, role, content, session, occurred, recorded, actor, source, reference, kind, tags = row
+    return Turn(
+        uuid=uuid,
+        seq=seq,
+        role=role,
+        content=content,
+        session=session,
+        occurred_at=from_micros(occurred),
+        recorded_at=from_micros(recorded),
+        actor=actor,
+        source=source,
+        source_ref=reference,
+        kind=kind,
+        tags=tuple(json.loads(tags)),
+    )
+
+
+def get_many(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[Turn]:
+    """Return turns in the order asked; absent ones are left out."""
+    return _select(
+        connection,
+        "JOIN json_each(?) AS asked ON turns.uuid = asked.value ORDER BY asked.key",
+        (json.dumps(list(uuids)),),
+    )
+
+
+def recent(connection: sqlite3.Connection, limit: int, session: str | None, before: datetime | None) -> list[Turn]:
+    """Return the latest turns by event time, newest first."""
+    latest = micros(utc(before, "before")) if before is not None else 1 << 62
+    if session is None:
+        return _select(
+            connection,
+            "WHERE occurred_at < ? ORDER BY occurred_at DESC, seq DESC LIMIT ?",
+            (latest, limit),
+        )
+    return _select(
+        connection,
+        "WHERE session = ? AND occurred_at < ? ORDER BY occurred_at DESC, seq DESC LIMIT ?",
+        (session, latest, limit),
+    )
+
+
+def around(connection: sqlite3.Connection, uuid: str, n: int) -> list[Turn]:
+    """Return up to ``n`` turns before a turn, it, and up to ``n`` after, of its session, by ``seq``."""
+    middle = get_many(connection, [uuid])
+    if not middle:
+        return []
+    session, seq = middle[0].session, middle[0].seq
+    earlier = _select(connection, "WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?", (session, seq, n))
+    later = _select(connection, "WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?", (session, seq, n))
+    return [*reversed(earlier), *middle, *later]
+
+
+def scan(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[Turn]:
+    """Return turns in the order in which they were stored."""
+    return _select(connection, "WHERE seq > ? ORDER BY seq LIMIT ?", (after_seq, limit))
+
+
+def delete(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[str]:
+    """Delete turns with their tags and jobs; return the ids of those that were there."""
+    there = [turn.uuid for turn in get_many(connection, uuids)]
+    connection.executemany("DELETE FROM turns WHERE uuid = ?", [(uuid,) for uuid in there])
+    return there
+
+
+def count(connection: sqlite3.Connection) -> int:
+    """Return how many turns there are."""
+    (number,) = connection.execute("SELECT count(*) FROM turns").fetchone()
+    return number
+
+
+def _select(connection: sqlite3.Connection, rest: str, parameters: Sequence[str | int]) -> list[Turn]:
+    # `rest` is always a literal of this module; values are bound.
+    rows = connection.execute(f"SELECT {TURN_COLUMNS} FROM turns {rest}", parameters)  # noqa: S608
+    return [read_turn(row) for row in rows]
+
+
+def _duplicate_of(connection: sqlite3.Connection, turn: Prepared) -> Turn | None:
+    if turn.draft.source_ref:
+        found = get_many(connection, [turn.uuid])
+    else:
+        window = DEDUPE_WINDOW_S * 1_000_000
+        found = _select(
+            connection,
+            # The plus signs keep the planner on turns_by_hash, where at most a few rows are met.
+            """WHERE hash = ? AND occurred_at BETWEEN ? AND ?
+                AND +source = ? AND +session = ? AND +role = ? ORDER BY seq LIMIT 1""",
+            (
+                turn.hash,
+                turn.occurred_at - window,
+                turn.occurred_at + window,
+                turn.draft.source,
+                turn.draft.session,
+                turn.draft.role,
+            ),
+        )
+    return found[0] if found else None
+
+
+def _check_content(content: str) -> str:
+    if not is_text(content):
+        raise InvalidRequest("content", "must be valid Unicode, without lone surrogates")
+    clean = normalise(content)
+    if not 1 <= len(clean) <= MAX_CONTENT:
+        raise InvalidRequest("content", f"must be 1 to {MAX_CONTENT:,} characters, got {len(clean):,}")
+    if not clean.strip():
+        raise InvalidRequest("content", "must hold more than white space")
+    return clean
+
+
+def _check_short_fields(draft: TurnDraft) -> None:
+    if draft.role not in ROLES:
+        raise InvalidRequest("role", f"must be one of {', '.join(ROLES)}")
+    if not _KIND.fullmatch(draft.kind):
+        raise InvalidRequest("kind", "must match [A-Za-z][A-Za-z0-9_]{0,63}")
+    values = {
+        "actor": draft.actor,
+        "session": draft.session,
+        "source": draft.source,
+        "source_ref": draft.source_ref,
+    }
+    for name, value in values.items():
+        least, most = _BOUNDS[name]
+        if not least <= len(value) <= most or not is_text(value):
+            raise InvalidRequest(name, f"must be {least} to {most} characters of valid Unicode")

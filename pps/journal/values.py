@@ -1,0 +1,241 @@
+"""What the journal takes and gives: drafts, jobs, changes and filters, and their JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias, cast
+
+from pps.core.time import iso, parse
+from pps.core.values import JSON, FactDraft, FactKind, ItemKind, NodeDraft, Skipped, Turn
+
+Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
+JobState: TypeAlias = Literal["queued", "running", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDraft:
+    """A message as it arrives; bounds are checked by ``turns.prepare``.
+
+    Attributes:
+        content: 1 to 65,536 characters, not only white space; stored in NFC, line breaks kept.
+        role: ``user``, ``assistant``, ``system`` or ``tool``.
+        source_ref: The message's own id at its source; empty when it has none.
+        occurred_at: Event time, aware; None is the moment of receipt.
+    """
+
+    content: str
+    role: str = "user"
+    actor: str = ""
+    session: str = "default"
+    source: str = "api"
+    source_ref: str = ""
+    occurred_at: datetime | None = None
+    kind: str = "turn"
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobPayload:
+    """What the write path still has to do with a turn, as the caller gave it."""
+
+    nodes: tuple[NodeDraft, ...] = ()
+    facts: tuple[FactDraft, ...] = ()
+    extraction: Extraction = "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An acknowledgement: the turn is on disk. A duplicate carries the first turn and its job."""
+
+    turn: Turn
+    job_id: int
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What a job made: counts of this turn alone."""
+
+    nodes: int = 0
+    facts: int = 0
+    edges: int = 0
+    tags: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The work of one turn. ``attempts`` counts how often it was started, crashes included."""
+
+    id: int
+    turn: Turn
+    payload: JobPayload
+    state: JobState
+    attempts: int = 0
+    error: str = ""
+    result: JobResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something whose derived index entries must be made anew from the truth (or removed)."""
+
+    kind: ItemKind
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyChange:
+    """A change that waits in the outbox; ``seq`` is what ``clear_dirty`` takes."""
+
+    seq: int
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """Which items a recall may see. Values of one field are alternatives; fields add up.
+
+    Attributes:
+        kinds: A node's kind, an episode's kind; a fact's own kind or that of one of its ends.
+        tags: Any of them on the item; a fact has those of its ends and of its supporting turns.
+        sources, sessions, roles: Of the turn; a fact has those of its supporting turns, a node those
+            of its facts (and its own ``source`` attribute).
+        relations: Names of edges; facts only.
+        since, until: Half-open; an episode's event time, a fact's ``valid_at`` (else ``created_at``),
+            a node's ``created_at``.
+        as_of: World time, facts only: ``valid_at <= t < invalid_at`` (unknown ends are open) and not
+            expired by then; None means now.
+    """
+
+    kinds: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    sessions: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+def dump_payload(payload: JobPayload) -> str:
+    """Return a payload as JSON; raises ValueError or TypeError when an attribute has no JSON form."""
+    return _dump(
+        {
+            "extraction": payload.extraction,
+            "nodes": [_node_json(node) for node in payload.nodes],
+            "facts": [_fact_json(fact) for fact in payload.facts],
+        }
+    )
+
+
+def load_payload(text: str) -> JobPayload:
+    """Return the payload that ``dump_payload`` wrote."""
+    data = _object(json.loads(text))
+    return JobPayload(
+        nodes=tuple(_load_node(_object(item)) for item in _list(data["nodes"])),
+        facts=tuple(_load_fact(_object(item)) for item in _list(data["facts"])),
+        extraction=cast("Extraction", data["extraction"]),
+    )
+
+
+def dump_result(result: JobResult) -> str:
+    """Return a job's result as JSON."""
+    return _dump(
+        {
+            "nodes": result.nodes,
+            "facts": result.facts,
+            "edges": result.edges,
+            "tags": list(result.tags),
+            "skipped": [[item.what, item.why] for item in result.skipped],
+        }
+    )
+
+
+def load_result(text: str) -> JobResult:
+    """Return the result that ``dump_result`` wrote."""
+    data = _object(json.loads(text))
+    pairs = (_strings(item) for item in _list(data["skipped"]))
+    return JobResult(
+        nodes=cast("int", data["nodes"]),
+        facts=cast("int", data["facts"]),
+        edges=cast("int", data["edges"]),
+        tags=_strings(data["tags"]),
+        skipped=tuple(Skipped(what, why) for what, why in pairs),
+    )
+
+
+def _dump(data: Mapping[str, object]) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _node_json(node: NodeDraft) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "kind": node.kind,
+        "summary": node.summary,
+        "aliases": list(node.aliases),
+        "tags": list(node.tags),
+        "attributes": dict(node.attributes),
+    }
+
+
+def _load_node(data: Mapping[str, JSON]) -> NodeDraft:
+    return NodeDraft(
+        name=_text(data["name"]),
+        kind=_text(data["kind"]),
+        summary=_text(data["summary"]),
+        aliases=_strings(data["aliases"]),
+        tags=_strings(data["tags"]),
+        attributes=_object(data["attributes"]),
+    )
+
+
+def _fact_json(fact: FactDraft) -> dict[str, object]:
+    return {
+        "subject": fact.subject,
+        "relation": fact.relation,
+        "object": fact.object,
+        "text": fact.text,
+        "valid_at": None if fact.valid_at is None else iso(fact.valid_at),
+        "invalid_at": None if fact.invalid_at is None else iso(fact.invalid_at),
+        "invalidates": list(fact.invalidates),
+        "kind": fact.kind,
+    }
+
+
+def _load_fact(data: Mapping[str, JSON]) -> FactDraft:
+    return FactDraft(
+        subject=_text(data["subject"]),
+        relation=_text(data["relation"]),
+        object=_text(data["object"]),
+        text=_text(data["text"]),
+        valid_at=_time(data["valid_at"]),
+        invalid_at=_time(data["invalid_at"]),
+        invalidates=_strings(data["invalidates"]),
+        kind=cast("FactKind", data["kind"]),
+    )
+
+
+def _time(value: JSON) -> datetime | None:
+    return None if value is None else parse(_text(value))
+
+
+def _text(value: JSON) -> str:
+    return cast("str", value)
+
+
+def _list(value: JSON) -> Sequence[JSON]:
+    return cast("Sequence[JSON]", value)
+
+
+def _object(value: JSON) -> Mapping[str, JSON]:
+    return cast("Mapping[str, JSON]", value)
+
+
+def _strings(value: JSON) -> tuple[str, ...]:
+    return tuple(cast("Sequence[str]", value))
