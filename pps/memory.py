@@ -14,6 +14,7 @@ from pps.context.startup import startup_recall
 from pps.core.errors import NotFound
 from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import Forgotten, Health, Stats, TimelinePage
+from pps.core.time import now
 from pps.core.values import (
     AnchorPassage,
     Episode,
@@ -185,7 +186,7 @@ class Memory:
         await self._parts.journal.add_mark(pack.mark)
         if session:
             shown = [hit.id for channel in recalled.channels.values() for hit in channel.hits]
-            await self._parts.journal.record_shown(session, shown)
+            await self._parts.journal.record_shown(session, shown, now())
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
@@ -302,7 +303,7 @@ class Memory:
         problems: list[str] = []
         if trouble := self._parts.worker.trouble:
             problems.append(f"ingestion waits: {trouble}")
-        if failed := await self._parts.journal.failed():
+        if failed := (await self._parts.journal.job_counts())["failed"]:
             problems.append(f"{failed} turns could not be taken into the graph; they are kept in the journal")
         return Health(not problems, tuple(problems), self._parts.notes)
 

@@ -142,7 +142,8 @@ def close_replaced(batch: Batch, fact: Fact, replaced: Sequence[str], since: dat
         for old in olds:
             end = max(since, old.valid_at) if old.valid_at else since
             if old.invalid_at is None or old.invalid_at > end:
-                batch.put_fact(replace(old, invalid_at=end, expired_at=batch.at))
+                expired_at = batch.at if end <= batch.at else old.expired_at
+                batch.put_fact(replace(old, invalid_at=end, expired_at=expired_at))
 
 
 def _named_facts(batch: Batch, name: str) -> list[Fact]:

@@ -133,7 +133,8 @@ class Indexer:
         counts = await self._client.counts()
         text, vectors = await self._indexes.counts()
         turns = await self._journal.count_turns() - await self._journal.unfinished()
-        wanted = {"nodes": counts.nodes, "episodes": turns, "facts": counts.facts}
+        facts = await self._journal.count_facts()
+        wanted = {"nodes": counts.nodes, "episodes": turns, "facts": facts}
         held = [text] if self._vectors is None else [text, vectors]
         return any(_counted(collection, one) < least for one in held for collection, least in wanted.items())
 

@@ -49,6 +49,21 @@ def take(connection: sqlite3.Connection) -> Job | None:
     return get(connection, found[0])
 
 
+def take_many(connection: sqlite3.Connection, limit: int) -> list[Job]:
+    """Mark the oldest jobs that are neither done nor parked as running, and return them in order."""
+    found = connection.execute(
+        "SELECT id FROM jobs WHERE state IN ('queued', 'running') ORDER BY id LIMIT ?", (limit,)
+    ).fetchall()
+    connection.executemany("UPDATE jobs SET state = 'running', attempts = attempts + 1 WHERE id = ?", found)
+    if not found:
+        return []
+    return _select(
+        connection,
+        "WHERE jobs.state = 'running' AND jobs.id BETWEEN ? AND ? ORDER BY jobs.id",
+        (found[0][0], found[-1][0]),
+    )
+
+
 def get(connection: sqlite3.Connection, job_id: int) -> Job | None:
     """Return a job, or None when there is none of that id."""
     jobs = _select(connection, "WHERE jobs.id = ?", (job_id,))

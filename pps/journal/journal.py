@@ -137,11 +137,29 @@ class Journal:
         """Return how many turns there are."""
         return await self._readers.read(turns.count)
 
+    async def of_kind(self, kind: str, limit: int) -> list[Turn]:
+        """Return the latest turns of a kind, such as ``summary``, newest first."""
+        _check_limit(limit)
+        return await self._readers.read(partial(turns.of_kind, kind=kind, limit=limit))
+
+    async def span(self) -> tuple[datetime | None, datetime | None]:
+        """Return the event times of the first and the last turn; (None, None) when there is none."""
+        return await self._readers.read(turns.span)
+
     # jobs
 
     async def next_job(self) -> Job | None:
         """Return the oldest job that is neither done nor parked, marked as running; None when idle."""
         return await self._writer.write(jobs.take)
+
+    async def next_jobs(self, limit: int) -> list[Job]:
+        """Return up to ``limit`` of the oldest jobs neither done nor parked, marked as running."""
+        _check_limit(limit)
+        return await self._writer.write(partial(jobs.take_many, limit=limit))
+
+    async def finish_jobs(self, results: Sequence[tuple[int, JobResult]]) -> None:
+        """Mark jobs as done in one transaction; those whose turn was forgotten meanwhile are passed over."""
+        await self._writer.write(lambda db: [jobs.finish(db, number, result) for number, result in results])
 
     async def finish_job(self, job_id: int, result: JobResult) -> bool:
         """Mark a job as done; False when its turn was forgotten while it ran."""
@@ -217,6 +235,10 @@ class Journal:
     async def mirror_clear(self) -> None:
         """Empty the mirror before it is rebuilt from the graph."""
         await self._writer.write(mirror.clear)
+
+    async def count_facts(self) -> int:
+        """Return how many facts are mirrored, past ones too, relations left out."""
+        return await self._readers.read(mirror.count_facts)
 
     async def resolve(self, names: Sequence[str]) -> dict[str, str]:
         """Return folded name → node uuid for known names; a name wins over an alias, then the oldest."""

@@ -12,6 +12,9 @@ from pps.core.time import micros, utc
 from pps.core.values import Fact, ItemKind, Node
 from pps.journal import names
 
+OPEN = 1 << 62
+"""Stands for an end that is not known: before (negative) or after every instant in microseconds."""
+
 
 def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node]) -> None:
     """Mirror nodes; one that is known already is replaced with its names and tags."""
@@ -48,9 +51,9 @@ def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact]) -> None:
                 fact.relation,
                 fact.kind,
                 micros(fact.valid_at or fact.created_at),
-                _micros(fact.valid_at),
-                _micros(fact.invalid_at),
-                _micros(fact.expired_at),
+                -OPEN if fact.valid_at is None else micros(fact.valid_at),
+                OPEN if fact.invalid_at is None else micros(fact.invalid_at),
+                OPEN if fact.expired_at is None else micros(fact.expired_at),
             )
             for fact in batch
         ],
@@ -76,6 +79,12 @@ def clear(connection: sqlite3.Connection) -> None:
     """Empty the mirror before it is rebuilt."""
     for table in ("mirror_name", "mirror_tag", "mirror_node", "mirror_support", "mirror_fact"):
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of this module
+
+
+def count_facts(connection: sqlite3.Connection) -> int:
+    """Return how many facts there are, relations left out."""
+    (number,) = connection.execute("SELECT count(*) FROM mirror_fact WHERE kind = 'fact'").fetchone()
+    return number
 
 
 def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, str]:
@@ -162,7 +171,3 @@ def _name_rows(node: Node) -> list[tuple[str, str, str, str, str, int, int, int]
 def _source(node: Node) -> str:
     source = node.attributes.get("source", "")
     return source if isinstance(source, str) else ""
-
-
-def _micros(moment: datetime | None) -> int | None:
-    return None if moment is None else micros(moment)

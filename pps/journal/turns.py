@@ -198,6 +198,17 @@ def delete(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[str]:
     return there
 
 
+def of_kind(connection: sqlite3.Connection, kind: str, limit: int) -> list[Turn]:
+    """Return the latest turns of a kind by event time, newest first."""
+    return _select(connection, "WHERE kind = ? ORDER BY occurred_at DESC, seq DESC LIMIT ?", (kind, limit))
+
+
+def span(connection: sqlite3.Connection) -> tuple[datetime | None, datetime | None]:
+    """Return the event times of the first and the last turn."""
+    first, last = connection.execute("SELECT min(occurred_at), max(occurred_at) FROM turns").fetchone()
+    return (None, None) if first is None else (from_micros(first), from_micros(last))
+
+
 def count(connection: sqlite3.Connection) -> int:
     """Return how many turns there are."""
     (number,) = connection.execute("SELECT count(*) FROM turns").fetchone()
