@@ -1,0 +1,213 @@
+"""Embeddings over HTTP, from any server that speaks OpenAI's ``/embeddings``."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import httpx
+import numpy as np
+
+from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable
+from pps.models.protocols import Fingerprint, Matrix, Vector
+from pps.models.windows import embed_whole, readable, split_to_window
+
+log = logging.getLogger(__name__)
+
+_WINDOW_TOKENS = 480
+_OVERLAP_TOKENS = 40
+_BYTES_A_TOKEN = 3
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 8.0
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingServer:
+    """Where to ask and for what.
+
+    Attributes:
+        base_url: Up to and without ``/embeddings``, such as ``https://api.openai.com/v1``.
+        model: The model's name there.
+        dimension: Length of its vectors; each answer is checked against it.
+        shorten: Ask the server for ``dimension``, where the model can give less than it has.
+        api_key: Sent as a bearer token when not empty.
+        timeout_s: Seconds for one request. batch: texts in one request.
+        attempts: Requests for one batch, the first included.
+    """
+
+    base_url: str
+    model: str
+    dimension: int
+    shorten: bool = False
+    api_key: str = field(default="", repr=False)
+    timeout_s: float = 30.0
+    batch: int = 64
+    attempts: int = 4
+
+
+class OpenAICompatibleEmbedder:
+    """The embedder ``openai``: batches, keeps the order, checks what comes back, retries in bounds.
+
+    The server's tokenizer is not known, so a token is taken to be three bytes, which is on the safe
+    side, and passages are kept under 480 of them, which fits the window of the usual models.
+
+    Args:
+        server: What to ask.
+        sleep: Waits between attempts (seconds).
+    """
+
+    def __init__(self, server: EmbeddingServer, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._server = server
+        self._sleep = sleep
+        self._fingerprint = Fingerprint(model=server.model, dimension=server.dimension, pooling="server")
+        self._lock = threading.Lock()
+        self._client: httpx.Client | None = None
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The server's name for the model and the dimension asked for; pooling ``server``."""
+        return self._fingerprint
+
+    def embed_query(self, text: str) -> Vector:
+        """Return the vector of a query, shape (dimension,)."""
+        return self.embed_passages([text])[0]
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Return one row a text in the order given, shape (len(texts), dimension).
+
+        Raises:
+            ModelUnavailable: The server cannot be reached, or is busy, after all attempts.
+            ModelOutputInvalid: It answered with something else than vectors of that dimension.
+            ConfigError: It refused the key, or does not know the model.
+        """
+        if not texts:
+            return np.zeros((0, self._server.dimension), dtype=np.float32)
+        return embed_whole([readable(text) for text in texts], self.split, self._embed)
+
+    def split(self, text: str) -> list[str]:
+        """Return passages of at most 1,440 bytes; sentences of up to 120 bytes overlap."""
+        return split_to_window(readable(text), _count, _WINDOW_TOKENS, overlap=_OVERLAP_TOKENS)
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def _embed(self, texts: list[str]) -> Matrix:
+        size = self._server.batch
+        return np.concatenate([self._batch(texts[at : at + size]) for at in range(0, len(texts), size)])
+
+    def _batch(self, texts: list[str]) -> Matrix:
+        # An empty input is refused by some servers; a blank text gets the vector of a full stop.
+        body: dict[str, object] = {
+            "model": self._server.model,
+            "input": [text if text.strip() else "." for text in texts],
+            "encoding_format": "float",
+        }
+        if self._server.shorten:
+            body["dimensions"] = self._server.dimension
+        return _vectors(self._answer(body), len(texts), self._server.dimension)
+
+    def _answer(self, body: dict[str, object]) -> httpx.Response:
+        problem = ""
+        for attempt in range(self._server.attempts):
+            wait_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
+            try:
+                response = self._opened().post("embeddings", json=body)
+            except httpx.TransportError as error:
+                problem = type(error).__name__
+            else:
+                if response.status_code not in _TRANSIENT:
+                    return _accepted(response)
+                problem = f"HTTP {response.status_code}"
+                wait_s = _asked_wait_s(response, wait_s)
+            if attempt + 1 < self._server.attempts:
+                log.info("embedding server: %s, again in %.1f s", problem, wait_s)
+                self._sleep(wait_s)
+        raise ModelUnavailable(
+            f"embedding server {self._server.base_url} failed {self._server.attempts} times ({problem})"
+        )
+
+    def _opened(self) -> httpx.Client:
+        with self._lock:
+            if self._client is None:
+                key = self._server.api_key
+                self._client = httpx.Client(
+                    base_url=self._server.base_url.rstrip("/") + "/",
+                    headers={"Authorization": f"Bearer {key}"} if key else {},
+                    timeout=self._server.timeout_s,
+                )
+            return self._client
+
+
+def _count(text: str) -> int:
+    return math.ceil(len(text.encode()) / _BYTES_A_TOKEN)
+
+
+def _asked_wait_s(response: httpx.Response, otherwise_s: float) -> float:
+    """Return what ``Retry-After`` asks for in seconds, bounded; a date there is not read."""
+    try:
+        asked = float(response.headers.get("retry-after", ""))
+    except ValueError:
+        return otherwise_s
+    return min(max(asked, 0.0), _LONGEST_WAIT_S) if math.isfinite(asked) else otherwise_s
+
+
+def _accepted(response: httpx.Response) -> httpx.Response:
+    code = response.status_code
+    if code in (401, 403):
+        raise ConfigError(f"embedder.api_key: the embedding server refused it (HTTP {code})")
+    if code == 404:
+        raise ConfigError("embedder.base_url, embedder.model: the embedding server knows no such thing (HTTP 404)")
+    if code != 200:
+        raise ModelError(f"the embedding server refused the request (HTTP {code})")
+    return response
+
+
+def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
+    """Return the answer's vectors in the order of the request, shape (count, dimension)."""
+    rows = np.zeros((count, dimension), dtype=np.float32)
+    seen: set[int] = set()
+    for item in _items(response):
+        at, vector = item.get("index"), item.get("embedding")
+        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < count or at in seen:
+            raise ModelOutputInvalid("the embedding server's answer has a wrong index")
+        rows[at] = _vector(vector, dimension)
+        seen.add(at)
+    if len(seen) != count:
+        raise ModelOutputInvalid(f"the embedding server gave {len(seen)} vectors for {count} texts")
+    return rows
+
+
+def _items(response: httpx.Response) -> list[dict[str, object]]:
+    try:
+        answer: object = response.json()
+    except ValueError:
+        raise ModelOutputInvalid("the embedding server's answer is not JSON") from None
+    data = cast("dict[str, object]", answer).get("data") if isinstance(answer, dict) else None
+    items = cast("list[object]", data) if isinstance(data, list) else [None]
+    if not all(isinstance(item, dict) for item in items):
+        raise ModelOutputInvalid("the embedding server's answer has no list of vectors under 'data'")
+    return cast("list[dict[str, object]]", items)
+
+
+def _vector(value: object, dimension: int) -> Vector:
+    try:
+        vector = np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise ModelOutputInvalid("the embedding server's answer has a vector that is not numbers") from None
+    if vector.shape != (dimension,):
+        raise ModelOutputInvalid(
+            f"the embedding server gave a vector of {vector.size} numbers where embedder.dimension is {dimension}"
+        )
+    if not np.isfinite(vector).all() or not vector.any():
+        raise ModelOutputInvalid("the embedding server gave a vector without a direction")
+    return vector

@@ -1,0 +1,86 @@
+"""Counting tokens for budgets: exactly when tiktoken's encoding is at hand, else by a stated estimate."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import math
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, Protocol, cast
+
+_CHARACTERS_A_TOKEN = 3.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """An encoding of tiktoken: its name, its file in tiktoken's cache and that file's sha256."""
+
+    name: str
+    file: str
+    sha256: str
+
+
+_ENCODINGS = (
+    _Cached(
+        name="o200k_base",
+        file="fb374d419588a4632f3f557e76b4b70aebbca790",
+        sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+    _Cached(
+        name="cl100k_base",
+        file="9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+)
+
+
+class _Encoding(Protocol):
+    def encode_ordinary(self, text: str) -> list[int]: ...
+
+
+class _Tiktoken(Protocol):
+    def get_encoding(self, encoding_name: str) -> _Encoding: ...
+
+
+def count_tokens(text: str) -> int:
+    """Return the size of a text in tokens, as ``counter_name`` says."""
+    encoding = _encoding()
+    return estimate_tokens(text) if encoding is None else len(encoding.encode_ordinary(text))
+
+
+def counter_name() -> Literal["tiktoken", "estimate"]:
+    """Return how ``count_tokens`` counts in this process."""
+    return "estimate" if _encoding() is None else "tiktoken"
+
+
+def estimate_tokens(text: str) -> int:
+    """Return ``ceil(characters / 3.5)``, the estimate that stands in for a tokenizer."""
+    return math.ceil(len(text) / _CHARACTERS_A_TOKEN)
+
+
+@lru_cache(maxsize=1)
+def _encoding() -> _Encoding | None:
+    """Load an encoding that lies in tiktoken's own cache, whole: tiktoken fetches any other."""
+    folder = _cache_folder()
+    if folder is None or find_spec("tiktoken") is None:
+        return None
+    name = next((each.name for each in _ENCODINGS if _is_whole(folder / each.file, each.sha256)), None)
+    if name is None:
+        return None
+    return cast("_Tiktoken", importlib.import_module("tiktoken")).get_encoding(name)
+
+
+def _is_whole(file: Path, sha256: str) -> bool:
+    return file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256
+
+
+def _cache_folder() -> Path | None:
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if variable in os.environ:
+            return Path(os.environ[variable]) if os.environ[variable] else None
+    return Path(tempfile.gettempdir()) / "data-gym-cache"

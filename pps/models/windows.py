@@ -1,0 +1,149 @@
+"""Cutting text into passages that fit a model's window, so that nothing is truncated in silence."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from pps.models.protocols import Matrix, Vector
+
+Count: TypeAlias = Callable[[str], int]
+_Span: TypeAlias = tuple[int, int]
+
+_SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n+")
+_WORD = re.compile(r"\s+")
+
+
+def readable(text: str) -> str:
+    """Return the text without what tokenizers in C and Rust choke on: NUL and lone surrogates."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def split_to_window(text: str, count: Count, limit: int, *, overlap: int = 0) -> list[str]:
+    """Return passages of at most ``limit`` tokens that together hold every word of the text.
+
+    Cuts between sentences; a sentence that is too long is cut between words, a word that is too long
+    between characters. The text is one passage when it fits.
+
+    Args:
+        text: Any text; blank text has no passages.
+        count: Tokens of a piece, without the model's special tokens.
+        limit: Most tokens in a passage, 8 or more.
+        overlap: The last sentences of a passage open the next one too, as far as they take no more
+            than this many tokens: a thought across a cut is whole somewhere.
+
+    Returns:
+        Substrings of the text without the white space around them, in order.
+    """
+    text = text.strip()
+    if not text:
+        return []
+    if count(text) <= limit:
+        return [text]
+    pieces = [(span, count(text[slice(*span)])) for span in _spans(text, (0, len(text)), _SENTENCE)]
+    small = [piece for big in pieces for piece in _refined(text, big, count, limit)]
+    passages: list[str] = []
+    for share in (1.0, 0.9, 0.75):  # a tokenizer may need more for a whole than for its pieces
+        room = int(limit * share)
+        passages = [text[start:end] for start, end in _packed(small, room, overlap)]
+        if all(count(passage) <= limit for passage in passages):
+            break
+    return passages
+
+
+def _spans(text: str, within: _Span, boundary: re.Pattern[str]) -> Iterator[_Span]:
+    """Yield the parts between boundaries, without the white space at their ends."""
+    start, end = within
+    for match in boundary.finditer(text, start, end):
+        if text[start : match.start()].strip():
+            yield start, match.start()
+        start = match.end()
+    if text[start:end].strip():
+        yield start, end
+
+
+def _refined(text: str, piece: tuple[_Span, int], count: Count, limit: int) -> Iterator[tuple[_Span, int]]:
+    span, tokens = piece
+    if tokens <= limit:
+        yield piece
+        return
+    words = list(_spans(text, span, _WORD))
+    parts = words if len(words) > 1 else _halves(text, span)
+    for part in parts:
+        yield from _refined(text, (part, count(text[slice(*part)])), count, limit)
+
+
+def _halves(text: str, span: _Span) -> list[_Span]:
+    start, end = span
+    middle = (start + end) // 2
+    while middle < end - 1 and unicodedata.combining(text[middle]):
+        middle += 1  # an accent stays with its letter
+    return [(start, middle), (middle, end)] if start < middle < end else []
+
+
+def _packed(pieces: Sequence[tuple[_Span, int]], limit: int, overlap: int) -> Iterator[_Span]:
+    """Yield spans of neighbouring pieces, each as long as fits."""
+    held: list[tuple[_Span, int]] = []
+    used = 0
+    for piece in pieces:
+        if held and used + piece[1] > limit:
+            yield held[0][0][0], held[-1][0][1]
+            held = _tail(held, min(overlap, limit - piece[1]))
+            used = sum(tokens for _, tokens in held)
+        held.append(piece)
+        used += piece[1]
+    if held:
+        yield held[0][0][0], held[-1][0][1]
+
+
+def _tail(held: Sequence[tuple[_Span, int]], overlap: int) -> list[tuple[_Span, int]]:
+    kept: list[tuple[_Span, int]] = []
+    for piece in reversed(held[1:]):
+        overlap -= piece[1]
+        if overlap < 0:
+            break
+        kept.insert(0, piece)
+    return kept
+
+
+def unit(rows: Matrix) -> Matrix:
+    """Return the rows scaled to length 1, as float32; a row of zeros stays as it is.
+
+    Args:
+        rows: Shape (n, dimension).
+    """
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths == 0, 1.0, lengths), dtype=np.float32)
+
+
+def embed_whole(
+    texts: Sequence[str], split: Callable[[str], list[str]], embed: Callable[[list[str]], Matrix]
+) -> Matrix:
+    """Return one unit vector a text, whatever its length.
+
+    A text longer than the window is embedded passage by passage; its vector is the passages' mean,
+    weighted by their lengths in characters, so that its end counts as much as its start.
+
+    Args:
+        texts: Any texts, blank ones too.
+        split: The model's ``split``.
+        embed: Vectors of texts that fit the window, one row each, shape (n, dimension).
+    """
+    parts = [split(text) or [""] for text in texts]
+    rows = embed([part for passages in parts for part in passages])
+    if len(rows) == len(texts):
+        return unit(rows)
+    whole = np.empty((len(texts), rows.shape[1]), dtype=np.float32)
+    start = 0
+    for at, passages in enumerate(parts):
+        whole[at] = _mean(rows[start : start + len(passages)], [len(part) or 1 for part in passages])
+        start += len(passages)
+    return unit(whole)
+
+
+def _mean(rows: Matrix, weights: Sequence[int]) -> Vector:
+    return np.average(rows, axis=0, weights=weights).astype(np.float32)
