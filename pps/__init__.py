@@ -1,5 +1,115 @@
-"""PPS: a private, lasting memory for AI agents. Cheap to import; `pps.open` loads the rest."""
+"""PPS: a private, lasting memory for AI agents. Cheap to import; the rest loads on first use."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pps.app import App
+    from pps.config import Settings, load
+    from pps.core.errors import (
+        ConfigError,
+        InvalidRequest,
+        IsolationError,
+        ModelError,
+        ModelOutputInvalid,
+        ModelUnavailable,
+        NotFound,
+        PPSError,
+        StoreConflict,
+        StoreError,
+        StoreUnavailable,
+        UnknownEntity,
+    )
+    from pps.core.values import FactDraft, NodeDraft, Pack, Recall, Receipt
+    from pps.memory import Memory
+
 __version__ = "0.1.0"
+
+_WHERE = {
+    "App": "pps.app",
+    "Memory": "pps.memory",
+    "Settings": "pps.config",
+    "load": "pps.config",
+    **dict.fromkeys(("FactDraft", "NodeDraft", "Pack", "Recall", "Receipt"), "pps.core.values"),
+    **dict.fromkeys(
+        (
+            "ConfigError",
+            "InvalidRequest",
+            "IsolationError",
+            "ModelError",
+            "ModelOutputInvalid",
+            "ModelUnavailable",
+            "NotFound",
+            "PPSError",
+            "StoreConflict",
+            "StoreError",
+            "StoreUnavailable",
+            "UnknownEntity",
+        ),
+        "pps.core.errors",
+    ),
+}
+
+__all__ = [
+    "App",
+    "ConfigError",
+    "FactDraft",
+    "InvalidRequest",
+    "IsolationError",
+    "Memory",
+    "ModelError",
+    "ModelOutputInvalid",
+    "ModelUnavailable",
+    "NodeDraft",
+    "NotFound",
+    "PPSError",
+    "Pack",
+    "Recall",
+    "Receipt",
+    "Settings",
+    "StoreConflict",
+    "StoreError",
+    "StoreUnavailable",
+    "UnknownEntity",
+    "load",
+    "open",
+]
+
+
+@contextlib.asynccontextmanager
+async def open(name: str, *, home: Path | None = None, create: bool = False) -> AsyncIterator[Memory]:  # noqa: A001 - reads as `pps.open`
+    """Open one entity's memory in this process, under its lock, with the settings of the environment.
+
+    Args:
+        name: An entity of this data folder.
+        home: The data folder; ``$PPS_HOME`` or the platform's when None.
+        create: Make the entity when there is none of that name.
+
+    Raises:
+        UnknownEntity: No such entity, and ``create`` is False.
+        StoreConflict: A server or another program holds its files; the message names it.
+    """
+    from pps.app import App
+    from pps.config import load
+
+    settings = load()
+    if home is not None:
+        settings = settings.model_copy(update={"home": home})
+    async with App.open(settings) as app:
+        if create:
+            await app.create(name)
+        async with app.memory(name) as memory:
+            yield memory
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module on first use."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
