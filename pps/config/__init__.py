@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pps.config.border import Problem, problems
     from pps.config.home import home_folder
     from pps.config.loading import load
     from pps.config.packaged import shipped
@@ -28,6 +29,8 @@ _WHERE = {
     "home_folder": "home",
     "load": "loading",
     "shipped": "packaged",
+    "Problem": "border",
+    "problems": "border",
     "EmbedderSettings": "settings",
     "ExtractorSettings": "settings",
     "Neo4jSettings": "settings",
@@ -42,6 +45,7 @@ __all__ = [
     "EmbedderSettings",
     "ExtractorSettings",
     "Neo4jSettings",
+    "Problem",
     "RecallSettings",
     "RerankerSettings",
     "ServerSettings",
@@ -49,6 +53,7 @@ __all__ = [
     "TextSettings",
     "home_folder",
     "load",
+    "problems",
     "shipped",
 ]
 

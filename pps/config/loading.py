@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from pps.config.border import problems
 from pps.config.home import home_folder
 from pps.config.settings import Settings
 from pps.core.errors import ConfigError
@@ -133,22 +133,10 @@ def _merged(under: _Tree, over: _Tree) -> _Tree:
 
 
 def _one_line(error: ValidationError) -> str:
-    problems: list[str] = []
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
-        path = [str(part) for part in item["loc"]]
-        if item["type"] == "extra_forbidden":
-            problems.append(f"unknown setting '{'.'.join(path)}'{_suggestion(path)}")
-        else:
-            problems.append(f"setting '{'.'.join(path)}': {item['msg'].lower()}")
-    return "; ".join(problems) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"
-
-
-def _suggestion(path: list[str]) -> str:
-    model: type[BaseModel] = Settings
-    for part in path[:-1]:
-        inner = model.model_fields[part].annotation if part in model.model_fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return ""
-        model = inner
-    near = difflib.get_close_matches(path[-1], model.model_fields, n=1)
-    return f", did you mean '{'.'.join([*path[:-1], near[0]])}'?" if near else ""
+    said = [
+        f"unknown setting '{one.path}'" + (f", did you mean '{one.near}'?" if one.near else "")
+        if one.unknown
+        else f"setting '{one.path}': {one.text}"
+        for one in problems(error, Settings)
+    ]
+    return "; ".join(said) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"
