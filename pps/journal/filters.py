@@ -13,6 +13,14 @@ from pps.core.values import ItemKind
 from pps.journal.values import ItemFilter
 
 _LIST = "(SELECT value FROM json_each(?))"
+# CROSS JOIN holds SQLite to this order: from the few turns to their facts, never the reverse.
+_FACTS_OF_TAGS = """SELECT s.fact FROM turn_tags AS g
+    CROSS JOIN mirror_id AS i ON i.uuid = g.turn CROSS JOIN mirror_support AS s ON s.episode = i.id"""
+_FACTS_OF_TURNS = """SELECT s.fact FROM turns AS t
+    CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id"""
+_ENDS_OF_TURNS = """SELECT CASE e.side WHEN 0 THEN f.subject ELSE f.object END FROM turns AS t
+    CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id
+    CROSS JOIN mirror_fact AS f ON f.id = s.fact CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1) AS e"""
 
 
 class _Where:
@@ -63,30 +71,27 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
     where.among("f.relation", wanted.relations)
     where.between("f.at", wanted.since, wanted.until)
     if wanted.kinds:
-        kinds = json.dumps(wanted.kinds)
-        ends = f"(SELECT uuid FROM mirror_node WHERE kind IN {_LIST})"  # noqa: S608 - literals
+        ends = f"(SELECT id FROM mirror_node WHERE kind IN {_LIST})"  # noqa: S608 - literals
         where.add(
             f"(f.kind IN {_LIST} OR f.subject IN {ends} OR f.object IN {ends})",
-            *[kinds] * 3,
+            *[json.dumps(wanted.kinds)] * 3,
         )
     if wanted.tags:
-        tags = _folded(wanted.tags)
         ends = f"(SELECT node FROM mirror_tag WHERE tag IN {_LIST})"  # noqa: S608 - literals
-        turns = f"""(SELECT s.fact FROM turn_tags AS t JOIN mirror_support AS s ON s.episode = t.turn
-            WHERE t.tag IN {_LIST})"""  # noqa: S608 - literals
+        said = f"({_FACTS_OF_TAGS} WHERE g.tag IN {_LIST})"
         where.add(
-            f"(f.subject IN {ends} OR f.object IN {ends} OR f.uuid IN {turns})",
-            *[tags] * 3,
+            f"(f.subject IN {ends} OR f.object IN {ends} OR f.id IN {said})",
+            *[_folded(wanted.tags)] * 3,
         )
     origin = _origin(wanted)
     if origin.conditions:
-        where.add(f"f.uuid IN ({_supported(origin)})", *origin.parameters)
+        where.add(f"f.id IN ({_FACTS_OF_TURNS} WHERE {origin.sql()})", *origin.parameters)
     if where.conditions or wanted.as_of is not None:
         moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
-        where.add("(f.valid_at IS NULL OR f.valid_at <= ?)", moment)
-        where.add("(f.invalid_at IS NULL OR f.invalid_at > ?)", moment)
-        where.add("(f.expired_at IS NULL OR f.expired_at > ?)", moment)
-    return _ids(connection, "SELECT f.uuid FROM mirror_fact AS f WHERE ", where)
+        # The plus signs keep SQLite off an index of ends, by which nearly every fact would be visited.
+        start = "+f.valid_at" if where.conditions else "f.valid_at"
+        where.add(f"{start} <= ? AND +f.invalid_at > ? AND f.expired_at > ?", moment, moment, moment)
+    return _ids(connection, "f.uuid", "mirror_fact AS f", where)
 
 
 def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
@@ -95,22 +100,18 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
     where.between("n.created_at", wanted.since, wanted.until)
     if wanted.tags:
         where.add(
-            f"n.uuid IN (SELECT node FROM mirror_tag WHERE tag IN {_LIST})",  # noqa: S608 - literals
+            f"n.id IN (SELECT node FROM mirror_tag WHERE tag IN {_LIST})",  # noqa: S608 - literals
             _folded(wanted.tags),
         )
     origin = _origin(wanted)
     if origin.conditions:
-        supported = _supported(origin)
-        ends = " OR ".join(
-            f"n.uuid IN (SELECT {end} FROM mirror_fact WHERE uuid IN ({supported}))"  # noqa: S608
-            for end in ("subject", "object")
-        )
-        parameters = [*origin.parameters, *origin.parameters]
+        said = f"n.id IN ({_ENDS_OF_TURNS} WHERE {origin.sql()})"
+        parameters = origin.parameters
         if wanted.sources and not (wanted.sessions or wanted.roles):
-            ends += f" OR n.source IN {_LIST}"
-            parameters.append(json.dumps(wanted.sources))
-        where.add(f"({ends})", *parameters)
-    return _ids(connection, "SELECT n.uuid FROM mirror_node AS n WHERE ", where)
+            said = f"({said} OR n.source IN {_LIST})"
+            parameters = [*parameters, json.dumps(wanted.sources)]
+        where.add(said, *parameters)
+    return _ids(connection, "n.uuid", "mirror_node AS n", where)
 
 
 def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
@@ -122,7 +123,7 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
             f"t.uuid IN (SELECT turn FROM turn_tags WHERE tag IN {_LIST})",  # noqa: S608 - literals
             _folded(wanted.tags),
         )
-    return _ids(connection, "SELECT t.uuid FROM turns AS t WHERE ", where)
+    return _ids(connection, "t.uuid", "turns AS t", where)
 
 
 def _origin(wanted: ItemFilter) -> _Where:
@@ -133,16 +134,14 @@ def _origin(wanted: ItemFilter) -> _Where:
     return where
 
 
-def _supported(origin: _Where) -> str:
-    return f"""SELECT s.fact FROM turns AS t JOIN mirror_support AS s ON s.episode = t.uuid
-        WHERE {origin.sql()}"""  # noqa: S608 - conditions are literals of this module
-
-
 def _folded(tags: Sequence[str]) -> str:
     return json.dumps([fold(tag) for tag in tags])
 
 
-def _ids(connection: sqlite3.Connection, select: str, where: _Where) -> set[str] | None:
+def _ids(connection: sqlite3.Connection, column: str, table: str, where: _Where) -> set[str] | None:
     if not where.conditions:
         return None
-    return {uuid for (uuid,) in connection.execute(select + where.sql(), where.parameters)}
+    # One long text is read several times faster than a row for each of 100,000 ids.
+    statement = f"SELECT group_concat({column}, ' ') FROM {table} WHERE {where.sql()}"  # noqa: S608 - literals
+    (ids,) = connection.execute(statement, where.parameters).fetchone()
+    return set(ids.split(" ")) if ids else set()

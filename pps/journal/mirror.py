@@ -19,35 +19,39 @@ OPEN = 1 << 62
 def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node]) -> None:
     """Mirror nodes; one that is known already is replaced with its names and tags."""
     batch = list({node.uuid: node for node in nodes}.values())
-    drop(connection, "node", [node.uuid for node in batch])
+    numbers = _numbers(connection, [node.uuid for node in batch])
+    connection.executemany("DELETE FROM mirror_node WHERE id = ?", [(number,) for number in numbers.values()])
     connection.executemany(
-        "INSERT INTO mirror_node (uuid, kind, source, created_at) VALUES (?, ?, ?, ?)",
-        [(node.uuid, node.kind, _source(node), micros(node.created_at)) for node in batch],
+        "INSERT INTO mirror_node (id, uuid, kind, source, created_at) VALUES (?, ?, ?, ?, ?)",
+        [(numbers[node.uuid], node.uuid, node.kind, _source(node), micros(node.created_at)) for node in batch],
     )
     connection.executemany(
         "INSERT OR IGNORE INTO mirror_tag (tag, node) VALUES (?, ?)",
-        [(fold(tag), node.uuid) for node in batch for tag in node.tags],
+        [(fold(tag), numbers[node.uuid]) for node in batch for tag in node.tags],
     )
     connection.executemany(
-        """INSERT OR IGNORE INTO mirror_name
-            (node, name, folded, spelling, head, size, is_alias, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-        [row for node in batch for row in _name_rows(node)],
+        """INSERT INTO mirror_name (node, name, folded, spelling, head, size, is_alias)
+            VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        [(numbers[node.uuid], *row) for node in batch for row in _name_rows(node)],
     )
 
 
 def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact]) -> None:
     """Mirror facts; one that is known already is replaced with its supporting episodes."""
     batch = list({fact.uuid: fact for fact in facts}.values())
-    drop(connection, "fact", [fact.uuid for fact in batch])
+    involved = {id_ for fact in batch for id_ in (fact.uuid, fact.subject, fact.object, *fact.episodes)}
+    numbers = _numbers(connection, sorted(involved))
+    connection.executemany("DELETE FROM mirror_fact WHERE id = ?", [(numbers[fact.uuid],) for fact in batch])
     connection.executemany(
         """INSERT INTO mirror_fact
-            (uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            (id, uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         [
             (
+                numbers[fact.uuid],
                 fact.uuid,
-                fact.subject,
-                fact.object,
+                numbers[fact.subject],
+                numbers[fact.object],
                 fact.relation,
                 fact.kind,
                 micros(fact.valid_at or fact.created_at),
@@ -60,38 +64,45 @@ def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact]) -> None:
     )
     connection.executemany(
         "INSERT OR IGNORE INTO mirror_support (episode, fact) VALUES (?, ?)",
-        [(episode, fact.uuid) for fact in batch for episode in fact.episodes],
+        [(numbers[episode], numbers[fact.uuid]) for fact in batch for episode in fact.episodes],
     )
 
 
 def drop(connection: sqlite3.Connection, kind: ItemKind, ids: Iterable[str]) -> None:
-    """Forget nodes (with names and tags), facts, or episodes (as supports); other kinds have no mirror."""
-    rows = [(id_,) for id_ in ids]
+    """Forget nodes (with names and tags), facts, or episodes (as supports); other kinds have no mirror.
+
+    The ids keep their numbers: facts may still name them as ends.
+    """
+    numbers = [(number,) for number in _known_numbers(connection, list(ids)).values()]
     if kind == "node":
-        connection.executemany("DELETE FROM mirror_node WHERE uuid = ?", rows)
+        connection.executemany("DELETE FROM mirror_node WHERE id = ?", numbers)
     elif kind == "fact":
-        connection.executemany("DELETE FROM mirror_fact WHERE uuid = ?", rows)
+        connection.executemany("DELETE FROM mirror_fact WHERE id = ?", numbers)
     elif kind == "episode":
-        connection.executemany("DELETE FROM mirror_support WHERE episode = ?", rows)
+        connection.executemany("DELETE FROM mirror_support WHERE episode = ?", numbers)
 
 
 def clear(connection: sqlite3.Connection) -> None:
     """Empty the mirror before it is rebuilt."""
-    for table in ("mirror_name", "mirror_tag", "mirror_node", "mirror_support", "mirror_fact"):
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of this module
+    for table in ("name", "tag", "node", "support", "fact", "id"):
+        connection.execute(f"DELETE FROM mirror_{table}")  # noqa: S608 - names of this module
 
 
 def count_facts(connection: sqlite3.Connection) -> int:
     """Return how many facts there are, relations left out."""
-    (number,) = connection.execute("SELECT count(*) FROM mirror_fact WHERE kind = 'fact'").fetchone()
+    (number,) = connection.execute(
+        """SELECT (SELECT count(*) FROM mirror_fact)
+            - (SELECT count(*) FROM mirror_fact WHERE kind = 'relation')"""
+    ).fetchone()
     return number
 
 
 def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, str]:
     """Return folded name → node uuid for those that are known: names first, then aliases, oldest first."""
     rows = connection.execute(
-        """SELECT folded, node FROM mirror_name WHERE folded IN (SELECT value FROM json_each(?))
-            ORDER BY is_alias, created_at, node""",
+        """SELECT m.folded, n.uuid FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
+            WHERE m.folded IN (SELECT value FROM json_each(?))
+            ORDER BY m.is_alias, n.created_at, n.uuid""",
         (json.dumps([fold(name) for name in given]),),
     )
     found: dict[str, str] = {}
@@ -113,13 +124,14 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
         for size in range(1, longest + 1):
             places.setdefault(names.spelling(units[start : start + size]), start)
     rows = connection.execute(
-        """SELECT node, name, spelling, size, is_alias, created_at FROM mirror_name
-            WHERE spelling IN (SELECT value FROM json_each(?))""",
+        """SELECT m.name, m.spelling, m.size, m.is_alias, n.created_at, n.uuid
+            FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
+            WHERE m.spelling IN (SELECT value FROM json_each(?))""",
         (json.dumps(list(places)),),
     ).fetchall()
     hits = [
-        (-size, -len(name), places[spelling], is_alias, created, node)
-        for node, name, spelling, size, is_alias, created in rows
+        (-size, -len(name), places[spelling], is_alias, created, uuid)
+        for name, spelling, size, is_alias, created, uuid in rows
         if not names.is_plain(spelling.split(" ")) or names.is_meant(name, text)
     ]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
@@ -128,8 +140,9 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
 def facts_supported_by(connection: sqlite3.Connection, episodes: Sequence[str]) -> dict[str, list[str]]:
     """Return episode → ids of the facts it supports, oldest first; episodes without facts are left out."""
     rows = connection.execute(
-        """SELECT s.episode, s.fact FROM mirror_support AS s JOIN mirror_fact AS f ON f.uuid = s.fact
-            WHERE s.episode IN (SELECT value FROM json_each(?)) ORDER BY f.at, f.uuid""",
+        """SELECT i.uuid, f.uuid FROM mirror_id AS i
+            JOIN mirror_support AS s ON s.episode = i.id JOIN mirror_fact AS f ON f.id = s.fact
+            WHERE i.uuid IN (SELECT value FROM json_each(?)) ORDER BY f.at, f.uuid""",
         (json.dumps(list(episodes)),),
     )
     found: dict[str, list[str]] = {}
@@ -149,6 +162,20 @@ def facts_turning(connection: sqlite3.Connection, after: datetime, until: dateti
     return [uuid for (uuid,) in rows]
 
 
+def _numbers(connection: sqlite3.Connection, uuids: Sequence[str]) -> dict[str, int]:
+    """Return the number of each uuid, giving one to those that have none."""
+    connection.executemany("INSERT OR IGNORE INTO mirror_id (uuid) VALUES (?)", [(uuid,) for uuid in uuids])
+    return _known_numbers(connection, uuids)
+
+
+def _known_numbers(connection: sqlite3.Connection, uuids: Sequence[str]) -> dict[str, int]:
+    rows = connection.execute(
+        "SELECT uuid, id FROM mirror_id WHERE uuid IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(uuids)),),
+    )
+    return dict(rows.fetchall())
+
+
 def _longest_by_head(connection: sqlite3.Connection, units: Sequence[str]) -> dict[str, int]:
     rows = connection.execute(
         """SELECT value, (SELECT max(size) FROM mirror_name WHERE head = value) FROM json_each(?)""",
@@ -157,14 +184,13 @@ def _longest_by_head(connection: sqlite3.Connection, units: Sequence[str]) -> di
     return {unit: size for unit, size in rows if size is not None}
 
 
-def _name_rows(node: Node) -> list[tuple[str, str, str, str, str, int, int, int]]:
-    created = micros(node.created_at)
-    rows: list[tuple[str, str, str, str, str, int, int, int]] = []
-    for number, name in enumerate((node.name, *node.aliases)):
+def _name_rows(node: Node) -> list[tuple[str, str, str, str, int, int]]:
+    """Return the columns of ``mirror_name`` after ``node``, one row for each different name."""
+    rows: list[tuple[str, str, str, str, int, int]] = []
+    for number, name in enumerate(dict.fromkeys((node.name, *node.aliases))):
         units = names.units(name)
         head, size = (units[0], min(len(units), names.MAX_UNITS)) if units else ("", 0)
-        row = (node.uuid, name, fold(name), names.spelling(units), head, size, int(number > 0), created)
-        rows.append(row)
+        rows.append((name, fold(name), names.spelling(units), head, size, int(number > 0)))
     return rows
 
 

@@ -26,6 +26,7 @@ _TURNS = (
     )""",
     "CREATE INDEX turns_by_hash ON turns (hash, occurred_at)",
     "CREATE INDEX turns_by_time ON turns (occurred_at, seq)",
+    "CREATE INDEX turns_by_kind ON turns (kind, occurred_at, seq)",
     "CREATE INDEX turns_by_session ON turns (session, seq)",
     "CREATE INDEX turns_by_session_time ON turns (session, occurred_at, seq)",
     # Every column of a filter, so that a filter never reads the texts.
@@ -58,53 +59,59 @@ _JOBS = (
     )""",
 )
 
+# Every uuid of the mirror has a small number: filters over 100,000 facts join numbers, not texts.
 _MIRROR = (
+    "CREATE TABLE mirror_id (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE)",
     """CREATE TABLE mirror_node (
-        uuid TEXT PRIMARY KEY,
+        id INTEGER PRIMARY KEY,
+        uuid TEXT NOT NULL,
         kind TEXT NOT NULL,
         source TEXT NOT NULL,
         created_at INTEGER NOT NULL
-    ) WITHOUT ROWID""",
+    )""",
+    "CREATE INDEX mirror_node_by_kind ON mirror_node (kind)",
     """CREATE TABLE mirror_tag (
         tag TEXT NOT NULL,
-        node TEXT NOT NULL REFERENCES mirror_node (uuid) ON DELETE CASCADE,
+        node INTEGER NOT NULL REFERENCES mirror_node (id) ON DELETE CASCADE,
         PRIMARY KEY (tag, node)
     ) WITHOUT ROWID""",
     "CREATE INDEX mirror_tag_by_node ON mirror_tag (node)",
     """CREATE TABLE mirror_name (
-        node TEXT NOT NULL REFERENCES mirror_node (uuid) ON DELETE CASCADE,
+        node INTEGER NOT NULL REFERENCES mirror_node (id) ON DELETE CASCADE,
         name TEXT NOT NULL,
         folded TEXT NOT NULL,
         spelling TEXT NOT NULL,
         head TEXT NOT NULL,
         size INTEGER NOT NULL,
-        is_alias INTEGER NOT NULL,
-        created_at INTEGER NOT NULL,
-        PRIMARY KEY (node, name)
-    ) WITHOUT ROWID""",
+        is_alias INTEGER NOT NULL
+    )""",
+    "CREATE INDEX mirror_name_by_node ON mirror_name (node)",
     "CREATE INDEX mirror_name_by_folded ON mirror_name (folded)",
     "CREATE INDEX mirror_name_by_spelling ON mirror_name (spelling)",
     "CREATE INDEX mirror_name_by_head ON mirror_name (head, size)",
     """CREATE TABLE mirror_fact (
-        uuid TEXT PRIMARY KEY,
-        subject TEXT NOT NULL,
-        object TEXT NOT NULL,
+        id INTEGER PRIMARY KEY,
+        uuid TEXT NOT NULL,
+        subject INTEGER NOT NULL,
+        object INTEGER NOT NULL,
         relation TEXT NOT NULL,
         kind TEXT NOT NULL,
         at INTEGER NOT NULL,
-        valid_at INTEGER,
-        invalid_at INTEGER,
-        expired_at INTEGER
-    ) WITHOUT ROWID""",
-    "CREATE INDEX mirror_fact_times ON mirror_fact (valid_at, invalid_at, expired_at)",
-    "CREATE INDEX mirror_fact_ends ON mirror_fact (invalid_at) WHERE invalid_at IS NOT NULL",
+        valid_at INTEGER NOT NULL,
+        invalid_at INTEGER NOT NULL,
+        expired_at INTEGER NOT NULL
+    )""",
+    # Unknown ends are the least and the greatest number, so that this index alone answers `as_of`.
+    "CREATE INDEX mirror_fact_times ON mirror_fact (valid_at, invalid_at, expired_at, uuid)",
+    "CREATE INDEX mirror_fact_relations ON mirror_fact (id) WHERE kind = 'relation'",
+    "CREATE INDEX mirror_fact_by_end ON mirror_fact (invalid_at)",
     "CREATE INDEX mirror_fact_by_at ON mirror_fact (at)",
     "CREATE INDEX mirror_fact_by_relation ON mirror_fact (relation)",
     "CREATE INDEX mirror_fact_by_subject ON mirror_fact (subject)",
     "CREATE INDEX mirror_fact_by_object ON mirror_fact (object)",
     """CREATE TABLE mirror_support (
-        episode TEXT NOT NULL,
-        fact TEXT NOT NULL REFERENCES mirror_fact (uuid) ON DELETE CASCADE,
+        episode INTEGER NOT NULL,
+        fact INTEGER NOT NULL REFERENCES mirror_fact (id) ON DELETE CASCADE,
         PRIMARY KEY (episode, fact)
     ) WITHOUT ROWID""",
     "CREATE INDEX mirror_support_by_fact ON mirror_support (fact)",
