@@ -1,0 +1,190 @@
+"""The anchors' folder of one entity: Markdown files by slug, written whole or not at all.
+
+Every call goes through a handle of the folder itself, with names that cannot hold a slash, and no
+link is ever followed: nothing outside the folder can be read or written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pps.core.errors import StoreError
+from pps.ingest.anchor_text import SLUG, check_slug
+
+MAX_BYTES = 4_000_000
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorFile:
+    """A file as it was read: its text, the sha256 of its bytes, and when it was modified."""
+
+    slug: str
+    text: str
+    digest: str
+    size: int
+    modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A name in the folder that is no anchor, and why."""
+
+    name: str
+    why: str
+
+
+class AnchorFolder:
+    """Reads and writes the files; all calls block."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def scan(self) -> tuple[list[AnchorFile], list[Unread]]:
+        """Return the anchors by slug, and what else lies there; hidden names and folders are left alone."""
+        found: list[AnchorFile] = []
+        unread: list[Unread] = []
+        with self._opened() as folder:
+            for name in _names(folder):
+                if name.startswith("."):
+                    continue
+                one = _read(folder, name)
+                if isinstance(one, AnchorFile):
+                    found.append(one)
+                elif one is not None:
+                    unread.append(one)
+        return found, unread
+
+    def slugs(self) -> set[str]:
+        """Return every slug whose file name is taken, whatever lies there."""
+        with self._opened() as folder:
+            return {name.removesuffix(".md") for name in _names(folder) if name.endswith(".md")}
+
+    def read(self, slug: str) -> AnchorFile | None:
+        """Return an anchor; None when there is none that can be read."""
+        with self._opened() as folder:
+            found = _read(folder, f"{check_slug(slug)}.md")
+        return found if isinstance(found, AnchorFile) else None
+
+    def write(self, slug: str, text: str) -> AnchorFile:
+        """Write an anchor; when this returns it is on disk, whole, under its name."""
+        name = f"{check_slug(slug)}.md"
+        with self._opened() as folder, _mapped(name):
+            temporary = f".{slug}.{secrets.token_hex(6)}.tmp"
+            try:
+                _write(folder, temporary, text.encode("utf-8"))
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise
+            os.fsync(folder)
+            written = _read(folder, name)
+        if not isinstance(written, AnchorFile):
+            raise StoreError(f"anchor {name} was replaced while it was written")
+        return written
+
+    def remove(self, slug: str) -> bool:
+        """Remove an anchor for good; False when there was none."""
+        name = f"{check_slug(slug)}.md"
+        with self._opened() as folder, _mapped(name):
+            if not isinstance(_read(folder, name), AnchorFile):
+                return False
+            os.unlink(name, dir_fd=folder)
+            os.fsync(folder)
+        return True
+
+    def sweep(self) -> None:
+        """Remove what a crash left of a write; only for the one that holds the entity."""
+        with self._opened() as folder:
+            for name in _names(folder):
+                if name.startswith(".") and name.endswith(".tmp") and SLUG.match(name[1:]):
+                    os.unlink(name, dir_fd=folder)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Generator[int]:
+        with _mapped("anchors folder"):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def read_outside(file: Path) -> AnchorFile | Unread:
+    """Read a file to import: any Markdown name, no link, the same bounds."""
+    with _mapped(file.name):
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            found = _content(folder, file.name, "")
+        finally:
+            os.close(folder)
+    return found
+
+
+def _names(folder: int) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def _read(folder: int, name: str) -> AnchorFile | Unread | None:
+    """Return an anchor, or why the name is none; None for a folder or a name that has gone."""
+    mode = _mode(folder, name)
+    if mode is None or stat.S_ISDIR(mode):
+        return None
+    slug = name.removesuffix(".md")
+    if slug == name or not SLUG.fullmatch(slug):
+        return Unread(name, "an anchor's name is 1 to 80 of a-z, 0-9 and '-', then .md")
+    try:
+        return _content(folder, name, slug)
+    except FileNotFoundError:
+        return None
+
+
+def _mode(folder: int, name: str) -> int | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _content(folder: int, name: str, slug: str) -> AnchorFile | Unread:
+    if stat.S_ISLNK(_mode(folder, name) or 0):
+        return Unread(name, "a link, and links are not followed")
+    with os.fdopen(os.open(name, _READ, dir_fd=folder), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            return Unread(name, "not a plain file")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        return Unread(name, f"over {MAX_BYTES // 1_000_000} MB")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return Unread(name, "not UTF-8")
+    modified_at = datetime.fromtimestamp(status.st_mtime, UTC)
+    return AnchorFile(slug, text, hashlib.sha256(data).hexdigest(), len(data), modified_at)
+
+
+def _write(folder: int, name: str, data: bytes) -> None:
+    with os.fdopen(os.open(name, _WRITE, 0o600, dir_fd=folder), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _mapped(what: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{what}: {error.strerror or type(error).__name__}") from error

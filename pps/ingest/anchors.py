@@ -1,0 +1,292 @@
+"""Anchors: Markdown files of an entity that stay findable as they are ("word photos").
+
+The file is the truth. What the indexes hold of it is known by the file's digest, kept in the
+journal, so that a start looks at every file and indexes only what is new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.text import chunks, normalise
+from pps.core.time import micros
+from pps.core.values import AnchorPassage, Skipped
+from pps.index.entity import EntityIndexes, IndexDoc
+from pps.ingest.anchor_files import AnchorFile, AnchorFolder, Unread, read_outside
+from pps.ingest.anchor_text import AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
+from pps.journal.journal import Journal
+from pps.models.protocols import Embedder
+
+MAX_TITLE = 200
+MAX_TEXT = 1_000_000
+_COLLECTION = "anchors"
+_STATE = "anchors"
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorInfo:
+    """What an anchor is, without its text. ``characters`` is the length of its body."""
+
+    slug: str
+    title: str
+    characters: int
+    modified_at: datetime
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """An anchor and its Markdown."""
+
+    info: AnchorInfo
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResyncReport:
+    """How many anchors were indexed anew, dropped from the indexes, or left as they were."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def indexed(self) -> int:
+        """Anchors that were indexed by this resync."""
+        return self.added + self.changed
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The anchors that a folder became, and the files that were left out."""
+
+    saved: tuple[AnchorInfo, ...]
+    unchanged: int
+    skipped: tuple[Skipped, ...]
+
+
+class Anchors:
+    """The anchors of one entity; calls that change something run one after another.
+
+    Args:
+        folder: The entity's ``anchors/``; made when it is not there, refused when it is a link.
+        indexes, embedder: Where passages go; without an embedder only the text index is fed.
+        journal: Keeps which digests the indexes hold.
+    """
+
+    def __init__(self, folder: Path, indexes: EntityIndexes, embedder: Embedder | None, journal: Journal) -> None:
+        self._folder = AnchorFolder(folder)
+        self._indexes = indexes
+        self._embedder = embedder
+        self._journal = journal
+        self._lock = asyncio.Lock()
+
+    async def save(self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()) -> AnchorInfo:
+        """Write an anchor to disk and index it.
+
+        Args:
+            title: 1 to 200 characters, any script.
+            text: Markdown, 1 to 1,000,000 characters.
+            slug: Name of the file; one that exists is replaced. None makes one of the title, with a
+                number when another anchor has it; the same title and text again change nothing.
+            tags: Kept with the file.
+
+        Raises:
+            InvalidRequest: A bound above is broken, or the slug is none.
+            StoreError: The file cannot be written.
+            ModelError: It is on disk but not indexed yet; the next ``resync`` does it.
+        """
+        anchor = _checked(title, text, tags)
+        if slug is not None:
+            check_slug(slug)
+        async with self._lock:
+            name = slug or await asyncio.to_thread(self._name_for, anchor)
+            return await self._put(name, anchor)
+
+    async def list(self) -> list[AnchorInfo]:
+        """Return the anchors by slug."""
+        files, _ = await asyncio.to_thread(self._folder.scan)
+        return [_info(file, parse(file.text, file.slug)) for file in files]
+
+    async def read(self, slug: str) -> Anchor:
+        """Return an anchor; NotFound when there is none of that slug."""
+        file = await asyncio.to_thread(self._folder.read, slug)
+        if file is None:
+            raise NotFound("anchor")
+        anchor = parse(file.text, slug)
+        return Anchor(_info(file, anchor), anchor.body)
+
+    async def passages(self, slug: str) -> list[AnchorPassage]:
+        """Return an anchor's passages in order, as they are indexed; NotFound when there is none."""
+        anchor = await self.read(slug)
+        info = anchor.info
+        parts = await asyncio.to_thread(self._split, anchor.text)
+        return [AnchorPassage(slug, at, info.title, part, info.modified_at) for at, part in enumerate(parts)]
+
+    async def delete(self, slug: str, *, missing_ok: bool = False) -> None:
+        """Delete an anchor's file and its index entries; NotFound when there is none."""
+        check_slug(slug)
+        async with self._lock:
+            removed = await asyncio.to_thread(self._folder.remove, slug)
+            if not removed and not missing_ok:
+                raise NotFound("anchor")
+            await self._indexes.apply([], [(_COLLECTION, slug)])
+            state = await self._state()
+            state.pop(slug, None)
+            await self._keep(state)
+
+    async def resync(self, *, force: bool = False) -> ResyncReport:
+        """Index files that are new or changed and drop those that are gone.
+
+        Args:
+            force: Index every file again, whatever is known of it.
+        """
+        async with self._lock:
+            await asyncio.to_thread(self._folder.sweep)
+            files, unread = await asyncio.to_thread(self._folder.scan)
+            known, held = await self._state(), await self._held()
+            stale = [file for file in files if force or known.get(file.slug) != file.digest or file.slug not in held[0]]
+            gone = sorted((known.keys() | held[1]) - {file.slug for file in files})
+            for at in range(0, len(stale), _AT_ONCE):
+                await self._index(stale[at : at + _AT_ONCE])
+            await self._indexes.apply([], [(_COLLECTION, slug) for slug in gone])
+            await self._keep({file.slug: file.digest for file in files})
+        added = sum(file.slug not in known for file in stale)
+        return ResyncReport(
+            added=added,
+            changed=len(stale) - added,
+            removed=len(gone),
+            unchanged=len(files) - len(stale),
+            skipped=tuple(Skipped(one.name, one.why) for one in unread),
+        )
+
+    async def import_folder(self, path: Path) -> ImportReport:
+        """Copy the Markdown files of a folder, and of those below it, into the anchors.
+
+        Hidden names and links are left alone. A file that was imported before is updated in place.
+
+        Raises:
+            InvalidRequest: ``path`` is not a folder.
+        """
+        found, skipped = await asyncio.to_thread(_outside, path)
+        saved: list[AnchorInfo] = []
+        unchanged = 0
+        async with self._lock:
+            before = await asyncio.to_thread(self._sources)
+            for anchor in found:
+                slug = before.get(anchor.source) or await asyncio.to_thread(self._name_for, anchor)
+                if await asyncio.to_thread(self._is_kept, slug, anchor):
+                    unchanged += 1
+                else:
+                    saved.append(await self._put(slug, anchor))
+        return ImportReport(tuple(saved), unchanged, tuple(skipped))
+
+    async def _put(self, slug: str, anchor: AnchorText) -> AnchorInfo:
+        file = await asyncio.to_thread(self._folder.write, slug, compose(anchor))
+        await self._index([file])
+        state = await self._state()
+        await self._keep({**state, slug: file.digest})
+        return _info(file, parse(file.text, slug))
+
+    async def _index(self, files: Sequence[AnchorFile]) -> None:
+        docs = await asyncio.to_thread(lambda: [self._doc(file) for file in files])
+        await self._indexes.apply(docs, [])
+
+    def _doc(self, file: AnchorFile) -> IndexDoc:
+        anchor = parse(file.text, file.slug)
+        passages = tuple(self._split(anchor.body))
+        vectors = None
+        if self._embedder is not None:
+            # A passage of a long anchor says little without the title that it stands under.
+            vectors = self._embedder.embed_passages([f"{anchor.title}\n{passage}" for passage in passages])
+        return IndexDoc(
+            kind="anchor",
+            owner=file.slug,
+            collection=_COLLECTION,
+            text=anchor.body,
+            title=" ".join((anchor.title, *anchor.tags)),
+            at=micros(file.modified_at),
+            passages=passages,
+            vectors=vectors,
+        )
+
+    def _split(self, body: str) -> list[str]:
+        parts = self._embedder.split(body) if self._embedder else list(chunks(body))
+        return parts or [""]
+
+    def _name_for(self, anchor: AnchorText) -> str:
+        """Return the title's slug if it is free or already holds this very anchor, else a numbered one."""
+        wanted = slug_of(str(PurePosixPath(anchor.source).with_suffix("")) if anchor.source else anchor.title)
+        return wanted if self._is_kept(wanted, anchor) else free_slug(wanted, self._folder.slugs())
+
+    def _is_kept(self, slug: str, anchor: AnchorText) -> bool:
+        file = self._folder.read(slug)
+        return file is not None and parse(file.text, slug) == anchor
+
+    def _sources(self) -> dict[str, str]:
+        files, _ = self._folder.scan()
+        named = ((parse(file.text, file.slug).source, file.slug) for file in files)
+        return {source: slug for source, slug in named if source}
+
+    async def _held(self) -> tuple[set[str], set[str]]:
+        """Return the slugs that every index holds, and those that any of them holds."""
+        vectors, text = await self._indexes.owners(_COLLECTION)
+        return (text, text) if vectors is None else (text & vectors, text | vectors)
+
+    async def _state(self) -> dict[str, str]:
+        return json.loads(await self._journal.get_meta(_STATE) or "{}")
+
+    async def _keep(self, state: dict[str, str]) -> None:
+        await self._journal.set_meta(_STATE, json.dumps(state, sort_keys=True))
+
+
+def _checked(title: str, text: str, tags: Sequence[str]) -> AnchorText:
+    title = " ".join(normalise(title).split())
+    if not 1 <= len(title) <= MAX_TITLE:
+        raise InvalidRequest("title", f"must be 1 to {MAX_TITLE} characters")
+    body = tidy(text)
+    if not body or len(body) > MAX_TEXT:
+        raise InvalidRequest("text", f"must be 1 to {MAX_TEXT:,} characters")
+    return AnchorText(title, body, tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in tags)))
+
+
+def _info(file: AnchorFile, anchor: AnchorText) -> AnchorInfo:
+    return AnchorInfo(file.slug, anchor.title, len(anchor.body), file.modified_at, anchor.tags)
+
+
+def _outside(folder: Path) -> tuple[list[AnchorText], list[Skipped]]:
+    if not folder.is_dir():
+        raise InvalidRequest("path", "must be a folder")
+    found: list[AnchorText] = []
+    skipped: list[Skipped] = []
+    for file in _markdown(folder):
+        source = file.relative_to(folder).as_posix()
+        content = read_outside(file)
+        if isinstance(content, Unread):
+            skipped.append(Skipped(source, content.why))
+            continue
+        anchor = parse(content.text, file.stem)
+        if anchor.body:
+            found.append(replace(anchor, source=source))
+        else:
+            skipped.append(Skipped(source, "empty"))
+    return found, skipped
+
+
+def _markdown(folder: Path) -> Iterator[Path]:
+    for one in sorted(folder.iterdir()):
+        if one.name.startswith("."):
+            continue
+        if one.is_dir() and not one.is_symlink():
+            yield from _markdown(one)
+        elif one.suffix.lower() in (".md", ".markdown") and not one.is_dir():
+            yield one
