@@ -1,0 +1,179 @@
+"""The fields of a text index, their tokenizers, and queries made of terms: a user's text is never parsed."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tantivy import (
+    Document,
+    Filter,
+    Index,
+    Occur,
+    Query,
+    Schema,
+    SchemaBuilder,
+    Searcher,
+    TextAnalyzer,
+    TextAnalyzerBuilder,
+    Tokenizer,
+)
+
+from pps.core.errors import ConfigError
+from pps.index.scripts import split
+
+_WORD = r"[\p{L}\p{M}\p{N}]+"
+_LONGEST_WORD_BYTES = 80
+_READ_CHARACTERS = 100_000
+_MAX_TERMS = 48
+_TITLE_BOOST = 2.0
+_HAN_BOOST = 0.3
+_K1_IDF = 0.5
+
+Weighted = tuple[str, str, float]
+"""A field, a term of it and the term's boost."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDoc:
+    """What one owner can be found by in one collection; a text without words is held but never found.
+
+    Attributes:
+        title: A name that counts twice as much as the body.
+        at: A time in microseconds since 1970 UTC, kept beside it as a number.
+    """
+
+    collection: str
+    owner: str
+    body: str
+    title: str = ""
+    at: int | None = None
+
+
+def schema() -> Schema:
+    """Return the fields: words of body and title, pairs and single characters of scripts without spaces.
+
+    They are stored, so that ``purge`` can write what stays once more without asking anybody.
+    """
+    builder = SchemaBuilder()
+    builder.add_text_field("owner", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("tag", fast=True)
+    builder.add_integer_field("at", stored=True)
+    for field, tokenizer in (("body", "body"), ("title", "title"), ("pairs", "whitespace"), ("characters", "whitespace")):
+        builder.add_text_field(field, stored=True, tokenizer_name=tokenizer, index_option="freq")
+    return builder.build()
+
+
+def tag(owner: str) -> int:
+    """Return a short number of an owner: read from a column, it rules out most foreign owners cheaply."""
+    return zlib.crc32(owner.encode())
+
+
+class Terms:
+    """Makes documents and queries in one language."""
+
+    def __init__(self, language: str) -> None:
+        self._schema = schema()
+        self._body = _analyzer(language, stops=True)
+        self._title = _analyzer(language, stops=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The fields of the index."""
+        return self._schema
+
+    def register(self, index: Index) -> None:
+        """Tell an opened index its tokenizers, which are not kept on disk."""
+        index.register_tokenizer("body", self._body)
+        index.register_tokenizer("title", self._title)
+
+    def document(self, doc: TextDoc) -> Document:
+        """Return what the index holds of a document."""
+        body, title = split(doc.body), split(doc.title)
+        made = Document()
+        made.add_text("owner", doc.owner)
+        made.add_integer("tag", tag(doc.owner))
+        if doc.at is not None:
+            made.add_integer("at", doc.at)
+        made.add_text("body", body.words)
+        made.add_text("title", title.words)
+        made.add_text("pairs", " ".join((*title.pairs(), *body.pairs())))
+        made.add_text("characters", " ".join((*title.characters(), *body.characters())))
+        return made
+
+    def again(self, stored: Document) -> Document:
+        """Return a stored document in the shape in which it is written."""
+        fields = stored.to_dict()
+        fields["tag"] = [tag(fields["owner"][0])]
+        return Document.from_dict(fields, self._schema)
+
+    def query(self, text: str, searcher: Searcher) -> Query | None:
+        """Return a query for any of a text's words; None when it has none.
+
+        A text of more than 48 different terms is condensed to those that say most: known to the index,
+        frequent in the text, rare in the index. What lies beyond 100,000 characters is not read.
+        """
+        terms = self._terms(text[:_READ_CHARACTERS])
+        if len(terms) > _MAX_TERMS:
+            terms = _condensed(terms, searcher)
+        if not terms:
+            return None
+        return Query.boolean_query(
+            [(Occur.Should, self._term(field, term, boost)) for field, term, boost in terms]
+        )
+
+    def _terms(self, text: str) -> Counter[Weighted]:
+        cut = split(text)
+        words = self._body.analyze(cut.words)
+        terms: Counter[Weighted] = Counter(("body", word, 1.0) for word in words)
+        # Words that are in every text can still be a name: "Will", "May", "The Who".
+        terms.update(("title", word, _TITLE_BOOST) for word in words or self._title.analyze(cut.words))
+        terms.update(("pairs", pair, 1.0) for pair in cut.pairs())
+        terms.update(("characters", one, 1.0) for one in cut.lone())
+        terms.update(("characters", one, _HAN_BOOST) for one in cut.han())
+        return terms
+
+    def _term(self, field: str, term: str, boost: float) -> Query:
+        query = Query.term_query(self._schema, field, term, "freq")
+        return query if boost == 1.0 else Query.boost_query(query, boost)
+
+
+def only(query: Query, owners: Iterable[str], fields: Schema) -> Query:
+    """Return a query limited to owners; scores stay what they are."""
+    limit = Query.boost_query(Query.term_set_query(fields, "owner", list(owners)), 0.0)
+    return Query.boolean_query([(Occur.Must, query), (Occur.Must, limit)])
+
+
+def _condensed(terms: Counter[Weighted], searcher: Searcher) -> Iterable[Weighted]:
+    total = searcher.num_docs
+    worth: list[tuple[float, Weighted]] = []
+    for weighted, times in terms.items():
+        field, term, boost = weighted
+        found = searcher.doc_freq(field, term)
+        if found:
+            rarity = math.log1p(max(0.0, total - found + _K1_IDF) / (found + _K1_IDF))
+            worth.append((-boost * math.sqrt(times) * rarity, weighted))
+    return [weighted for _, weighted in sorted(worth)[:_MAX_TERMS]]
+
+
+def _analyzer(language: str, *, stops: bool) -> TextAnalyzer:
+    """Return a tokenizer: words, lower case, no accents, stems; ``language`` may be ``none``.
+
+    English loses its accents before stemming, so that "résumés" and "resumes" are one; others after, since
+    their stemmers read accents.
+    """
+    builder = TextAnalyzerBuilder(Tokenizer.regex(_WORD)).filter(Filter.remove_long(_LONGEST_WORD_BYTES))
+    builder = builder.filter(Filter.lowercase())
+    if language in ("none", "english"):
+        builder = builder.filter(Filter.ascii_fold())
+    if language != "none":
+        try:
+            if stops:
+                builder = builder.filter(Filter.stopword(language))
+            builder = builder.filter(Filter.stemmer(language))
+        except ValueError as error:
+            raise ConfigError(f"text.language: {language!r} has no stemmer here; use 'english' or 'none'") from error
+    return builder.filter(Filter.ascii_fold()).build()
