@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -15,7 +15,7 @@ def request_id() -> str:
 
 
 @contextmanager
-def serving(request: str) -> Iterator[None]:
+def serving(request: str) -> Generator[None]:
     """Let everything in the block, and the tasks it starts, log this request id."""
     token = _REQUEST.set(request)
     try:

@@ -1,0 +1,159 @@
+"""Our embedder, reranker and language model in the shapes that Graphiti takes. It always gets all three."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from graphiti_core.cross_encoder.client import CrossEncoderClient
+from graphiti_core.embedder.client import EmbedderClient
+from graphiti_core.llm_client.client import LLMClient
+from graphiti_core.llm_client.config import LLMConfig
+from graphiti_core.prompts.models import Message
+from pydantic import BaseModel, ValidationError
+
+from pps.core.errors import ModelOutputInvalid, ModelUnavailable
+from pps.isolation.model_errors import model_error
+from pps.isolation.providers import make_provider
+from pps.models.extractor import ExtractorModel
+from pps.models.protocols import Embedder, Reranker
+
+_ATTEMPTS = 2
+
+NO_EMBEDDER = "no embedder is set (embedder.name is 'none'), and this call needs one"
+NO_RERANKER = "no reranker is set (reranker.name is 'none'), and this call needs one"
+NO_EXTRACTOR = "no language model is set (extractor.mode is not 'model'), and this call needs one"
+
+
+class GraphitiEmbedder(EmbedderClient):
+    """Embeds as passages: names and facts are compared with names and facts. Queries are embedded by the client."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+
+    async def create(self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]) -> list[float]:
+        """Return the vector of a text, or of the first of a list."""
+        texts = [input_data] if isinstance(input_data, str) else cast("list[str]", input_data)
+        return (await self.create_batch(texts[:1]))[0]
+
+    async def create_batch(self, input_data_list: list[str]) -> list[list[float]]:
+        """Return one vector a text, in order."""
+        if self._embedder is None:
+            raise ModelUnavailable(NO_EMBEDDER)
+        rows = await asyncio.to_thread(self._embedder.embed_passages, input_data_list)
+        return cast("list[list[float]]", rows.tolist())
+
+
+class GraphitiReranker(CrossEncoderClient):
+    """Scores passages with our reranker. PPS's own searches rerank by id, after Graphiti; see ``recipes``."""
+
+    def __init__(self, reranker: Reranker | None, deadline_s: float) -> None:
+        self._reranker = reranker
+        self._deadline_s = deadline_s
+
+    async def rank(self, query: str, passages: list[str]) -> list[tuple[str, float]]:
+        """Return (passage, score), best first."""
+        scores = await rerank_scores(self._reranker, query, passages, self._deadline_s)
+        if scores is None:
+            raise ModelUnavailable("the reranker did not finish in time")
+        return sorted(zip(passages, scores, strict=True), key=lambda scored: -scored[1])
+
+
+async def rerank_scores(
+    reranker: Reranker | None, query: str, passages: Sequence[str], deadline_s: float
+) -> list[float] | None:
+    """Return one score a passage, higher is better, or None when the deadline passed first.
+
+    Raises:
+        ModelUnavailable: There is no reranker.
+    """
+    if reranker is None:
+        raise ModelUnavailable(NO_RERANKER)
+    if not passages:
+        return []
+    result = await asyncio.to_thread(reranker.rerank, query, passages, deadline_s=deadline_s)
+    return list(result.scores) if result.complete else None
+
+
+class NoExtractor(LLMClient):
+    """Stands where Graphiti wants a language model and there is none; refuses every call."""
+
+    def __init__(self) -> None:
+        super().__init__(LLMConfig())
+
+    async def _generate_response(self, *_: Any, **__: Any) -> dict[str, Any]:
+        raise ModelUnavailable(NO_EXTRACTOR)
+
+    async def generate_response(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """Raise ModelUnavailable."""
+        raise ModelUnavailable(NO_EXTRACTOR)
+
+
+class Extractor(LLMClient):
+    """One of Graphiti's clients for a provider, with errors mapped and answers checked against their schema.
+
+    An answer that breaks its schema is asked for once more. Waiting and trying again later is left to the
+    worker, whose queue knows about it; Graphiti's own waits of up to minutes are left out.
+    """
+
+    def __init__(self, provider: LLMClient, timeout_s: float) -> None:
+        super().__init__(LLMConfig(model=provider.model, small_model=provider.small_model))
+        self._provider = provider
+        self._timeout_s = timeout_s
+        self.token_tracker = provider.token_tracker
+
+    async def _generate_response(self, *_: Any, **__: Any) -> dict[str, Any]:
+        raise ModelUnavailable("this client answers through generate_response alone")
+
+    async def generate_response(
+        self, messages: list[Message], response_model: type[BaseModel] | None = None, *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Return the model's answer as a mapping that fits ``response_model``.
+
+        Raises:
+            ModelUnavailable: The provider cannot be reached, is overloaded or does not answer in time.
+            ModelOutputInvalid: It answered twice with something that is not what was asked for.
+            ModelError: It refused the request; trying again does not help.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            asked = [message.model_copy() for message in messages]  # providers write into what they are given
+            try:
+                return await self._answer(asked, response_model, *args, **kwargs)
+            except ModelOutputInvalid:
+                if attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError  # the loop returns or raises
+
+    async def _answer(
+        self, messages: list[Message], response_model: type[BaseModel] | None, *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(self._timeout_s * 2):
+                answer = await self._provider.generate_response(messages, response_model, *args, **kwargs)
+        except Exception as error:
+            # Graphiti's clients raise bare Exception in places, so there is no narrower net.
+            raise model_error(error) from error
+        return _checked(answer, response_model)
+
+
+def _checked(answer: object, response_model: type[BaseModel] | None) -> dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise ModelOutputInvalid("the language model answered with something that is not a JSON object")
+    mapping = cast("dict[str, Any]", answer)
+    if response_model is not None:
+        try:
+            response_model.model_validate(mapping)
+        except ValidationError as error:
+            fields = ", ".join(sorted({".".join(map(str, one["loc"])) for one in error.errors()}))
+            raise ModelOutputInvalid(f"the language model's answer does not fit its schema: {fields}") from None
+    return mapping
+
+
+def make_llm(extractor: ExtractorModel | None) -> LLMClient:
+    """Return the client of an extractor's provider, or one that refuses when there is none.
+
+    Raises:
+        ConfigError: The provider's package is not installed.
+    """
+    return Extractor(make_provider(extractor), extractor.timeout_s) if extractor else NoExtractor()

@@ -1,0 +1,91 @@
+"""What the boundary refused: counted by entity and by kind, logged, and known to the call it happened in."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Literal, TypeAlias
+
+from pps.core.errors import IsolationError
+from pps.core.ids import EntityId
+from pps.core.request import request_id
+
+_log = logging.getLogger(__name__)
+
+BreachKind: TypeAlias = Literal["group", "id", "unbound", "row", "operation", "audit"]
+"""What was refused.
+
+``group``: a parameter named another group, or none where one belongs. ``id``: an id of another group, or
+not an id. ``unbound``: a statement that names neither. ``row``: a row of another group came back.
+``operation``: a way round the boundary (another database, another group's driver, a change of the
+schema). ``audit``: what lies in the store joins two groups.
+"""
+
+_present: ContextVar[list[BreachKind] | None] = ContextVar("pps_breaches", default=None)
+
+
+class IsolationCounters:
+    """How many breaches were refused, per entity and in total. One object a process; counts only go up."""
+
+    def __init__(self) -> None:
+        self._by_kind: Counter[BreachKind] = Counter()
+        self._by_entity: Counter[str] = Counter()
+
+    @property
+    def total(self) -> int:
+        """Return all breaches refused so far."""
+        return self._by_kind.total()
+
+    def by_kind(self) -> Mapping[BreachKind, int]:
+        """Return breaches by kind."""
+        return dict(self._by_kind)
+
+    def by_entity(self) -> Mapping[str, int]:
+        """Return breaches by the name of the entity whose call was refused."""
+        return dict(self._by_entity)
+
+    def refuse(self, entity: EntityId, kind: BreachKind, why: str) -> IsolationError:
+        """Count and log one breach and return the error to raise.
+
+        Args:
+            entity: Whose call was refused.
+            kind: What was refused.
+            why: One sentence that quotes neither memory nor an id.
+        """
+        self._by_kind[kind] += 1
+        self._by_entity[entity.name] += 1
+        breaches = _present.get()
+        if breaches is not None:
+            breaches.append(kind)
+        _log.error("isolation: refused (%s) for entity %s, request %s: %s", kind, entity.name, request_id(), why)
+        return IsolationError(f"refused at the boundary of {entity.name}: {why}")
+
+
+class NoBreach:
+    """A block that raises IsolationError if anything in it was refused, even where a library swallowed that.
+
+    Graphiti catches every exception in some of its lookups and goes on with an empty answer. Tasks that are
+    started in the block belong to it.
+    """
+
+    def __init__(self, entity: EntityId) -> None:
+        self._entity = entity
+        self._breaches: list[BreachKind] = []
+        self._token: Token[list[BreachKind] | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _present.set(self._breaches)
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if self._token is not None:
+            _present.reset(self._token)
+        outer = _present.get()
+        if outer is not None:
+            outer.extend(self._breaches)
+        told = isinstance(error, IsolationError) or (error is not None and not isinstance(error, Exception))
+        if self._breaches and not told:
+            why = f"refused at the boundary of {self._entity.name}: a part of this call reached outside"
+            raise IsolationError(why) from error

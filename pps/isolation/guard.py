@@ -1,0 +1,284 @@
+"""The second lock: the only driver that Graphiti and the stores get. It reads values, never Cypher.
+
+The rules, and those that were tried and did not hold, are explained in ``docs/isolation.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Any, NoReturn, Protocol, cast
+
+from graphiti_core.driver.driver import GraphDriver, GraphDriverSession
+from graphiti_core.driver.query_executor import Transaction
+from graphiti_core.driver.search_interface.search_interface import SearchInterface
+
+from pps.core.errors import IsolationError
+from pps.core.ids import EntityId
+from pps.graph.protocol import Executor, Rows
+from pps.isolation.counters import BreachKind, IsolationCounters
+from pps.isolation.ownership import foreign_ids
+from pps.isolation.values import Refused, check_rows, names_foreign_group, names_of
+
+_OPTIONS = frozenset(("routing_", "database_"))
+_OPERATIONS = (
+    *("entity_node_ops", "episode_node_ops", "community_node_ops", "saga_node_ops", "entity_edge_ops"),
+    *("episodic_edge_ops", "community_edge_ops", "has_episode_edge_ops", "next_episode_edge_ops"),
+    *("search_ops", "graph_ops"),
+)
+_Work = Callable[..., Awaitable[Any]]
+_Execute = Callable[..., Awaitable[tuple[Rows, Any, Any]]]
+
+
+class _Runs(Protocol):
+    """A session or a transaction of some library."""
+
+    async def run(self, query: str, **kwargs: Any) -> Any:
+        """Run one statement."""
+        ...
+
+
+class _Session(_Runs, Protocol):
+    async def execute_write(self, func: _Work, *args: Any, **kwargs: Any) -> Any: ...
+
+    async def close(self) -> None: ...
+
+
+class _Inner(Protocol):
+    """A graph driver as the guard uses it; Graphiti's own class says less."""
+
+    async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]: ...
+
+    def session(self) -> _Session: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[_Runs]: ...
+
+
+class _Checks:
+    """``before`` and ``after`` of every statement, the same for all ways to one."""
+
+    def __init__(self, inner: _Inner, entity: EntityId, counters: IsolationCounters, *, shared: bool) -> None:
+        self._inner = inner
+        self._entity = entity
+        self._counters = counters
+        self._shared = shared
+
+    async def before(self, query: object, parameters: Mapping[str, Any], *, own: bool) -> bool:
+        """Tell whether to run the statement; False means that it asks for nothing and gets nothing."""
+        group = self._entity.group
+        if not isinstance(query, str) or names_foreign_group(group, query):
+            raise self.refuse("group", "the text of a statement is not one text, or spells another group")
+        try:
+            named = names_of(group, parameters, own=own)
+        except Refused as refused:
+            raise self.refuse(cast(BreachKind, refused.kind), refused.why) from None
+        if own:
+            if not named.bound:
+                raise self.refuse("unbound", "a statement of PPS's own does not bind the group")
+            return True
+        if not named.bound and not named.ids:
+            if named.emptiness:
+                return False
+            raise self.refuse("unbound", "a statement names neither a group nor an id")
+        if self._shared and await foreign_ids(self._inner, group, named.ids):
+            raise self.refuse("id", "a statement addressed something of another group")
+        return True
+
+    def after(self, rows: Rows) -> Rows:
+        """Return the rows, or refuse all of them when one is of another group."""
+        try:
+            check_rows(self._entity.group, rows)
+        except Refused as refused:
+            raise self.refuse("row", refused.why) from None
+        return rows
+
+    async def run(self, way: _Runs, query: str, keywords: dict[str, Any], *, own: bool) -> Rows:
+        """Run a statement in a session or a transaction, checked before and after."""
+        self.options(keywords)
+        parameters = _merged(keywords)
+        if not await self.before(query, parameters, own=own):
+            return []
+        return self.after(await _fetched(await way.run(query, **parameters)))
+
+    def refuse(self, kind: BreachKind, why: str) -> IsolationError:
+        """Count and log a refusal and return the error to raise."""
+        return self._counters.refuse(self._entity, kind, why)
+
+    def options(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Take the library's options (names that end in ``_``) out of the keywords; refuse all that lead elsewhere."""
+        options = {key: keywords.pop(key) for key in list(keywords) if key.endswith("_")}
+        here = getattr(self._inner, "_database", None)
+        if options.keys() - _OPTIONS or options.get("database_", here) != here:
+            raise self.refuse("operation", "a statement asked for another database or another user")
+        return {key: value for key, value in options.items() if key == "routing_"}
+
+
+class GuardedDriver(GraphDriver):
+    """A graph driver bound to one entity for life.
+
+    Four ways lead to a statement (``execute_query``, ``session().run``, ``session().execute_write``,
+    ``transaction()``); each checks the parameters before and the rows after. Another database, another
+    group's driver and any change of the schema are refused; closing belongs to whoever opened the inner driver.
+
+    Args:
+        inner: The driver of a store; nobody else may hold it on behalf of this entity.
+        entity: Whose group is the only one that passes.
+        counters: Where refusals are counted.
+        shared: True when other groups live in the same database (Neo4j): ids are then checked for ownership.
+    """
+
+    def __init__(self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters, *, shared: bool) -> None:
+        self.provider = inner.provider
+        self.default_group_id = entity.group
+        # Graphiti asks for a clone when a group is not the driver's database: ours is never asked.
+        self._database = entity.group
+        self.search_interface: SearchInterface | None = None
+        self.graph_operations_interface = None
+        self.__operations = {name: getattr(inner, name) for name in _OPERATIONS}
+        self.__inner = cast(_Inner, inner)
+        self.__checks = _Checks(self.__inner, entity, counters, shared=shared)
+
+    async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]:
+        """Run one statement; raise IsolationError instead when a rule is broken."""
+        return await self._execute(cypher_query_, kwargs, own=False)
+
+    def session(self, database: str | None = None) -> GraphDriverSession:
+        """Open a session whose statements are guarded; another database is refused."""
+        if database is not None and database != self._database:
+            raise self.__checks.refuse("operation", "a session asked for another database")
+        return _GuardedSession(self.__inner.session(), self.__checks)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """Open a transaction whose statements are guarded; a refusal rolls it back."""
+        async with self.__inner.transaction() as inner:
+            yield _GuardedTransaction(inner, self.__checks, own=False)
+
+    def for_own_statements(self) -> Executor:
+        """Return the door for PPS's own group-bound statements.
+
+        Only ``EmbeddedStore``, ``Neo4jStore`` and the constants of this package get it, and they take no Cypher
+        from anybody. A statement that comes in by it must bind the group; as it does, the ids it names need no
+        look-up. Its rows are checked like all others.
+        """
+        return _OwnDoor(self._execute, self.__inner, self.__checks)
+
+    async def close(self) -> None:
+        """Do nothing: the pool that opened the inner driver closes it."""
+
+    def clone(self, database: str) -> GraphDriver:
+        """Return this driver for its own group and refuse any other."""
+        if database != self._database:
+            self._refuse_operation("a driver for another group was asked for")
+        return self
+
+    def with_database(self, database: str) -> GraphDriver:
+        """Return this driver for its own group and refuse any other."""
+        return self.clone(database)
+
+    def __copy__(self) -> NoReturn:
+        self._refuse_operation("a guarded driver was copied")
+
+    def __deepcopy__(self, _: object) -> NoReturn:
+        self._refuse_operation("a guarded driver was copied")
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse_operation("a guarded driver was copied")
+
+    async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
+        """Refuse: the schema belongs to the pool."""
+        self._refuse_operation("a change of the schema was asked for")
+
+    def delete_all_indexes(self) -> NoReturn:
+        """Refuse: the schema belongs to the pool."""
+        self._refuse_operation("a change of the schema was asked for")
+
+    def _refuse_operation(self, why: str) -> NoReturn:
+        raise self.__checks.refuse("operation", why)
+
+    async def _execute(self, query: str, keywords: dict[str, Any], *, own: bool) -> tuple[Rows, Any, Any]:
+        checks = self.__checks
+        options = checks.options(keywords)
+        parameters = _merged(keywords)
+        if not await checks.before(query, parameters, own=own):
+            return [], None, None
+        rows, summary, keys = await self.__inner.execute_query(query, **parameters, **options)
+        return checks.after(rows), summary, keys
+
+    def _operation(self, name: str) -> Any:
+        return self.__operations[name]
+
+
+def _operations_of(name: str) -> property:
+    def read(driver: GuardedDriver) -> Any:
+        return driver._operation(name)  # pyright: ignore[reportPrivateUsage] - a part of the class, written once
+
+    return property(read, doc="Graphiti's statements of one kind; they run on whatever driver they are handed.")
+
+
+for _name in _OPERATIONS:  # eleven properties that differ in their name alone
+    setattr(GuardedDriver, _name, _operations_of(_name))
+
+
+class _OwnDoor:
+    """An ``Executor`` for statements that bind the group themselves."""
+
+    def __init__(self, execute: _Execute, inner: _Inner, checks: _Checks) -> None:
+        self._execute = execute
+        self._inner = inner
+        self._checks = checks
+
+    async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]:
+        return await self._execute(cypher_query_, kwargs, own=True)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[_GuardedTransaction]:
+        async with self._inner.transaction() as inner:
+            yield _GuardedTransaction(inner, self._checks, own=True)
+
+
+class _GuardedTransaction(Transaction):
+    def __init__(self, inner: _Runs, checks: _Checks, *, own: bool) -> None:
+        self._inner = inner
+        self._checks = checks
+        self._own = own
+
+    async def run(self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any) -> Rows:
+        return await self._checks.run(self._inner, query, {**kwargs, "params": parameters}, own=self._own)
+
+
+class _GuardedSession(GraphDriverSession):
+    def __init__(self, inner: _Session, checks: _Checks) -> None:
+        self._inner = inner
+        self._checks = checks
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def run(self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any) -> Rows:
+        return await self._checks.run(self._inner, query, {**kwargs, "params": parameters}, own=False)
+
+    async def execute_write(self, func: _Work, *args: Any, **kwargs: Any) -> Any:
+        async def guarded(inner: _Runs, *inner_args: Any, **inner_kwargs: Any) -> Any:
+            return await func(_GuardedTransaction(inner, self._checks, own=False), *inner_args, **inner_kwargs)
+
+        return await self._inner.execute_write(guarded, *args, **kwargs)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _merged(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return ``params=`` and the keyword arguments as one, the keywords winning, as Neo4j's driver has it."""
+    nested = keywords.pop("params", None)
+    return {**(nested or {}), **keywords}
+
+
+async def _fetched(result: Any) -> Rows:
+    """Return the rows of whatever a library answers with: a list, nothing, or a cursor."""
+    if result is None or isinstance(result, list):
+        return cast(Rows, result or [])
+    return [record async for record in result]

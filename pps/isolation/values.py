@@ -1,0 +1,227 @@
+"""What a statement's parameters and a row's values name: groups and ids, found by value at any depth."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pps.core.ids import is_uuid
+
+GROUP_KEYS = frozenset(("group_id", "group_ids"))
+
+CONTENT_KEYS = frozenset(
+    (
+        *("content", "name", "names", "saga_name", "summary", "fact", "query", "source_description"),
+        *("episode_metadata", "attributes", "pps", "labels", "edge_types", "relation", "name_embedding"),
+        *("fact_embedding", "search_vector", "embedding"),
+    )
+)
+"""What holds a user's words or numbers. Exempt from the id check: a refusal would tell what exists elsewhere."""
+
+FLATTENED = frozenset(("entity_data", "edge_data", "nodes", "entity_edges"))
+"""Where Graphiti's Neo4j dialect mixes attributes, under names of their own, with its own columns."""
+
+ID_KEYS = frozenset(
+    (
+        *("uuid", "uuids", "source_uuid", "target_uuid", "source_node_uuid", "target_node_uuid", "episodes"),
+        *("entity_edges", "first_episode_uuid", "last_episode_uuid"),
+    )
+)
+"""Columns of Graphiti's own that carry ids, inside what ``FLATTENED`` names."""
+
+_MAX_DEPTH = 24
+_GROUP = re.compile(r"ent_[a-z0-9]{26}")
+_NUMERIC_KINDS = frozenset("biufcM")
+
+
+class Refused(Exception):
+    """A value that may not pass, with the kind of breach and a sentence without any value."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+        self.why = why
+
+
+@dataclass(slots=True)
+class Named:
+    """What a statement's parameters name.
+
+    Attributes:
+        bound: A group was named, and it is ours.
+        ids: Every canonical UUID outside content.
+        emptiness: A list of nothing was among them.
+    """
+
+    bound: bool = False
+    ids: set[str] = field(default_factory=set[str])
+    emptiness: bool = False
+
+
+def names_of(group: str, parameters: Mapping[str, Any], *, own: bool = False) -> Named:
+    """Return what the parameters name; refuse what names another group or what is no id where one belongs.
+
+    Args:
+        group: The only group that may be named.
+        parameters: Keyword arguments and ``params=`` merged.
+        own: The statement is one of PPS's own, so lists that begin with a number are taken for vectors.
+
+    Raises:
+        Refused: With the kind ``group`` or ``id``.
+    """
+    named = Named()
+    walk = _Walk(group, named, own)
+    for key, value in parameters.items():
+        walk.value(key, value, 0, flattened=False)
+    return named
+
+
+def check_rows(group: str, rows: Iterable[Any]) -> None:
+    """Refuse rows that carry another group, at any depth, under any name.
+
+    Raises:
+        Refused: With the kind ``row``.
+    """
+    for row in rows:
+        _check_row(group, "", row, 0, content=False)
+
+
+def names_foreign_group(group: str, text: str) -> bool:
+    """Tell whether a text spells the group of somebody else."""
+    return any(found != group for found in _GROUP.findall(text))
+
+
+def as_mapping(value: object) -> Mapping[str, Any] | None:
+    """Return a mapping's view of a dict, a record, or a node or relationship of a driver; else None."""
+    if isinstance(value, Mapping):
+        return cast(Mapping[str, Any], value)
+    items = getattr(value, "items", None)
+    return dict(cast(Any, items)()) if callable(items) else None
+
+
+class _Walk:
+    def __init__(self, group: str, named: Named, own: bool) -> None:
+        self._group = group
+        self._named = named
+        self._own = own
+
+    def value(self, key: str, value: object, depth: int, *, flattened: bool) -> None:
+        if depth > _MAX_DEPTH:
+            raise Refused("group", "a parameter is nested too deeply to be checked")
+        if key in GROUP_KEYS:
+            self._groups(value)
+        elif isinstance(value, str):
+            self._text(key, value, flattened)
+        elif value is None or isinstance(value, (bool, int, float)):
+            return
+        else:
+            self._compound(key, value, depth, flattened)
+
+    def _compound(self, key: str, value: object, depth: int, flattened: bool) -> None:
+        mapping = as_mapping(value)
+        if mapping is not None:
+            self._mapping(key, mapping, depth, flattened)
+        elif isinstance(value, (list, tuple, AbstractSet)):
+            self._items(key, cast("list[object]", value), depth, flattened)
+        elif hasattr(value, "dtype"):
+            self._array(key, value, depth, flattened)
+        elif not self._own and (hasattr(value, "__iter__") or isinstance(value, (bytes, uuid.UUID))):
+            raise Refused("group", "a parameter is of a type that cannot be checked")
+
+    def _mapping(self, key: str, mapping: Mapping[str, Any], depth: int, flattened: bool) -> None:
+        inner = flattened or (depth <= 1 and key in FLATTENED)
+        for name, item in mapping.items():
+            if is_uuid(name):
+                self._named.ids.add(name)
+            self.value(str(name), item, depth + 1, flattened=inner)
+
+    def _items(self, key: str, items: Iterable[object], depth: int, flattened: bool) -> None:
+        listed = list(items)
+        if not listed:
+            self._named.emptiness = True
+        elif self._own and isinstance(listed[0], float) and isinstance(listed[-1], float):
+            return
+        for item in listed:
+            if type(item) is not float:
+                self.value(key, item, depth + 1, flattened=flattened)
+
+    def _array(self, key: str, value: object, depth: int, flattened: bool) -> None:
+        array = cast(Any, value)
+        if array.dtype.kind not in _NUMERIC_KINDS:
+            self.value(key, array.tolist(), depth + 1, flattened=flattened)
+
+    def _groups(self, value: object) -> None:
+        named: list[object] = list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
+        if not named or not all(_same(item, self._group) for item in named):
+            raise Refused("group", "a statement named a group that is not the entity's own")
+        self._named.bound = True
+
+    def _text(self, key: str, text: str, flattened: bool) -> None:
+        if key in CONTENT_KEYS or (flattened and key not in ID_KEYS and key not in FLATTENED):
+            return
+        if _GROUP.fullmatch(text) and not _same(text, self._group):
+            raise Refused("group", "a parameter spelled another group")
+        if is_uuid(text):
+            self._named.ids.add(text)
+        elif not self._own and (_names_ids(key) or _is_loose_uuid(text)):
+            raise Refused("id", "something that is not a canonical UUID stood where an id belongs")
+
+
+def _names_ids(key: str) -> bool:
+    return key in ID_KEYS or key.endswith(("uuid", "uuids"))
+
+
+def _is_loose_uuid(text: str) -> bool:
+    if not 32 <= len(text) <= 48:
+        return False
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _same(value: object, group: str) -> bool:
+    # A subclass of str may answer as it likes; str itself may not.
+    return isinstance(value, str) and str.__eq__(value, group) is True
+
+
+def _check_row(group: str, key: str, value: object, depth: int, *, content: bool) -> None:
+    if depth > _MAX_DEPTH:
+        raise Refused("row", "a row is nested too deeply to be checked")
+    if key in GROUP_KEYS:
+        _check_row_group(group, value)
+    elif isinstance(value, str):
+        if not content and _GROUP.fullmatch(value) and not _same(value, group):
+            raise Refused("row", "a row carried another group")
+    elif value is not None and not isinstance(value, (bool, int, float)):
+        _check_compound(group, key, value, depth, content)
+
+
+def _check_row_group(group: str, value: object) -> None:
+    named: list[object] = list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
+    if not all(_same(item, group) for item in named):
+        raise Refused("row", "a row of another group came back")
+
+
+def _check_compound(group: str, key: str, value: object, depth: int, content: bool) -> None:
+    mapping = as_mapping(value)
+    if mapping is not None:
+        # A row's own columns are depth 0; below "attributes" (a node's properties) names are the user's.
+        for name, item in mapping.items():
+            name = str(name).rpartition(".")[2]
+            inside = content or key == "attributes" or name in CONTENT_KEYS
+            _check_row(group, name, item, depth + 1, content=inside)
+    elif isinstance(value, (list, tuple, AbstractSet)):
+        items = cast("list[object]", value)
+        if isinstance(value, list) and value and isinstance(value[0], float) and isinstance(value[-1], float):
+            return
+        for item in items:
+            _check_row(group, key, item, depth + 1, content=content)
+    else:
+        for part in ("nodes", "relationships"):  # a path
+            _check_row(group, key, getattr(value, part, None), depth + 1, content=content)
