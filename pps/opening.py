@@ -20,6 +20,8 @@ from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
 from pps.entities.registry import Entry
+from pps.graph.ladybug import open_ladybug
+from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.index.entity import EntityIndexes
 from pps.ingest.anchors import Anchors
 from pps.ingest.forget import Forgetter
@@ -28,7 +30,8 @@ from pps.ingest.pipeline import Pipeline
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.isolation.drivers import EntityDriver, Neo4jServer, open_embedded
+from pps.isolation.counters import IsolationCounters
+from pps.isolation.drivers import EntityDriver
 from pps.journal.journal import Journal
 from pps.memory import Memory, Parts
 from pps.models.extractor import ExtractorModel
@@ -36,7 +39,6 @@ from pps.models.factory import make_embedder, make_extractor, make_reranker
 from pps.models.protocols import Embedder, Fingerprint, Reranker
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
-
 
 
 @dataclass(slots=True)
@@ -49,15 +51,16 @@ class Shared:
     extractor: ExtractorModel | None
     threads: ThreadPoolExecutor
     profiles: Profiles
-    _server: Neo4jServer | None = None
+    counters: IsolationCounters = field(default_factory=IsolationCounters)
+    _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def server(self) -> Neo4jServer:
+    async def server(self) -> Neo4jPool:
         """Return the one connection pool to Neo4j, opened when the first entity needs it."""
         async with self._lock:
             if self._server is None:
                 found = self.settings.neo4j
-                self._server = await Neo4jServer.open(
+                self._server = await open_neo4j(
                     found.uri, found.user, found.password.get_secret_value(), found.database
                 )
             return self._server
@@ -135,6 +138,8 @@ async def _assembled(stack: contextlib.AsyncExitStack, entry: Entry, shared: Sha
         embedder=shared.embedder,
         reranker=shared.reranker,
         extractor=shared.extractor,
+        counters=shared.counters,
+        rerank_deadline_s=settings.reranker.deadline_ms / 1000,
     )
     stack.push_async_callback(client.close)
     anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal)
@@ -186,8 +191,13 @@ async def _lock(stack: contextlib.AsyncExitStack, data: Path) -> None:
 
 async def _driver(entry: Entry, shared: Shared) -> EntityDriver:
     if entry.store == "neo4j":
-        return await (await shared.server()).driver()
-    return await open_embedded(entry.folder / "data" / "graph.lbug")
+        return EntityDriver((await shared.server()).driver(), "neo4j", _kept_open)
+    driver = await open_ladybug(entry.folder / "data" / "graph.lbug")
+    return EntityDriver(driver, "embedded", driver.close)
+
+
+async def _kept_open() -> None:
+    """The pool to a server is shared; it is closed with the process's other shared things."""
 
 
 async def _pin(journal: Journal, data: Path, embedder: Embedder | None, *, reembed: bool) -> None:
