@@ -1,0 +1,110 @@
+"""``pps demo``: the main job on the shipped sample; two entities, one question, no leak."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import as_file
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pps.app import App
+from pps.config import Settings, shipped
+from pps.core.reports import Stats
+from pps.core.values import Channel, Recall
+from pps.ingest.importing import read_lines
+from pps.memory import Memory
+
+ENTITIES = ("mira", "theo")
+QUESTION = "kitchen morning Saturday Haven"
+_SHOWN = 3
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What one entity took in; ``took_s`` is wall time from the first turn to the last index entry."""
+
+    stats: Stats
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstrated:
+    """What the demo did: what went in, and the same question asked of both entities."""
+
+    ingested: tuple[Ingested, ...]
+    asked: tuple[tuple[str, Recall], ...]
+
+
+async def demonstrate(settings: Settings, console: Console) -> Demonstrated:
+    """Make two entities of the sample, ask both the same question, and return what came back."""
+    async with App.open(settings) as app:
+        ingested = [await _ingest(app, name, console) for name in ENTITIES]
+        asked: list[tuple[str, Recall]] = []
+        for name in ENTITIES:
+            async with app.memory(name) as memory:
+                asked.append((name, await memory.recall(QUESTION, limit=_SHOWN)))
+        return Demonstrated(tuple(ingested), tuple(asked))
+
+
+def show(console: Console, done: Demonstrated) -> None:
+    """Print what was ingested and each entity's answer, channel by channel."""
+    table = Table(title="What was remembered", title_justify="left")
+    for column in ("entity", "turns", "nodes", "facts", "anchors", "seconds"):
+        table.add_column(column, justify="left" if column == "entity" else "right")
+    for one in done.ingested:
+        stats = one.stats
+        numbers = (stats.turns, stats.nodes, stats.facts, stats.anchors)
+        table.add_row(stats.entity, *(str(number) for number in numbers), f"{one.took_s:.1f}")
+    console.print(table)
+    for name, recalled in done.asked:
+        total_ms = sum(recalled.took_ms.values())
+        console.print(f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({total_ms:.0f} ms)")
+        for channel in recalled.channels.values():
+            _show_channel(console, channel)
+
+
+def _show_channel(console: Console, channel: Channel) -> None:
+    if channel.error:
+        console.print(f"  {channel.name}: failed: {channel.error}", markup=False)
+    for number, hit in enumerate(channel.hits[:_SHOWN]):
+        label = channel.name if number == 0 else ""
+        text = " ".join((hit.passage or hit.text).split())
+        console.print(f"  {label:<12}{text}", markup=False, overflow="ellipsis", no_wrap=True)
+
+
+async def _ingest(app: App, name: str, console: Console) -> Ingested:
+    await app.create(name)
+    started = time.perf_counter()
+    async with app.memory(name) as memory:
+        with _sample(name) as folder:
+            lines = list(read_lines(folder / "turns.jsonl"))
+            with _bar(console) as bar:
+                task = bar.add_task(f"remembering {name}", total=len(lines))
+                for start in range(0, len(lines), _BATCH):
+                    await memory.remember_many(lines[start : start + _BATCH])
+                    await memory.settled()
+                    bar.advance(task, len(lines[start : start + _BATCH]))
+            await _anchors(memory, folder / "anchors")
+        return Ingested(await memory.stats(), time.perf_counter() - started)
+
+
+async def _anchors(memory: Memory, folder: Path) -> None:
+    await memory.anchor_import(folder)
+
+
+@contextlib.contextmanager
+def _sample(name: str) -> Iterator[Path]:
+    with as_file(shipped("config/sample")) as folder:
+        yield folder / name
+
+
+def _bar(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=not console.is_terminal)
