@@ -1,0 +1,123 @@
+"""A pool of connections to one Neo4j database, shared by all entities of a process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, LiteralString
+
+from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
+from neo4j.exceptions import ConfigurationError
+
+from pps.core.errors import ConfigError
+from pps.graph import neo4j_schema
+from pps.graph.neo4j_driver import PooledNeo4jDriver, driver_on
+from pps.graph.neo4j_errors import Address, again, mapped, mapping
+
+_OLDEST = (5, 26)
+_SCHEME = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://")
+
+_Work = Callable[[neo4j_schema.Runs], Awaitable[tuple[neo4j_schema.Index, ...]]]
+
+
+class Neo4jPool:
+    """Connections to one Neo4j database; made by ``open_neo4j``, one for each process and event loop.
+
+    Attributes:
+        address: Where it is, without the password.
+        version: What the server says of itself, such as ``5.26.30``.
+    """
+
+    def __init__(self, client: AsyncDriver, driver: PooledNeo4jDriver, address: Address, version: str) -> None:
+        self._client = client
+        self._driver = driver
+        self.address = address
+        self.version = version
+
+    def driver(self) -> PooledNeo4jDriver:
+        """Return the driver that Graphiti and the stores use, below the guard of each entity.
+
+        It is bound to no group and closes nothing; all entities may share it.
+        """
+        return self._driver
+
+    async def missing(self) -> tuple[str, ...]:
+        """Return the indexes and constraints that are absent or not in use yet, in words; empty when sound.
+
+        Raises:
+            StoreUnavailable: The server cannot be reached.
+        """
+        return tuple(map(str, await _schema(self._client, self.address, neo4j_schema.missing)))
+
+    async def check(self) -> None:
+        """Return when the server answers; raise StoreUnavailable when it does not."""
+        await self._driver.execute_query("RETURN 1", routing_="r")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.close()
+
+
+async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4jPool:
+    """Connect, make the indexes and constraints that are missing, and return the pool.
+
+    Args:
+        uri: ``bolt://HOST:PORT`` or ``neo4j://HOST:PORT``; with ``+s`` for TLS.
+        user: Who signs in.
+        password: With what; never kept in a message.
+        database: The one database that is used.
+
+    Raises:
+        StoreUnavailable: Nothing answers there; safe to retry.
+        ConfigError: The address, the user, the password or the database is wrong; the server is older than
+            5.26; or an index that keeps entities apart cannot be made.
+    """
+    address = Address(uri, user, database)
+    if not _SCHEME.match(uri):  # the library would try HTTP too, which it calls a preview
+        raise mapped(ConfigurationError(), address)
+    with mapping(address):
+        client = AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType] - its options are untyped
+            uri,
+            auth=(user, password),
+            connection_timeout=5.0,
+            connection_acquisition_timeout=15.0,
+            liveness_check_timeout=30.0,
+            max_transaction_retry_time=0.0,  # ``again`` does it, without a line of log for each try
+            notifications_min_severity=NotificationMinimumSeverity.OFF,
+            telemetry_disabled=True,
+            user_agent="pps",
+        )
+    try:
+        version = await _version(client, address)
+        _refuse_without(await _schema(client, address, neo4j_schema.ensure), address)
+        return Neo4jPool(client, await driver_on(client, address), address, version)
+    except BaseException:
+        await client.close()
+        raise
+
+
+async def _version(client: AsyncDriver, address: Address) -> str:
+    with mapping(address):
+        info = await client.get_server_info()  # pyright: ignore[reportUnknownMemberType] - so are these
+    agent = info.agent.partition("/")[2]
+    numbers = re.match(r"(\d+)\.(\d+)", agent)
+    if numbers and (int(numbers[1]), int(numbers[2])) < _OLDEST:
+        raise ConfigError(f"Neo4j at {address.uri} is version {agent}; PPS needs 5.26 or later")
+    return agent
+
+
+async def _schema(client: AsyncDriver, address: Address, work: _Work) -> tuple[neo4j_schema.Index, ...]:
+    async def run(query: LiteralString) -> list[dict[str, Any]]:
+        answer = await client.execute_query(query, database_=address.database)
+        return [dict(record) for record in answer.records]
+
+    return await again(lambda: work(run), address)
+
+
+def _refuse_without(absent: tuple[neo4j_schema.Index, ...], address: Address) -> None:
+    needed = [str(index) for index in absent if index.keeps_apart]
+    if needed:
+        raise ConfigError(
+            f"Neo4j at {address.uri} cannot keep entities apart, because data of another program are in the way of: "
+            f"{'; '.join(needed)}. Remove what is there twice, or give PPS a server of its own"
+        )

@@ -1,0 +1,162 @@
+"""Graphiti's Neo4j driver on one shared pool of connections: quiet, with PPS's errors and plain rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, LiteralString, Protocol, cast
+
+# isort: off
+from pps.graph import quiet as quiet  # before anything of Graphiti
+
+from graphiti_core.driver.driver import GraphDriverSession
+from graphiti_core.driver.neo4j_driver import Neo4jDriver
+from graphiti_core.driver.query_executor import Transaction
+# isort: on
+
+from neo4j import AsyncDriver, AsyncManagedTransaction, AsyncResult, AsyncSession, RoutingControl
+
+from pps.core.errors import StoreError
+from pps.graph.neo4j_errors import Address, again, fitting, mapping
+from pps.graph.protocol import Rows
+
+_Work = Callable[..., Awaitable[Any]]
+
+
+class _Runs(Protocol):
+    async def run(self, query: LiteralString, parameters: dict[str, Any] | None = None) -> AsyncResult: ...
+
+
+class PooledNeo4jDriver(Neo4jDriver):
+    """Graphiti's driver for Neo4j on a pool that somebody else opened and closes; made by ``driver_on``.
+
+    Rows are plain dictionaries. Statements that lost a deadlock are tried again. The schema belongs to the pool:
+    ``build_indices_and_constraints`` does nothing, since all that Graphiti needs is there once a pool is open.
+    """
+
+    address: Address
+
+    async def execute_query(self, cypher_query_: str, /, **kwargs: Any) -> tuple[Rows, Any, Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - plain rows, as the other store gives them
+        """Run one statement in a transaction of its own; return rows, summary and column names."""
+        parameters = _merged(kwargs)
+        reads = parameters.pop("routing_", None) == "r"
+        if parameters.pop("database_", self._database) != self._database:
+            raise StoreError("a statement asked for another database")
+
+        async def work() -> tuple[Rows, Any, Any]:
+            with fitting():
+                answer = await self.client.execute_query(
+                    cast(LiteralString, cypher_query_),
+                    parameters_=parameters,
+                    database_=self._database,
+                    routing_=RoutingControl.READ if reads else RoutingControl.WRITE,
+                )
+            return [dict(record) for record in answer.records], answer.summary, answer.keys
+
+        return await again(work, self.address)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """Open a transaction: committed when the block ends, rolled back when it raises."""
+        with mapping(self.address):
+            async with (
+                _session(self.client, self._database) as session,
+                await session.begin_transaction() as transaction,
+            ):
+                yield _Transaction(transaction, self.address)
+
+    def session(self, database: str | None = None) -> GraphDriverSession:
+        """Open a session on the pool's database, the only one there is."""
+        if database not in (None, self._database):
+            raise StoreError("a session asked for another database")
+        return _Session(_session(self.client, self._database), self.address)
+
+    async def close(self) -> None:
+        """Do nothing: the pool is shared, and its owner closes it."""
+
+    async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
+        """Do nothing: the pool made the schema when it was opened; refuse to delete it."""
+        if delete_existing:
+            raise StoreError("the schema belongs to the pool")
+
+    def delete_all_indexes(self) -> Coroutine[Any, Any, Any]:
+        """Refuse: the schema belongs to the pool."""
+        raise StoreError("the schema belongs to the pool")
+
+
+async def driver_on(pool: AsyncDriver, address: Address) -> PooledNeo4jDriver:
+    """Return a driver on a pool; it holds nothing of its own and needs no closing."""
+    driver = PooledNeo4jDriver(address.uri, None, None, address.database)
+    # Graphiti's constructor opens a client, which is never used, and schedules its building of indexes, which
+    # is the method above that does nothing: both end here.
+    await driver.client.close()
+    scheduled = cast("asyncio.Task[None] | None", getattr(driver, "_init_task", None))
+    if scheduled:
+        await scheduled
+    driver.client = pool
+    driver.address = address
+    return driver
+
+
+class _Transaction(Transaction):
+    def __init__(self, inner: _Runs, address: Address) -> None:
+        self._inner = inner
+        self._address = address
+
+    async def run(self, query: str, **kwargs: Any) -> Rows:
+        with mapping(self._address):
+            return await _rows(self._inner, query, _merged(kwargs))
+
+
+class _Session(GraphDriverSession):
+    def __init__(self, inner: AsyncSession, address: Address) -> None:
+        self._inner = inner
+        self._address = address
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def run(self, query: str, **kwargs: Any) -> Rows:
+        parameters = _merged(kwargs)
+
+        return await again(lambda: _rows(self._inner, query, parameters), self._address)
+
+    async def execute_write(self, func: _Work, *args: Any, **kwargs: Any) -> Any:
+        async def inner(transaction: AsyncManagedTransaction) -> Any:
+            return await func(_Unmapped(transaction), *args, **kwargs)
+
+        return await again(lambda: self._inner.execute_write(inner), self._address)
+
+    async def close(self) -> None:
+        with mapping(self._address):
+            await self._inner.close()
+
+
+class _Unmapped:
+    """Inside ``execute_write`` the library's errors stay what they are, so that the whole is tried again."""
+
+    def __init__(self, inner: _Runs) -> None:
+        self._inner = inner
+
+    async def run(self, query: str, **kwargs: Any) -> Rows:
+        return await _rows(self._inner, query, _merged(kwargs))
+
+
+def _session(client: AsyncDriver, database: str) -> AsyncSession:
+    return client.session(database=database)  # pyright: ignore[reportUnknownMemberType] - its options are untyped
+
+
+async def _rows(way: _Runs, query: str, parameters: dict[str, Any]) -> Rows:
+    with fitting():
+        result = await way.run(cast(LiteralString, query), parameters)
+        return [dict(record) async for record in result]
+
+
+def _merged(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return ``params=``, ``parameters=`` and the keyword arguments as one; the keywords win."""
+    nested: dict[str, Any] = {**(kwargs.pop("params", None) or {}), **(kwargs.pop("parameters", None) or {})}
+    return {**nested, **kwargs}

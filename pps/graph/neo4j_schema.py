@@ -1,0 +1,162 @@
+"""The indexes and constraints of a Neo4j database that PPS uses: which ones, which are missing, making them.
+
+They are Graphiti's own, with three changes. Its plain indexes on ``uuid`` are uniqueness constraints here (of
+the same names, so that stock Graphiti finds them and adds nothing): two entities can then never both create
+one id. Every label has a range index on ``group_id``. And pages and timelines of one group have an index that
+gives them in order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, LiteralString, Protocol, cast
+
+# isort: off
+from pps.graph import quiet as quiet  # before anything of Graphiti
+
+from graphiti_core.driver.driver import GraphProvider
+from graphiti_core.graph_queries import get_fulltext_indices, get_range_indices
+# isort: on
+
+from neo4j.exceptions import Neo4jError
+
+from pps.core.errors import StoreError
+
+_STATEMENT = re.compile(
+    r"CREATE (?P<fulltext>FULLTEXT )?INDEX (?P<name>\w+) IF NOT EXISTS\s+"
+    r"FOR (?P<node>\()?(?:\(\)-\[)?\w+:(?P<label>\w+)[\])](?:-\(\))?\s+ON (?:EACH )?[\[(](?P<properties>[^\])]+)[\])]"
+)
+_EXTRA = (
+    ("has_member_group_id", "RELATIONSHIP", "HAS_MEMBER", ("group_id",)),
+    ("pps_entity_pages", "NODE", "Entity", ("group_id", "uuid")),
+    ("pps_episode_pages", "NODE", "Episodic", ("group_id", "uuid")),
+    ("pps_relation_pages", "RELATIONSHIP", "RELATES_TO", ("group_id", "uuid")),
+    ("pps_relation_times", "RELATIONSHIP", "RELATES_TO", ("group_id", "valid_at", "uuid")),
+)
+_SHOW = "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
+_MADE_MEANWHILE = ("EquivalentSchemaRuleAlreadyExists", "ConstraintAlreadyExists", "IndexAlreadyExists")
+
+
+class Runs(Protocol):
+    """What runs a statement and returns its rows; Neo4j's own errors come through."""
+
+    async def __call__(self, query: LiteralString) -> list[dict[str, Any]]:
+        """Run one statement."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One index that must be there.
+
+    Attributes:
+        kind: ``unique`` (a constraint and its index), ``range`` or ``fulltext``.
+        entity: ``NODE`` or ``RELATIONSHIP``.
+    """
+
+    name: str
+    kind: str
+    entity: str
+    label: str
+    properties: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} index on {self.label}({', '.join(self.properties)})"
+
+    @property
+    def keeps_apart(self) -> bool:
+        """Tell whether the boundary between entities leans on it: ids that are unique, groups that are found."""
+        return self.kind == "unique" or self.properties == ("group_id",)
+
+    def statement(self) -> LiteralString:
+        """Return the statement that makes it; all of its parts are names of this module's or Graphiti's."""
+        pattern = f"(x:{self.label})" if self.entity == "NODE" else f"()-[x:{self.label}]-()"
+        properties = ", ".join(f"x.{name}" for name in self.properties)
+        head = {"unique": "CONSTRAINT", "range": "RANGE INDEX", "fulltext": "FULLTEXT INDEX"}[self.kind]
+        tail = {
+            "unique": f"REQUIRE {properties} IS UNIQUE",
+            "range": f"ON ({properties})",
+            "fulltext": f"ON EACH [{properties}]",
+        }[self.kind]
+        return cast(LiteralString, f"CREATE {head} {self.name} IF NOT EXISTS FOR {pattern} {tail}")
+
+
+def wanted() -> tuple[Index, ...]:
+    """Return every index that PPS needs: Graphiti's, read from its own statements, and ours.
+
+    Raises:
+        StoreError: Graphiti declares an index in a way that this version does not read.
+    """
+    own = (*get_range_indices(GraphProvider.NEO4J), *get_fulltext_indices(GraphProvider.NEO4J))
+    extra = (Index(name, "range", entity, label, properties) for name, entity, label, properties in _EXTRA)
+    return (*map(_parse, own), *extra)
+
+
+async def missing(run: Runs) -> tuple[Index, ...]:
+    """Return the indexes that are absent or not in use yet, whatever they are called."""
+    there = {_shape(row) for row in await run(_SHOW) if row["state"] == "ONLINE"}
+    return tuple(index for index in wanted() if not _there(index, there))
+
+
+async def ensure(run: Runs) -> tuple[Index, ...]:
+    """Make what is missing and wait until it is in use; return what could not be made.
+
+    A constraint cannot be made while the data break it (one uuid twice, left by other programs).
+    """
+    absent = await missing(run)
+    if not absent:
+        return ()
+    for index in absent:
+        await _make(run, index)
+    await run("CALL db.awaitIndexes(300)")
+    return await missing(run)
+
+
+async def _make(run: Runs, index: Index) -> None:
+    plain = [row["name"] for row in await run(_SHOW) if _shape(row) == _plain(index)] if index.kind == "unique" else []
+    for name in plain:  # stock Graphiti's index of the same shape is in the way of the constraint
+        await run(cast(LiteralString, f"DROP INDEX `{name.replace('`', '``')}` IF EXISTS"))
+    try:
+        await _quietly(run, index.statement())
+    except Neo4jError as error:
+        if "ConstraintCreationFailed" not in str(error.code) and "ConstraintValidationFailed" not in str(error.code):
+            raise
+        if plain:
+            await _quietly(run, Index(index.name, "range", index.entity, index.label, index.properties).statement())
+
+
+async def _quietly(run: Runs, statement: LiteralString) -> None:
+    """Run a CREATE; that another process made the same meanwhile is no error."""
+    try:
+        await run(statement)
+    except Neo4jError as error:
+        if not str(error.code).endswith(_MADE_MEANWHILE):
+            raise
+
+
+def _parse(statement: str) -> Index:
+    found = _STATEMENT.match(statement.strip())
+    if not found:
+        raise StoreError("Graphiti declares an index in a new way; PPS must be told how to read it")
+    properties = tuple(name.strip().partition(".")[2] for name in found["properties"].split(","))
+    kind = "fulltext" if found["fulltext"] else "unique" if properties == ("uuid",) else "range"
+    return Index(found["name"], kind, "NODE" if found["node"] else "RELATIONSHIP", found["label"], properties)
+
+
+_Shape = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+
+
+def _shape(row: dict[str, Any]) -> _Shape:
+    kind = "unique" if row["owningConstraint"] else str(row["type"]).lower()
+    return (kind, row["entityType"], tuple(row["labelsOrTypes"] or ()), tuple(row["properties"] or ()))
+
+
+def _plain(index: Index) -> _Shape:
+    return ("range", index.entity, (index.label,), index.properties)
+
+
+def _there(index: Index, there: set[_Shape]) -> bool:
+    return (index.kind, *_plain(index)[1:]) in there or (
+        index.kind == "range" and ("unique", *_plain(index)[1:]) in there
+    )
