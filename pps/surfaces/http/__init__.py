@@ -1,0 +1,1 @@
+"""The one server: its routes, who may use them, and its life."""

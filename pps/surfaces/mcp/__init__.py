@@ -1,0 +1,1 @@
+"""The Model Context Protocol: the verbs as tools, over HTTP and over stdio."""

@@ -1,0 +1,35 @@
+"""``pps`` and ``python -m pps``: the surfaces put together, so that none imports another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pps.config import Settings
+
+
+def main() -> None:
+    """Run the command line; a server or a bridge is imported only when it is asked for."""
+    from pps.surfaces.cli.main import run
+    from pps.surfaces.cli.system import Runners
+
+    run(Runners(serve=_serve, bridge=_bridge))
+
+
+def _serve(settings: Settings, auto: bool) -> None:
+    from pps.surfaces.serve import serve
+
+    serve(settings, auto=auto)
+
+
+def _bridge(home: Path, entity: str) -> None:
+    import asyncio
+
+    from pps.surfaces.mcp.bridge import serve_stdio
+
+    asyncio.run(serve_stdio(home, entity))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""``pps doctor``: look at everything that can be wrong, and say what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pps.core.errors import PPSError
+from pps.link import Link, file_lock, runfile
+from pps.link.start import connect
+
+if TYPE_CHECKING:
+    from pps.config import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One look: ``detail`` says what was seen or what to do. A finding that is not ok is a problem."""
+
+    check: str
+    ok: bool
+    detail: str
+
+    def data(self) -> dict[str, str | bool]:
+        """Return it as JSON data."""
+        return asdict(self)
+
+
+def findings(home: Path, *, offline: bool) -> Iterator[Finding]:
+    """Look at settings, folder, server and every entity; ``offline`` opens the files itself."""
+    from pps.config import load
+
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding("python", sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)), f"{version} ({sys.executable})")
+    try:
+        settings = load()
+    except PPSError as error:
+        yield Finding("settings", False, error.message)
+        return
+    yield Finding("settings", True, f"store {settings.store}, embedder {settings.embedder.name}")
+    yield _folder(home)
+    yield from _offline(settings) if offline else _online(home)
+
+
+def _folder(home: Path) -> Finding:
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private = home.stat().st_mode & 0o077 == 0
+    writable = os.access(home, os.W_OK)
+    detail = str(home) if writable else f"{home} cannot be written"
+    return Finding("data folder", writable, detail + ("" if private else " (others may read it: chmod 700)"))
+
+
+def _online(home: Path) -> Iterator[Finding]:
+    try:
+        link = connect(home)
+    except PPSError as error:
+        yield Finding("server", False, error.message)
+        return
+    yield Finding("server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}")
+    for name in _names(link):
+        yield _asked(link, name)
+
+
+def _names(link: Link) -> list[str]:
+    found = link.admin("entity.list", {})["entities"]
+    return [str(one["name"]) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _asked(link: Link, name: str) -> Finding:
+    try:
+        data = link.call("health", name, {})["data"]
+    except PPSError as error:
+        return Finding(f"entity {name}", False, error.message)
+    said = data if isinstance(data, dict) else {}
+    return _health(name, ok=said.get("ok") is True, lines=[*_texts(said.get("problems")), *_texts(said.get("notes"))])
+
+
+def _offline(settings: Settings) -> Iterator[Finding]:
+    try:
+        with file_lock(runfile.lock_file(settings.home), what="pps doctor --offline"):
+            yield from asyncio.run(_opened(settings))
+    except PPSError as error:
+        yield Finding("files", False, f"{error.message}; `pps serve --stop` ends the server")
+
+
+async def _opened(settings: Settings) -> list[Finding]:
+    from pps.app import App
+
+    found: list[Finding] = []
+    async with App.open(settings) as app:
+        for entry in app.registry.list():
+            name = entry.entity.name
+            try:
+                async with app.memory(name) as memory:
+                    health = await memory.health()
+                found.append(_health(name, ok=health.ok, lines=[*health.problems, *health.notes]))
+            except PPSError as error:
+                found.append(Finding(f"entity {name}", False, error.message))
+    return found
+
+
+def _health(name: str, *, ok: bool, lines: list[str]) -> Finding:
+    return Finding(f"entity {name}", ok, "; ".join(lines) or "well")
+
+
+def _texts(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON

@@ -1,0 +1,65 @@
+"""The command line put together, and its outermost call: every error is one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pps import __version__
+from pps.core.errors import PPSError
+from pps.surfaces.cli import anchors, entity, memory, system
+from pps.surfaces.cli.system import Runners
+from pps.surfaces.cli.talk import told, unforeseen
+
+_HELP = """A private, lasting memory for AI agents.
+
+Begin with: pps init, pps entity create ana, pps remember ana "…", pps recall ana "…".
+Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 not there, 4 try again later."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pps {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def build() -> typer.Typer:
+    """Return the command line; nothing of a memory is imported for it."""
+    app = typer.Typer(no_args_is_help=True, help=_HELP, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.callback()(_root)
+    app.command()(system.init)
+    app.add_typer(entity.app, name="entity")
+    for command in (memory.remember, memory.recall, memory.ambient):
+        app.command()(command)
+    app.command("import")(memory.import_)
+    app.add_typer(anchors.app, name="anchors")
+    for command in (memory.timeline, memory.get, memory.forget, memory.stats, memory.reindex, memory.reembed):
+        app.command()(command)
+    for command in (system.serve, system.mcp, system.doctor, system.demo):
+        app.command()(command)
+    app.command("verify-isolation")(system.verify_isolation)
+    app.command()(system.profiles)
+    return app
+
+
+def run(runners: Runners) -> None:
+    """Run the command line on this process's arguments, and exit."""
+    try:
+        build()(obj=runners, prog_name="pps")
+    except PPSError as error:
+        sys.exit(told(error))
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:  # noqa: BLE001 - the surface's outermost call
+        sys.exit(unforeseen(error))

@@ -1,0 +1,105 @@
+"""What every command shares: the link to the server, answers as text or JSON, errors in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Generator, Mapping
+from typing import Annotated
+
+import typer
+
+from pps.config.home import home_folder
+from pps.core import errors
+from pps.core.values import JSON
+from pps.link import Link, connect
+
+Answer = dict[str, JSON]
+Name = Annotated[str, typer.Argument(help="The entity's name.", metavar="NAME", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+EXIT_INVALID = 2
+EXIT_NOT_FOUND = 3
+EXIT_AGAIN = 4
+
+
+def server() -> Link:
+    """Return the link to this user's server, started if it is away."""
+    return connect(home_folder())
+
+
+def ask(verb: str, entity: str, arguments: Mapping[str, JSON], *, as_json: bool) -> Answer:
+    """Let an entity do a verb and print the answer; returns its data."""
+    answer = server().call(verb, entity, {name: value for name, value in arguments.items() if value is not None})
+    data = answer["data"]
+    if as_json:
+        show_json(data)
+    else:
+        typer.echo(answer["text"])
+    return data if isinstance(data, dict) else {}
+
+
+def show_json(value: JSON) -> None:
+    """Print one JSON value on stdout."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def work(task: str, arguments: Mapping[str, JSON], *, as_json: bool) -> Answer:
+    """Run long work in the server, with a bar on a terminal; returns the result."""
+    reports = server().work(task, arguments)
+    if as_json or not sys.stderr.isatty():
+        return _drained(reports)
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("starting", total=None)
+        while True:
+            try:
+                report = next(reports)
+            except StopIteration as ended:
+                return ended.value
+            done, total = report.get("done"), report.get("total")
+            bar.update(
+                shown,
+                description=str(report.get("what")),
+                completed=done if isinstance(done, int) else 0,
+                total=total if isinstance(total, int) and total else None,
+            )
+
+
+def text_or_stdin(given: str) -> str:
+    """Return the text itself, or all of stdin for ``-``."""
+    return sys.stdin.read() if given == "-" else given
+
+
+def told(error: errors.PPSError) -> int:
+    """Print an error in one line (and as JSON on stdout where JSON was asked for); return the exit code."""
+    if "--json" in sys.argv:
+        said: JSON = {"error": {"code": error.code, "message": error.message, "retryable": error.retryable}}
+        show_json(said)
+    typer.echo(f"pps: {' '.join(error.message.split())}", err=True)
+    if isinstance(error, errors.InvalidRequest | errors.ConfigError):
+        return EXIT_INVALID
+    if isinstance(error, errors.UnknownEntity | errors.NotFound):
+        return EXIT_NOT_FOUND
+    return EXIT_AGAIN if error.retryable else 1
+
+
+def unforeseen(error: Exception) -> int:
+    """Print an error that nobody foresaw in one line; all of it when PPS_LOG_LEVEL is debug."""
+    if os.environ.get("PPS_LOG_LEVEL", "").lower() == "debug":
+        raise error
+    what = " ".join(str(error).split())[:200]
+    typer.echo(f"pps: {type(error).__name__}: {what} (PPS_LOG_LEVEL=debug shows where)", err=True)
+    return 1
+
+
+def _drained(reports: Generator[Answer, None, Answer]) -> Answer:
+    while True:
+        try:
+            next(reports)
+        except StopIteration as ended:
+            return ended.value

@@ -1,0 +1,91 @@
+"""What the owner may do to the registry: entities and tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from pps.app import App
+from pps.core.errors import InvalidRequest
+from pps.core.time import iso
+from pps.core.values import JSON
+from pps.entities import Entry
+from pps.surfaces.http.answers import text
+
+Action = Callable[[App, Mapping[str, JSON]], Awaitable[dict[str, JSON]]]
+
+
+async def do(app: App, action: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Do one action; InvalidRequest when there is none of that name."""
+    found = _ACTIONS.get(action)
+    if found is None:
+        raise InvalidRequest("action", f"there is none of that name; there are {', '.join(_ACTIONS)}")
+    return await found(app, arguments)
+
+
+async def _create(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    store = text(arguments, "store", "") or None
+    made = await app.create(text(arguments, "name"), store=store)
+    return {**_shown(app.registry.get(made.entity.name)), "token": made.token, "is_new": made.is_new}
+
+
+async def _list(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    entries = await asyncio.to_thread(app.registry.list, include_archived=arguments.get("archived") is True)
+    return {"entities": [_shown(entry) for entry in entries]}
+
+
+async def _show(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    return _shown(await asyncio.to_thread(app.registry.get, text(arguments, "name")))
+
+
+async def _archive(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    name = text(arguments, "name")
+    await app.archive(name, undo=arguments.get("undo") is True)
+    return _shown(app.registry.get(name))
+
+
+async def _delete(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    name = text(arguments, "name")
+    await app.delete(name)
+    return {"name": name, "deleted": True}
+
+
+async def _issue(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    name = text(arguments, "name")
+    return {"name": name, "token": await asyncio.to_thread(app.registry.issue_token, name)}
+
+
+async def _revoke(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    name = text(arguments, "name")
+    return {"name": name, "revoked": await asyncio.to_thread(app.registry.revoke_tokens, name)}
+
+
+async def _operator_issue(app: App, _: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {"token": await asyncio.to_thread(app.registry.operator_token)}
+
+
+async def _operator_revoke(app: App, _: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {"revoked": await asyncio.to_thread(app.registry.revoke_operator_tokens)}
+
+
+def _shown(entry: Entry) -> dict[str, JSON]:
+    return {
+        "name": entry.entity.name,
+        "store": entry.store,
+        "folder": str(entry.folder),
+        "created_at": iso(entry.created_at),
+        "archived": entry.archived,
+    }
+
+
+_ACTIONS: dict[str, Action] = {
+    "entity.create": _create,
+    "entity.list": _list,
+    "entity.show": _show,
+    "entity.archive": _archive,
+    "entity.delete": _delete,
+    "token.issue": _issue,
+    "token.revoke": _revoke,
+    "operator.issue": _operator_issue,
+    "operator.revoke": _operator_revoke,
+}

@@ -1,0 +1,138 @@
+"""Long work for the owner: it reports as it goes, a JSON line a report, the result or the error last."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time as clock
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pps.app import App
+from pps.core.errors import InvalidRequest, PPSError
+from pps.core.values import JSON
+from pps.ingest.importing import read_lines
+from pps.ingest.indexer import Progress
+from pps.surfaces.http.answers import internal, said, text
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 100
+_BEAT_S = 10.0
+_LEAST_PAUSE_S = 0.1
+Task = Callable[[App, Mapping[str, JSON], Progress], Coroutine[None, None, dict[str, JSON]]]
+
+
+def find(task: str) -> Task:
+    """Return a task by name; InvalidRequest when there is none."""
+    found = _TASKS.get(task)
+    if found is None:
+        raise InvalidRequest("task", f"there is none of that name; there are {', '.join(_TASKS)}")
+    return found
+
+
+async def events(task: Task, app: App, arguments: Mapping[str, JSON]) -> AsyncGenerator[bytes]:
+    """Yield reports while the work runs; when the reader goes away the work is cancelled."""
+    reports = _Reports()
+    work = asyncio.create_task(task(app, arguments, reports.told))
+    work.add_done_callback(lambda _: reports.wake.set())
+    try:
+        while not work.done():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reports.wake.wait(), _BEAT_S)
+            reports.wake.clear()
+            if not work.done():
+                yield _line(reports.last)
+        yield _line(_outcome(work))
+    finally:
+        work.cancel()
+        await asyncio.wait([work])
+
+
+class _Reports:
+    """The latest report; a reader is woken at most ten times a second."""
+
+    def __init__(self) -> None:
+        self.wake = asyncio.Event()
+        self.last: dict[str, JSON] = {"what": "starting", "done": 0, "total": 0}
+        self._told_at = 0.0
+
+    def told(self, what: str, done: int, total: int) -> None:
+        self.last = {"what": what, "done": done, "total": total}
+        if done >= total or clock.monotonic() - self._told_at > _LEAST_PAUSE_S:
+            self._told_at = clock.monotonic()
+            self.wake.set()
+
+
+async def _reindex(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    async with app.memory(text(arguments, "entity")) as memory:
+        return {"indexed": await memory.reindex(progress)}
+
+
+async def _reembed(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    return {"indexed": await app.reembed(text(arguments, "entity"), progress)}
+
+
+async def _import(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    """Remember each line of a file; what was read before is known by its source reference."""
+    path = _path(arguments)
+    lines = await asyncio.to_thread(lambda: list(read_lines(path)))
+    stored = duplicates = 0
+    async with app.memory(text(arguments, "entity")) as memory:
+        for start in range(0, len(lines), _BATCH):
+            receipts = await memory.remember_many(lines[start : start + _BATCH])
+            known = sum(receipt.state == "duplicate" for receipt in receipts)
+            stored, duplicates = stored + len(receipts) - known, duplicates + known
+            await memory.settled()
+            progress("turns", min(start + _BATCH, len(lines)), len(lines))
+        settled = await memory.settled()
+        stats = await memory.stats()
+    return {
+        "stored": stored,
+        "duplicates": duplicates,
+        "settled": settled,
+        "nodes": stats.nodes,
+        "facts": stats.facts,
+    }
+
+
+async def _import_anchors(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    path = _path(arguments)
+    async with app.memory(text(arguments, "entity")) as memory:
+        progress("anchors", 0, 0)
+        report = await memory.anchor_import(path)
+    skipped: list[JSON] = [{"what": one.what, "why": one.why} for one in report.skipped]
+    return {"saved": [one.slug for one in report.saved], "unchanged": report.unchanged, "skipped": skipped}
+
+
+def _path(arguments: Mapping[str, JSON]) -> Path:
+    path = Path(text(arguments, "path"))
+    if not path.is_absolute():
+        raise InvalidRequest("path", "must be absolute")
+    if not path.exists():
+        raise InvalidRequest("path", f"there is nothing at {path}")
+    return path
+
+
+def _outcome(work: asyncio.Task[dict[str, JSON]]) -> dict[str, JSON]:
+    error = work.exception()
+    if error is None:
+        return {"result": work.result()}
+    if isinstance(error, PPSError):
+        return said(error)
+    _log.error("long work failed", exc_info=error)
+    return internal()
+
+
+def _line(event: Mapping[str, JSON]) -> bytes:
+    return json.dumps(event, ensure_ascii=False).encode() + b"\n"
+
+
+_TASKS: dict[str, Task] = {
+    "reindex": _reindex,
+    "reembed": _reembed,
+    "import": _import,
+    "anchors.import": _import_anchors,
+}

@@ -1,0 +1,132 @@
+"""The tools over stdio: a bridge to the server, which it starts when it is away.
+
+The bridge opens no file and loads no model. Each call goes to the server through a fresh client of
+the present protocol on one shared HTTP connection, so a server that was stopped or replaced between two
+calls is no more than a pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+
+from pps.core.errors import PPSError, StoreUnavailable
+from pps.core.ids import check_name
+from pps.link import RunFile, connect, runfile
+from pps.surfaces.mcp.protocol import Context, make_server
+
+_log = logging.getLogger(__name__)
+
+_ERA = "2026-07-28"
+_CALL_S = 300.0
+_T = TypeVar("_T")
+
+
+async def serve_stdio(home: Path, entity: str) -> None:
+    """Serve one entity's tools on stdin and stdout until stdin ends.
+
+    Raises:
+        InvalidRequest: The name cannot be an entity's.
+    """
+    check_name(entity)
+    timeout = httpx2.Timeout(10.0, read=_CALL_S)
+    async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http, stdio_server() as (source, sink):
+        bridge = _Bridge(home, entity, http)
+        server = make_server(bridge.list_tools, bridge.call_tool)
+        warming = asyncio.create_task(bridge.warm())
+        try:
+            await server.run(source, sink, server.create_initialization_options())
+        finally:
+            warming.cancel()
+
+
+class _Bridge:
+    """Forwards what a client asks to the server, as the entity that this bridge was started for."""
+
+    def __init__(self, home: Path, entity: str, http: httpx2.AsyncClient) -> None:
+        self._home = home
+        self._entity = entity
+        self._http = http
+
+    async def warm(self) -> None:
+        """Start the server while the client is still shaking hands."""
+        try:
+            await asyncio.to_thread(connect, self._home)
+        except PPSError as error:
+            _log.warning("%s", error.message)
+
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Return the server's tools."""
+        return await self._forward(lambda client: client.list_tools())
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Let the server do it; progress and cancelling are passed on."""
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            await context.session.report_progress(progress, total, message)
+
+        return await self._forward(
+            lambda client: client.call_tool(params.name, params.arguments, progress_callback=report)
+        )
+
+    async def _forward(self, ask: Callable[[Client], Awaitable[_T]]) -> _T:
+        """Ask the server; when it is away, start it and ask once more.
+
+        A refused connection means that nothing was sent, so asking again cannot do a thing twice.
+        """
+        run = await asyncio.to_thread(runfile.read, self._home)
+        for last in (False, True):
+            if run is None or last:
+                run = (await asyncio.to_thread(connect, self._home)).run
+            try:
+                return await self._asked(run, ask)
+            except httpx2.ConnectError:
+                if last:
+                    break
+        raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
+
+    async def _asked(self, run: RunFile, ask: Callable[[Client], Awaitable[_T]]) -> _T:
+        self._http.headers["Authorization"] = f"Bearer {run.secret}.{self._entity}"
+        transport = streamable_http_client(f"{run.url}/mcp", http_client=self._http)
+        try:
+            async with Client(transport, mode=_ERA) as client:
+                return await ask(client)
+        except BaseExceptionGroup as group:
+            raise _cause(group) from None
+        except httpx2.TransportError as error:
+            raise _cause(BaseExceptionGroup("", [error])) from None
+
+
+def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what really went wrong: the SDK's errors come in groups of groups."""
+    found = list(_leaves(group))
+    for kind in (MCPError, httpx2.ConnectError):
+        first = next((one for one in found if isinstance(one, kind)), None)
+        if first is not None:
+            return first
+    if any(isinstance(one, httpx2.TransportError) for one in found):
+        return StoreUnavailable(
+            "the server went away in the middle of the call; call again: a text that was stored already is recognised"
+        )
+    return found[0]
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    leaves: list[BaseException] = []
+    for one in group.exceptions:
+        leaves.extend(_leaves(_group(one)) if isinstance(one, BaseExceptionGroup) else [one])
+    return leaves
+
+
+def _group(one: Any) -> BaseExceptionGroup[BaseException]:
+    return one

@@ -1,0 +1,78 @@
+"""``pps serve`` put together: the memories, the tools and the routes, in one process a data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.errors import PPSError
+from pps.link import file_lock, runfile
+from pps.surfaces.http import life
+from pps.surfaces.http.activity import Activity
+from pps.surfaces.http.condition import Condition
+from pps.surfaces.http.guard import Names
+from pps.surfaces.http.routes import Parts, Routes
+from pps.surfaces.http.trust import Trust
+from pps.surfaces.mcp.endpoint import Endpoint
+from pps.verbs.calls import Calls
+
+_log = logging.getLogger(__name__)
+
+_WAIT_S = 30.0
+
+
+def serve(settings: Settings, *, auto: bool = False) -> None:
+    """Serve until a signal, the owner or (when ``auto``) idleness ends it. Blocks.
+
+    Raises:
+        StoreConflict: Another server holds the data folder; the message names it.
+        ConfigError: A setting cannot be used.
+    """
+    with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 0):
+        if auto:
+            os.chdir(settings.home)
+        asyncio.run(_serve(settings, auto=auto))
+
+
+async def _serve(settings: Settings, *, auto: bool) -> None:
+    secret = runfile.new_secret()
+    async with App.open(settings) as app:
+        parts = _parts(app, secret)
+        listener = life.bind(settings.server.host, settings.server.port)
+        resuming = asyncio.create_task(_resume(app, parts.condition))
+        plan = life.Plan(settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app))
+        try:
+            await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
+        finally:
+            resuming.cancel()
+            await parts.calls.settled()
+
+
+def _parts(app: App, secret: str) -> Parts:
+    server = app.settings.server
+    calls, activity = Calls(app), Activity()
+    trust = Trust(app.registry, secret)
+    names = Names(server.host, server.allowed_hosts, server.allowed_origins)
+    endpoint = Endpoint(calls, trust.entity, hosts=names.hosts, origins=names.origins)
+    return Parts(app, calls, trust, names, activity, Condition(app, calls, activity), endpoint)
+
+
+async def _busy(app: App) -> bool:
+    """Tell whether an open memory still has turns to take in."""
+    for name in app.open_names():
+        async with app.memory(name) as memory:
+            if await memory.pending():
+                return True
+    return False
+
+
+async def _resume(app: App, condition: Condition) -> None:
+    """Finish what closed entities have left; what stands in the way is seen in /health."""
+    try:
+        await app.resume_pending()
+    except PPSError as error:
+        _log.exception("unfinished jobs could not be resumed")
+        condition.resuming.problem = f"unfinished jobs of closed entities wait: {error.message}"

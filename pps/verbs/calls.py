@@ -1,0 +1,94 @@
+"""Carrying out verbs for the surfaces: one place that opens the memory, times, counts and logs a call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time as clock
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pps.app import App
+from pps.core.errors import InvalidRequest, PPSError
+from pps.core.ids import EntityId
+from pps.core.request import serving
+from pps.core.values import JSON
+from pps.verbs.all import VERBS
+from pps.verbs.table import Answer, AnyVerb
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often a verb ended in one way, and how long that took in all."""
+
+    times: int = 0
+    seconds: float = 0.0
+
+
+class Calls:
+    """Lets entities do verbs.
+
+    A verb that writes is carried through even when its caller goes away in the middle: a write of
+    several steps is never left half done because a client hung up.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._writes: set[asyncio.Task[Answer]] = set()
+        self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
+
+    async def answer(self, owner: str | EntityId, verb: str, arguments: Mapping[str, JSON]) -> Answer:
+        """Let an entity do a verb.
+
+        Args:
+            owner: A name (from the owner of the machine) or the id that a token stands for.
+            verb: A name of the table.
+            arguments: As they came over the wire; checked here.
+
+        Raises:
+            InvalidRequest: No such verb, or an argument breaks a bound.
+            PPSError: Whatever the memory raises.
+        """
+        found = VERBS.get(verb)
+        if found is None:
+            raise InvalidRequest("verb", f"there is none of that name; there are {', '.join(VERBS)}")
+        with serving(secrets.token_hex(4)):
+            if found.hints.read_only:
+                return await self._carried_out(owner, found, arguments)
+            write = asyncio.create_task(self._carried_out(owner, found, arguments))
+            self._writes.add(write)
+            write.add_done_callback(self._writes.discard)
+            return await asyncio.shield(write)
+
+    async def settled(self) -> None:
+        """Wait until every write in hand has ended; its errors were its caller's."""
+        if self._writes:
+            await asyncio.wait(set(self._writes))
+
+    async def _carried_out(self, owner: str | EntityId, verb: AnyVerb, arguments: Mapping[str, JSON]) -> Answer:
+        started = clock.perf_counter()
+        outcome = "internal"
+        try:
+            async with self._app.memory(owner) as memory:
+                answer = await verb.answer(memory, arguments)
+            outcome = "ok"
+        except PPSError as error:
+            outcome = error.code
+            raise
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
+        finally:
+            self._note(owner, verb.name, outcome, clock.perf_counter() - started)
+        return answer
+
+    def _note(self, owner: str | EntityId, verb: str, outcome: str, seconds: float) -> None:
+        tally = self.tallies[verb, outcome]
+        tally.times += 1
+        tally.seconds += seconds
+        name = owner if isinstance(owner, str) else owner.name
+        _log.info("entity=%s verb=%s outcome=%s ms=%.1f", name, verb, outcome, seconds * 1000)

@@ -1,0 +1,296 @@
+"""What each verb answers, as data: small views of the core's values, the same for every surface.
+
+Fields that do not apply are left out of the JSON. Times are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal, cast
+
+from pydantic import JsonValue
+
+from pps.core.reports import TimelinePage
+from pps.core.values import (
+    AnchorPassage,
+    Channel,
+    ChannelName,
+    Episode,
+    Fact,
+    Hit,
+    Node,
+    Pack,
+    Recall,
+    Turn,
+)
+from pps.ingest.anchors import AnchorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node."""
+
+    id: str
+    name: str
+    kind: str
+    summary: str
+    created_at: datetime
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    type: Literal["node"] = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class FactView:
+    """A fact; ``subject`` and ``object`` are ids of nodes, the names stand beside them where known."""
+
+    id: str
+    text: str
+    relation: str
+    subject: str
+    object: str
+    episodes: tuple[str, ...]
+    created_at: datetime
+    kind: str = "fact"
+    subject_name: str | None = None
+    object_name: str | None = None
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    expired_at: datetime | None = None
+    type: Literal["fact"] = "fact"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A message as it was said."""
+
+    id: str
+    content: str
+    role: str
+    session: str
+    source: str
+    occurred_at: datetime
+    actor: str | None = None
+    source_ref: str | None = None
+    kind: str = "turn"
+    tags: tuple[str, ...] = ()
+    type: Literal["turn"] = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeView:
+    """A text that the graph took in without a turn of the journal."""
+
+    id: str
+    name: str
+    content: str
+    occurred_at: datetime
+    type: Literal["episode"] = "episode"
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What ``get`` found, in the order asked."""
+
+    items: tuple[NodeView | FactView | TurnView | EpisodeView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HitView:
+    """One result. ``score`` compares only within its own list; ``ranks`` says why it is here."""
+
+    id: str
+    text: str
+    score: float
+    ranks: Mapping[str, int]
+    passage: str | None = None
+    kind: str | None = None
+    relation: str | None = None
+    role: str | None = None
+    actor: str | None = None
+    session: str | None = None
+    title: str | None = None
+    between: tuple[str, str] | None = None
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    occurred_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """One ranked list, best first. ``error`` means that it failed, which is not the same as empty."""
+
+    hits: tuple[HitView, ...]
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecallView:
+    """What was found, channel by channel, never merged."""
+
+    query: str
+    profile: str
+    channels: Mapping[str, ChannelView]
+    took_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PackView:
+    """The text to read, its size, and what the budget left out; ``hits`` are ids by channel."""
+
+    text: str
+    tokens: int
+    counter: str
+    sections: Mapping[str, int]
+    left_out: Mapping[str, int]
+    hits: Mapping[str, tuple[str, ...]]
+    took_ms: float
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Facts in order of world time; ``next_cursor`` is empty on the last page."""
+
+    facts: tuple[FactView, ...]
+    next_cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorHits:
+    """Passages of anchors, best first, one an anchor."""
+
+    hits: tuple[HitView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorInfos:
+    """Every anchor, by slug."""
+
+    anchors: tuple[AnchorInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorDeleted:
+    """Which anchor is gone."""
+
+    slug: str
+    deleted: bool = True
+
+
+def item_view(item: Node | Fact | Episode | Turn) -> NodeView | FactView | TurnView | EpisodeView:
+    """Return the view of an item, whole."""
+    if isinstance(item, Node):
+        return _node(item)
+    if isinstance(item, Fact):
+        return fact_view(item, {})
+    return _turn(item) if isinstance(item, Turn) else _episode(item)
+
+
+def fact_view(fact: Fact, names: Mapping[str, str]) -> FactView:
+    """Return the view of a fact, with the names of its ends where they are known."""
+    return FactView(
+        id=fact.uuid,
+        text=fact.text,
+        relation=fact.relation,
+        subject=fact.subject,
+        object=fact.object,
+        episodes=fact.episodes,
+        created_at=fact.created_at,
+        kind=fact.kind,
+        subject_name=names.get(fact.subject),
+        object_name=names.get(fact.object),
+        valid_at=fact.valid_at,
+        invalid_at=fact.invalid_at,
+        expired_at=fact.expired_at,
+    )
+
+
+def recall_view(recall: Recall) -> RecallView:
+    """Return the view of a recall."""
+    return RecallView(
+        recall.query,
+        recall.profile,
+        {name: _channel(channel) for name, channel in recall.channels.items()},
+        _rounded(recall.took_ms),
+    )
+
+
+def pack_view(pack: Pack) -> PackView:
+    """Return the view of a pack."""
+    channels: Mapping[ChannelName, Channel] = pack.recall.channels if pack.recall else {}
+    return PackView(
+        text=pack.text,
+        tokens=pack.tokens,
+        counter=pack.counter,
+        sections=pack.sections,
+        left_out=pack.left_out,
+        hits={name: tuple(hit.id for hit in channel.hits) for name, channel in channels.items()},
+        took_ms=round(pack.took_ms, 2),
+        failed=tuple(name for name, channel in channels.items() if channel.error),
+    )
+
+
+def timeline_view(page: TimelinePage) -> Timeline:
+    """Return the view of a page of facts."""
+    return Timeline(tuple(fact_view(fact, page.names) for fact in page.facts), page.next_cursor)
+
+
+def hit_view(hit: Hit) -> HitView:
+    """Return the view of a hit, with what a reader needs of its item."""
+    item = hit.item
+    view = HitView(hit.id, hit.text, round(hit.score, 6), dict(hit.ranks), hit.passage or None, between=hit.names)
+    if isinstance(item, Fact):
+        return replace(view, relation=item.relation, valid_at=item.valid_at, invalid_at=item.invalid_at)
+    if isinstance(item, Turn):
+        said = {"role": item.role, "actor": item.actor or None, "session": item.session}
+        return replace(view, occurred_at=item.occurred_at, **said)
+    if isinstance(item, Episode):
+        return replace(view, occurred_at=item.valid_at)
+    if isinstance(item, Node):
+        return replace(view, title=item.name, kind=item.kind)
+    return replace(view, title=item.title if isinstance(item, AnchorPassage) else item.name)
+
+
+def _channel(channel: Channel) -> ChannelView:
+    return ChannelView(tuple(hit_view(hit) for hit in channel.hits), channel.error or None, channel.notes)
+
+
+def _node(node: Node) -> NodeView:
+    return NodeView(
+        id=node.uuid,
+        name=node.name,
+        kind=node.kind,
+        summary=node.summary,
+        created_at=node.created_at,
+        aliases=node.aliases,
+        tags=node.tags,
+        attributes=cast("Mapping[str, JsonValue]", node.attributes),
+    )
+
+
+def _turn(turn: Turn) -> TurnView:
+    return TurnView(
+        id=turn.uuid,
+        content=turn.content,
+        role=turn.role,
+        session=turn.session,
+        source=turn.source,
+        occurred_at=turn.occurred_at,
+        actor=turn.actor or None,
+        source_ref=turn.source_ref or None,
+        kind=turn.kind,
+        tags=turn.tags,
+    )
+
+
+def _episode(episode: Episode) -> EpisodeView:
+    return EpisodeView(episode.uuid, episode.name, episode.content, episode.valid_at)
+
+
+def _rounded(times: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in times.items()}

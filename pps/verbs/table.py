@@ -1,0 +1,100 @@
+"""One table of all that an entity can be asked to do. Every surface translates it; none adds to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from pps.config import problems
+from pps.core.errors import InvalidRequest
+from pps.core.values import JSON
+from pps.memory import Memory
+from pps.verbs.inputs import Input
+
+In = TypeVar("In", bound=Input)
+Out = TypeVar("Out")
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a careful client wants to know before it calls.
+
+    Attributes:
+        read_only: Nothing changes (what a session was shown is noted).
+        destructive: Something may be erased or replaced.
+        idempotent: The same call again changes nothing more.
+    """
+
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A verb's result: JSON data of its output's schema, and the same as text to read."""
+
+    data: dict[str, JSON]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verb(Generic[In, Out]):
+    """One thing that an entity can be asked to do."""
+
+    name: str
+    title: str
+    description: str
+    input: type[In]
+    output: type[Out]
+    act: Callable[[Memory, In], Awaitable[Out]]
+    text: Callable[[Out], str]
+    hints: Hints
+
+    def parse(self, arguments: Mapping[str, JSON]) -> In:
+        """Return the checked input; InvalidRequest names each field that is wrong, never its value."""
+        try:
+            return self.input.model_validate_json(json.dumps(dict(arguments)))
+        except ValidationError as error:
+            raise _refusal(error, self.input) from None
+
+    async def answer(self, memory: Memory, arguments: Mapping[str, JSON]) -> Answer:
+        """Let a memory do it.
+
+        Raises:
+            PPSError: Whatever the memory raises; InvalidRequest for the arguments.
+        """
+        value = await self.act(memory, self.parse(arguments))
+        data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
+        return Answer(cast("dict[str, JSON]", data), self.text(value))
+
+    def input_schema(self) -> dict[str, JSON]:
+        """Return the JSON schema of the arguments."""
+        return self.input.model_json_schema()
+
+    def output_schema(self) -> dict[str, JSON]:
+        """Return the JSON schema of the answer's data."""
+        return _adapter(self.output).json_schema()
+
+
+AnyVerb: TypeAlias = Verb[Any, Any]
+
+
+@lru_cache
+def _adapter(output: type[Out]) -> TypeAdapter[Out]:
+    return TypeAdapter(output)
+
+
+def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:
+    found = problems(error, model)
+    said = [
+        "unknown argument" + (f", did you mean '{one.near}'?" if one.near else "") if one.unknown else one.text
+        for one in found
+    ]
+    rest = "; ".join(f"{one.path}: {text}" for one, text in zip(found[1:4], said[1:4], strict=True))
+    return InvalidRequest(found[0].path or "arguments", said[0] + (f"; {rest}" if rest else ""))
