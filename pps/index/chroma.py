@@ -121,7 +121,8 @@ def open_client(folder: Path) -> ChromaClient:
         except BaseException:
             # A system whose start failed stays registered under its path, and the next client of that
             # path would be given it, unstarted.
-            SharedSystemClient._identifier_to_system.pop(str(folder), None)
+            systems = SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]  # no public way
+            systems.pop(str(folder), None)
             raise
 
 

@@ -62,7 +62,12 @@ def schema() -> Schema:
     builder.add_text_field("owner", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field("tag", fast=True)
     builder.add_integer_field("at", stored=True)
-    for field, tokenizer in (("body", "body"), ("title", "title"), ("pairs", "whitespace"), ("characters", "whitespace")):
+    for field, tokenizer in (
+        ("body", "body"),
+        ("title", "title"),
+        ("pairs", "whitespace"),
+        ("characters", "whitespace"),
+    ):
         builder.add_text_field(field, stored=True, tokenizer_name=tokenizer, index_option="freq")
     return builder.build()
 
@@ -108,7 +113,7 @@ class Terms:
         """Return a stored document in the shape in which it is written."""
         fields = stored.to_dict()
         fields["tag"] = [tag(fields["owner"][0])]
-        return Document.from_dict(fields, self._schema)
+        return Document.from_dict(fields, self._schema)  # pyright: ignore[reportUnknownMemberType]  # a bare dict
 
     def query(self, text: str, searcher: Searcher) -> Query | None:
         """Return a query for any of a text's words; None when it has none.
@@ -121,9 +126,7 @@ class Terms:
             terms = _condensed(terms, searcher)
         if not terms:
             return None
-        return Query.boolean_query(
-            [(Occur.Should, self._term(field, term, boost)) for field, term, boost in terms]
-        )
+        return Query.boolean_query([(Occur.Should, self._term(field, term, boost)) for field, term, boost in terms])
 
     def _terms(self, text: str) -> Counter[Weighted]:
         cut = split(text)

@@ -1,0 +1,265 @@
+"""Both indexes of one entity behind asynchronous methods; the work runs in a few shared threads."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+from pps.core.errors import InvalidRequest, StoreError
+from pps.core.values import ItemKind
+from pps.index.collections import COLLECTIONS
+from pps.index.text import TextDoc, TextHit, TextIndex
+from pps.index.vectors import VectorHit, VectorIndex, VectorRow
+from pps.models.protocols import Fingerprint, Matrix, Vector
+
+__all__ = ["EntityIndexes", "IndexDoc", "index_threads"]
+
+T = TypeVar("T")
+Rebuild: TypeAlias = Literal["no", "vectors", "all"]
+
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexDoc:
+    """What one owner is found by in one collection.
+
+    Attributes:
+        kind: What the owner is.
+        text: What full text finds it by; empty with an empty title leaves it out of the text index.
+        title: A name, which counts twice as much.
+        at: A time in microseconds since 1970 UTC.
+        passages: The parts that were embedded, one a row of ``vectors``; they are not kept here.
+        vectors: Shape (parts, dimension); None or no rows leaves the owner out of the vector index.
+    """
+
+    kind: ItemKind
+    owner: str
+    collection: str
+    text: str
+    title: str = ""
+    at: int | None = None
+    passages: tuple[str, ...] = ()
+    vectors: Matrix | None = None
+
+
+def index_threads(count: int = _THREADS) -> ThreadPoolExecutor:
+    """Return threads for any number of entities' indexes; whoever makes them shuts them down."""
+    return ThreadPoolExecutor(max_workers=count, thread_name_prefix="pps-index")
+
+
+class EntityIndexes:
+    """An entity's text and vectors: ``text/`` and ``chroma/`` in its data folder.
+
+    All methods may run at once. Changes (``apply``, ``purge``, ``clear``) take turns; searches run
+    beside them and see a change when its call has returned. A call that is cancelled runs on in its
+    thread; ``close`` waits for it.
+    """
+
+    def __init__(
+        self, text: TextIndex, vectors: VectorIndex | None, executor: Executor, *, owns_executor: bool
+    ) -> None:
+        self._text = text
+        self._vectors = vectors
+        self._executor = executor
+        self._owns_executor = owns_executor
+        self._changing = asyncio.Lock()
+        self._running: set[asyncio.Future[object]] = set()
+        self._closing: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        folder: Path,
+        *,
+        group: str,
+        fingerprint: Fingerprint | None,
+        language: str = "english",
+        executor: Executor | None = None,
+        rebuild: Rebuild = "no",
+    ) -> EntityIndexes:
+        """Open both indexes in an entity's data folder, or start empty ones.
+
+        Args:
+            folder: The data folder; ``text/`` and ``chroma/`` are made in it.
+            group: The entity's group; indexes of another are refused.
+            fingerprint: Of the embedder; None when there is no model, then vectors are left untouched.
+            language: As for ``TextIndex.open``.
+            executor: Threads to work in, shared by entities; None makes a few of its own.
+            rebuild: Start ``vectors`` or ``all`` anew, empty: for an index that cannot be opened or is
+                another model's. What was in it comes back from journal, anchors and graph only.
+
+        Raises:
+            ConfigError, IsolationError, StoreConflict, StoreError: As the two indexes say.
+        """
+        threads = executor or index_threads()
+        opening = asyncio.get_running_loop().run_in_executor(
+            threads, _open, folder, group, fingerprint, language, rebuild
+        )
+        try:
+            text, vectors = await asyncio.shield(opening)
+        except BaseException:
+            opening.add_done_callback(_close_unclaimed)  # a cancelled caller's indexes are given back
+            if executor is None:
+                threads.shutdown(wait=False)
+            raise
+        return cls(text, vectors, threads, owns_executor=executor is None)
+
+    @property
+    def has_vectors(self) -> bool:
+        """False when there is no model: then vector searches find nothing and ``apply`` takes text only."""
+        return self._vectors is not None
+
+    async def apply(self, upserts: Sequence[IndexDoc], deletes: Iterable[tuple[str, str]] = ()) -> None:
+        """Make each document all that its owner has in its collection, and drop ``(collection, owner)`` pairs.
+
+        On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done.
+        """
+        pairs = list(deletes)
+        async with self._changing:
+            await self._run(lambda: self._apply_text(upserts, pairs))
+            if self._vectors is not None:
+                vectors = self._vectors
+                await self._run(lambda: _apply_vectors(vectors, upserts, pairs))
+
+    async def text_search(
+        self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None
+    ) -> list[TextHit]:
+        """Return the ``k`` owners that match any word of a text best; as ``TextIndex.search``."""
+        return await self._run(lambda: self._text.search(collection, query, k, allowed))
+
+    async def vector_search(
+        self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
+    ) -> list[VectorHit]:
+        """Return the ``k`` owners most like a vector; as ``VectorIndex.query``. Empty without a model."""
+        found = self._vectors
+        return [] if found is None else await self._run(lambda: found.query(collection, vector, k, allowed))
+
+    async def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
+        """Return the first vector of each owner that has one. Empty without a model."""
+        found, wanted = self._vectors, list(owners)
+        return {} if found is None else await self._run(lambda: found.vectors(collection, wanted))
+
+    async def owners(self, collection: str) -> tuple[set[str] | None, set[str]]:
+        """Return who has vectors in a collection (None without a model), and who has text."""
+        return await self._run(
+            lambda: (
+                None if self._vectors is None else self._vectors.owners(collection),
+                self._text.owners(collection),
+            )
+        )
+
+    async def counts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Return how many owners each collection has in text and in vectors (empty without a model)."""
+        return await self._run(
+            lambda: (
+                {name: self._text.count(name) for name in COLLECTIONS},
+                {} if self._vectors is None else {name: self._vectors.count(name) for name in COLLECTIONS},
+            )
+        )
+
+    async def purge(self) -> int:
+        """Take the text of deleted and replaced documents off the disk; return how many there were."""
+        async with self._changing:
+            return await self._run(self._text.purge)
+
+    async def clear(self) -> None:
+        """Empty both indexes."""
+        async with self._changing:
+            await self._run(self._text.clear)
+            if self._vectors is not None:
+                await self._run(self._vectors.clear)
+
+    async def close(self) -> None:
+        """Wait for what runs, then give threads, files and the folders back; a second call does nothing."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._drained_and_closed())
+        await asyncio.shield(self._closing)
+
+    async def _drained_and_closed(self) -> None:
+        async with self._changing:
+            while self._running:
+                await asyncio.wait(set(self._running))
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._executor, self._close)
+            finally:
+                if self._owns_executor:
+                    self._executor.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        if self._closing is not None:
+            raise StoreError("the entity's indexes are closed")
+        future = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return await asyncio.shield(future)
+
+    def _apply_text(self, upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
+        for collection, owners in _by_collection(deletes).items():
+            self._text.delete(collection, owners)
+        worded = [doc for doc in upserts if doc.text or doc.title]
+        for collection, owners in _by_collection(
+            (doc.collection, doc.owner) for doc in upserts if not (doc.text or doc.title)
+        ).items():
+            self._text.delete(collection, owners)
+        self._text.replace([TextDoc(doc.collection, doc.owner, doc.text, doc.title, doc.at) for doc in worded])
+        self._text.commit()
+
+    def _close(self) -> None:
+        try:
+            self._text.close()
+        finally:
+            if self._vectors is not None:
+                self._vectors.close()
+
+
+def _apply_vectors(index: VectorIndex, upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
+    rows: dict[str, list[VectorRow]] = {}
+    bare: list[tuple[str, str]] = []
+    for doc in upserts:
+        if doc.vectors is None or not len(doc.vectors):
+            bare.append((doc.collection, doc.owner))
+            continue
+        if doc.passages and len(doc.passages) != len(doc.vectors):
+            raise InvalidRequest("vectors", "must have one row a passage")
+        some = rows.setdefault(doc.collection, [])
+        some += [VectorRow(doc.owner, part, vector, doc.at) for part, vector in enumerate(doc.vectors)]
+    for collection, owners in _by_collection((*deletes, *bare)).items():
+        index.delete(collection, owners)
+    for collection, some in rows.items():
+        index.replace(collection, some)
+
+
+def _by_collection(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for collection, owner in pairs:
+        grouped.setdefault(collection, []).append(owner)
+    return grouped
+
+
+def _open(
+    folder: Path, group: str, fingerprint: Fingerprint | None, language: str, rebuild: Rebuild
+) -> tuple[TextIndex, VectorIndex | None]:
+    for name in {"no": (), "vectors": ("chroma",), "all": ("chroma", "text")}[rebuild]:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    text = TextIndex.open(folder / "text", group=group, language=language)
+    if fingerprint is None:
+        return text, None
+    try:
+        return text, VectorIndex.open(folder / "chroma", group=group, fingerprint=fingerprint)
+    except BaseException:
+        text.close()
+        raise
+
+
+def _close_unclaimed(opened: asyncio.Future[tuple[TextIndex, VectorIndex | None]]) -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        for index in opened.result():
+            if index is not None:
+                index.close()

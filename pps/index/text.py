@@ -1,0 +1,179 @@
+"""The text index of one entity: full text by BM25 in tantivy, one small index a collection."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import cast
+
+from pps.core.errors import InvalidRequest, IsolationError, StoreError
+from pps.index.collections import COLLECTIONS, check_collection
+from pps.index.holding import Holding
+from pps.index.shelf import Shelf, TextHit, text_failure
+from pps.index.terms import Terms, TextDoc
+
+__all__ = ["TextDoc", "TextHit", "TextIndex"]
+
+_LAYOUT = 1
+_MARKS = "index.json"
+
+
+class TextIndex:
+    """All text of one entity. Every method blocks; all may be called from several threads at once.
+
+    Searches run beside each other and beside a write; writes of a collection take turns. A change is
+    on disk and found when ``commit`` returns, by every search that starts after that.
+    """
+
+    def __init__(self, folder: Path, holding: Holding, terms: Terms) -> None:
+        self._folder = folder
+        self._holding = holding
+        self._terms = terms
+        self._changing = threading.RLock()
+        self._shelves: dict[str, Shelf] = {}
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path, *, group: str, language: str = "english") -> TextIndex:
+        """Open the index in a folder of its own, or start an empty one there.
+
+        An index of another language or an older layout is started anew, empty: its owner finds the lag
+        and fills it.
+
+        Args:
+            path: The folder; made when absent.
+            group: The owner's group, checked against the one that the folder was made for.
+            language: What tantivy stems, such as ``english`` or ``german``; ``none`` leaves words as they are.
+
+        Raises:
+            IsolationError: The folder holds another entity's text.
+            ConfigError: There is no such language.
+            StoreConflict: The folder is open already, here or in another process.
+            StoreError: tantivy cannot open it; the message names ``pps reindex``.
+        """
+        terms = Terms(language)
+        holding = Holding.take(path)
+        index = cls(path, holding, terms)
+        try:
+            _claim(path, {"group": group, "language": language, "layout": _LAYOUT})
+            for name in COLLECTIONS:
+                if (path / name).is_dir():
+                    index._shelves[name] = Shelf(path / name, terms)
+        except BaseException:
+            index.close()
+            raise
+        return index
+
+    def replace(self, docs: Sequence[TextDoc]) -> None:
+        """Make each document all that its owner has in its collection, from the next commit on."""
+        by_collection: dict[str, list[TextDoc]] = {}
+        for doc in docs:
+            by_collection.setdefault(check_collection(doc.collection), []).append(doc)
+        for collection, some in by_collection.items():
+            self._made(collection).replace(some)
+
+    def delete(self, collection: str, owners: Iterable[str]) -> None:
+        """Drop owners from the next commit on; an absent one is no error."""
+        shelf = self._found(collection)
+        if shelf is not None:
+            shelf.delete(owners)
+
+    def commit(self) -> None:
+        """Put every change on disk and let searches that start now see it."""
+        for shelf in self._all():
+            shelf.commit()
+
+    def search(self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None) -> list[TextHit]:
+        """Return the ``k`` owners that match any word of a text best, best first.
+
+        Args:
+            collection: One of ``COLLECTIONS``.
+            query: Any text; nothing in it is an operator. Past 48 different words it is condensed.
+            k: Most owners, 1 or more; fewer come back only when no more match.
+            allowed: Only these owners; None allows all, an empty set none.
+        """
+        if k < 1:
+            raise InvalidRequest("k", "must be 1 or more")
+        shelf = self._found(collection)
+        if shelf is None or (allowed is not None and not allowed):
+            return []
+        return shelf.search(query, k, allowed)
+
+    def purge(self) -> int:
+        """Commit, then take the text of deleted and replaced documents off the disk; return how many."""
+        return sum(shelf.purge() for shelf in self._all())
+
+    def owners(self, collection: str) -> set[str]:
+        """Return every owner that has a committed document in the collection."""
+        shelf = self._found(collection)
+        return set() if shelf is None else shelf.owners()
+
+    def count(self, collection: str) -> int:
+        """Return how many owners have a committed document in the collection."""
+        shelf = self._found(collection)
+        return 0 if shelf is None else shelf.count()
+
+    def clear(self) -> None:
+        """Drop every document of every collection, and its files."""
+        with self._changing:
+            self._open()
+            for name in list(self._shelves):
+                self._shelves.pop(name).close()
+                shutil.rmtree(self._folder / name)
+
+    def close(self) -> None:
+        """Drop what is not committed and let the folder go; a second call does nothing."""
+        with self._changing:
+            if not self._closed:
+                self._closed = True
+                for shelf in self._shelves.values():
+                    shelf.close()
+                self._shelves.clear()
+                self._holding.release()
+
+    def _open(self) -> None:
+        if self._closed:
+            raise StoreError(f"the text index in {self._folder} is closed")
+
+    def _all(self) -> list[Shelf]:
+        with self._changing:
+            self._open()
+            return list(self._shelves.values())
+
+    def _found(self, collection: str) -> Shelf | None:
+        self._open()
+        return self._shelves.get(check_collection(collection))
+
+    def _made(self, collection: str) -> Shelf:
+        with self._changing:
+            shelf = self._found(collection)
+            if shelf is None:
+                shelf = self._shelves[collection] = Shelf(self._folder / collection, self._terms)
+            return shelf
+
+
+def _claim(folder: Path, marks: dict[str, str | int]) -> None:
+    """Check whose the folder is; empty it when it is of another language or layout."""
+    path = folder / _MARKS
+    try:
+        held = cast("dict[str, str | int] | None", json.loads(path.read_text())) if path.exists() else None
+        group = held["group"] if held else marks["group"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise text_failure(folder, error) from error
+    if held == marks:
+        return
+    if group != marks["group"]:
+        raise IsolationError(f"{folder} holds the text of another entity")
+    try:
+        for name in COLLECTIONS:
+            if (folder / name).is_dir():
+                shutil.rmtree(folder / name)
+        draft = path.with_suffix(".tmp")
+        draft.write_text(json.dumps(marks))
+        draft.replace(path)
+    except OSError as error:
+        raise text_failure(folder, error) from error
