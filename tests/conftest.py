@@ -1,0 +1,40 @@
+"""What every test stands on: a clean environment, a home of its own, and one real Neo4j for the whole run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
+
+_SETTINGS = ("PPS_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_", "OLLAMA_", "GRAPHITI_", "XDG_")
+_NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("neo4j") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_NEO4J_TIMEOUT_S))
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the settings, the keys or the home folder of whoever runs it."""
+    for name in os.environ:
+        if name.startswith(_SETTINGS) and name != "GRAPHITI_TELEMETRY_ENABLED":
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PPS_HOME", str(home / "pps"))
+
+
+@pytest.fixture(scope="session")
+def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
+    """One real Neo4j for all tests that ask for it; every test uses a group of its own on it."""
+    try:
+        with running_neo4j(tmp_path_factory.mktemp("neo4j")) as server:
+            yield server
+    except CannotStart as reason:
+        pytest.fail(f"these tests need a real Neo4j: {reason}", pytrace=False)
