@@ -38,6 +38,7 @@ Mode = Literal[
     "cut",  # the connection ends within the answer
     "wrong_index",  # embeddings only
     "without_direction",  # embeddings only: zeros
+    "no_list",  # embeddings only: JSON without the list
 ]
 
 
@@ -290,7 +291,7 @@ def _embeddings(body: dict[str, Any], mode: Mode, dimension: int) -> dict[str, A
     return {
         "object": "list",
         "model": body["model"],
-        "data": data,
+        "data": "busy" if mode == "no_list" else data,
         "usage": {"prompt_tokens": len(texts), "total_tokens": len(texts)},
     }
 

@@ -15,6 +15,7 @@ from pps.models.windows import embed_whole, readable, split_to_window
 _WORD = re.compile(r"\w+")
 _WINDOW_WORDS = 200
 _PART_WEIGHT = 0.35
+_SMALL, _SMALL_WEIGHT = 3, 0.25  # "the", "in", "of": most short words say little
 
 
 class HashEmbedder:
@@ -66,7 +67,8 @@ class HashEmbedder:
 
 def _features(text: str) -> Iterator[tuple[str, float]]:
     for word in _WORD.findall(fold(readable(text))):
-        yield word, 1.0
+        weight = _SMALL_WEIGHT if len(word) <= _SMALL and word.isascii() else 1.0
+        yield word, weight
         padded = f"<{word}>"
         for at in range(len(padded) - 2):
-            yield padded[at : at + 3], _PART_WEIGHT
+            yield padded[at : at + 3], weight * _PART_WEIGHT
