@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,7 @@ __all__ = [
 
 
 @contextlib.asynccontextmanager
-async def open(name: str, *, home: Path | None = None, create: bool = False) -> AsyncIterator[Memory]:  # noqa: A001 - reads as `pps.open`
+async def open(name: str, *, home: Path | None = None, create: bool = False) -> AsyncGenerator[Memory]:
     """Open one entity's memory in this process, under its lock, with the settings of the environment.
 
     Args:

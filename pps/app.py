@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ class App:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, settings: Settings) -> AsyncIterator[App]:
+    async def open(cls, settings: Settings) -> AsyncGenerator[App]:
         """Open the registry and what all memories share; close every memory at the end.
 
         Raises:
@@ -97,7 +97,7 @@ class App:
             await asyncio.to_thread(self.registry.archive, name, undo=undo)
 
     @contextlib.asynccontextmanager
-    async def memory(self, owner: str | EntityId) -> AsyncIterator[Memory]:
+    async def memory(self, owner: str | EntityId) -> AsyncGenerator[Memory]:
         """Lend an entity's memory, opening it when it is not open.
 
         Raises:
@@ -173,7 +173,7 @@ class App:
         await asyncio.to_thread(self.registry.set_pending, held.memory.entity.name, pending)
 
     @contextlib.asynccontextmanager
-    async def _gate(self, group: str) -> AsyncIterator[None]:
+    async def _gate(self, group: str) -> AsyncGenerator[None]:
         gate = self._gates.setdefault(group, _Gate())
         gate.users += 1
         try:

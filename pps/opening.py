@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -73,7 +73,7 @@ class Shared:
 
 
 @contextlib.asynccontextmanager
-async def open_shared(settings: Settings) -> AsyncIterator[Shared]:
+async def open_shared(settings: Settings) -> AsyncGenerator[Shared]:
     """Make the models and threads that the memories share; nothing is loaded before it is needed."""
     shared = Shared(
         settings,

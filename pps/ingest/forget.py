@@ -105,8 +105,9 @@ class Forgetter:
 
     async def _orphans(self, turns: Sequence[str], gone: dict[str, Fact], nodes: Sequence[str]) -> list[str]:
         touched = {end for fact in gone.values() for end in (fact.subject, fact.object)}
-        for mentioned in (await self._client.mentioned_nodes(turns)).values() if turns else []:
-            touched.update(mentioned)
+        if turns:
+            for mentioned in (await self._client.mentioned_nodes(turns)).values():
+                touched.update(mentioned)
         candidates = sorted(touched - set(nodes) - {self._self_node})
         if not candidates:
             return []
