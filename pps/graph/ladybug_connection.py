@@ -1,0 +1,241 @@
+"""LadybugDB as the driver uses it, blocking: one database file, its connections, rows and errors.
+
+Everything here runs in a thread of the pool. Three habits of LadybugDB 0.22 shape it (measured):
+
+- A prepared statement stays in its connection and keeps the memory of its last run in the buffer pool. A
+  connection is therefore given up after a slow statement or many, which is what gives the memory back.
+- When a checkpoint finds the buffer pool too small, what is committed *after* that is lost, although the error
+  says otherwise. So checkpoints are never left to a commit: they are asked for, and one that fails closes the
+  database, which replays its log when it is opened again with a larger pool.
+- A time with a zone is stored as if it had none, so times are turned into UTC before they are handed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, cast
+
+import ladybug
+
+from pps.core.errors import PPSError, StoreConflict, StoreError, StoreUnavailable
+from pps.graph.protocol import Rows
+
+_MIB = 2**20
+_SLOW_S = 0.005
+_MANY_USES = 200
+_POOL_FULL = "buffer pool is full"
+_NAMED_KINDS = ("Parser exception", "Binder exception", "Catalog exception")
+
+
+@dataclass(frozen=True, slots=True)
+class LadybugOptions:
+    """How an embedded database is opened.
+
+    Attributes:
+        pool_bytes: Bound of the buffer pool at opening. Nothing is reserved: an idle entity uses about 1 MB.
+        pool_limit_bytes: The pool is doubled up to this when a statement or a checkpoint does not fit.
+        threads: Threads that one statement may use.
+        checkpoint_bytes: Size of the log (``.wal``) at which it is folded into the database file.
+        max_db_bytes: Address space mapped for the file, a power of two; without it the fifteenth fails.
+    """
+
+    pool_bytes: int = 256 * _MIB
+    pool_limit_bytes: int = 4096 * _MIB
+    threads: int = 2
+    checkpoint_bytes: int = 8 * _MIB
+    max_db_bytes: int = 64 * 1024 * _MIB
+
+
+class PoolFull(Exception):
+    """The buffer pool was too small; the statement, and with it its transaction, was rolled back."""
+
+
+class LadybugConnection:
+    """One connection; one statement at a time.
+
+    Attributes:
+        tired: True when it should be closed instead of used again.
+    """
+
+    def __init__(self, database: ladybug.Database) -> None:
+        self._connection = ladybug.Connection(database)
+        self._uses = 0
+        self.tired = False
+
+    def run(self, statement: str, parameters: Mapping[str, Any]) -> Rows:
+        """Run one statement and return all its rows; times are aware UTC.
+
+        Raises:
+            PoolFull: As it says.
+            StoreError, StoreConflict, StoreUnavailable: Everything else that LadybugDB raises.
+        """
+        started = time.monotonic()
+        self._uses += 1
+        try:
+            result = self._connection.execute(statement, {key: _given(value) for key, value in parameters.items()})
+            return _rows(result[-1] if isinstance(result, list) else result)
+        except (RuntimeError, ValueError, TypeError, OverflowError) as error:
+            self.tired = True
+            raise _mapped(error) from error
+        finally:
+            self.tired |= self._uses >= _MANY_USES or time.monotonic() - started > _SLOW_S
+
+    def interrupt(self) -> None:
+        """Stop the statement that another thread runs here; it fails, or it was just done."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close; an open transaction is rolled back, and the memory of its statements is given back."""
+        self._connection.close()
+
+
+class LadybugFile:
+    """The one open database of a file, under a lock that no second opening gets past.
+
+    LadybugDB refuses a second process but lets the same process in, which then reads stale data; the lock on
+    a file beside it (``graph.lbug.lock``) refuses both.
+
+    Raises:
+        StoreConflict: The file is open already; the message names the holder.
+        StoreUnavailable: It cannot be opened or created.
+        StoreError: It is not a LadybugDB file, or it is damaged.
+    """
+
+    def __init__(self, path: Path, options: LadybugOptions) -> None:
+        self._path = path
+        self._wal = path.with_name(path.name + ".wal")
+        self._options = options
+        self._pool_bytes = options.pool_bytes
+        self._lock = _lock(path.with_name(path.name + ".lock"))
+        try:
+            self._database = self._open()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def connect(self) -> LadybugConnection:
+        """Return a new connection (about 40 microseconds)."""
+        return LadybugConnection(self._database)
+
+    def checkpoint_is_due(self) -> bool:
+        """Tell whether the log has grown past its bound."""
+        try:
+            return self._wal.stat().st_size > self._options.checkpoint_bytes
+        except FileNotFoundError:
+            return False
+
+    def reopen(self) -> bool:
+        """Close and open again with twice the pool, which brings back all that is committed.
+
+        Every connection has to be closed before.
+
+        Returns:
+            False when the pool was at its limit already.
+        """
+        with contextlib.suppress(RuntimeError):
+            self._database.close()
+        room = self._pool_bytes < self._options.pool_limit_bytes
+        self._pool_bytes = min(self._pool_bytes * 2, self._options.pool_limit_bytes)
+        self._database = self._open()
+        return room
+
+    def close(self) -> None:
+        """Close the database and let go of the lock; every connection has to be closed before."""
+        try:
+            # Closing folds the log into the file. If that fails, the log stays and is read at the next opening.
+            with contextlib.suppress(RuntimeError):
+                self._database.close()
+        finally:
+            self._lock.close()
+
+    def _open(self) -> ladybug.Database:
+        try:
+            return ladybug.Database(
+                self._path,
+                buffer_pool_size=self._pool_bytes,
+                max_num_threads=self._options.threads,
+                max_db_size=self._options.max_db_bytes,
+                auto_checkpoint=False,
+            )
+        except RuntimeError as error:
+            raise _not_opened(error, self._path) from error
+
+
+def _lock(path: Path) -> IO[str]:
+    import fcntl  # POSIX only; imported here so that the module can at least be imported elsewhere
+
+    try:
+        handle = path.open("a+", encoding="ascii")
+    except OSError as error:
+        raise StoreUnavailable(f"{path.parent} cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        handle.seek(0)
+        holder = handle.read().strip() or "unknown"
+        handle.close()
+        raise StoreConflict(f"{path.with_suffix('')} is open already, in process {holder}") from None
+    handle.truncate(0)
+    handle.write(str(os.getpid()))
+    handle.flush()
+    return handle
+
+
+def _given(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(value, (list, tuple)):
+        items = list(cast("list[Any]", value))
+        # Vectors are long: their first number tells, so they are not walked.
+        return items if items and isinstance(items[0], (float, str)) else [_given(item) for item in items]
+    if isinstance(value, dict):
+        return {key: _given(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def _rows(result: ladybug.QueryResult) -> Rows:
+    try:
+        names = result.get_column_names()
+        return [dict(zip(names, map(_taken, cast("list[Any]", row)), strict=True)) for row in result]
+    finally:
+        result.close()
+
+
+def _taken(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    if isinstance(value, dict):
+        return {key: _taken(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def _mapped(error: Exception) -> PPSError | PoolFull:
+    text = str(error)
+    if _POOL_FULL in text:
+        return PoolFull(text)
+    if "Only one write transaction" in text:
+        return StoreConflict("the embedded store is being written by somebody else")
+    if "closed" in text:
+        return StoreUnavailable("the embedded store is closed")
+    kind = text.partition(":")[0]
+    if kind == "IO exception":
+        return StoreUnavailable("the embedded store's file cannot be read or written: is the disk full?")
+    # What these say is about the statement. Others may quote a value, which is memory: they stay out.
+    if kind in _NAMED_KINDS:
+        return StoreError(f"LadybugDB refused a statement: {text.splitlines()[0][:200]}")
+    return StoreError(f"LadybugDB refused a statement ({kind[:60] if ':' in text else type(error).__name__})")
+
+
+def _not_opened(error: Exception, path: Path) -> PPSError:
+    text = str(error)
+    if "Could not set lock" in text:
+        return StoreConflict(f"{path} is open already, in another process")
+    if "IO exception" in text:
+        return StoreUnavailable(f"{path} cannot be opened: {text.partition(':')[2].strip().splitlines()[0][:200]}")
+    return StoreError(f"{path} cannot be opened: it is damaged or no graph of PPS")
