@@ -113,6 +113,8 @@ class Journal:
 
     async def around(self, uuid: str, n: int) -> list[Turn]:
         """Return up to ``n`` turns before, the turn, and up to ``n`` after, within its session."""
+        if not 0 <= n <= MAX_LIMIT:
+            raise InvalidRequest("n", f"must be 0 to {MAX_LIMIT:,}")
         return await self._readers.read(partial(turns.around, uuid=uuid, n=n))
 
     async def scan(self, after_seq: int, limit: int) -> list[Turn]:

@@ -124,14 +124,14 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
         for size in range(1, longest + 1):
             places.setdefault(names.spelling(units[start : start + size]), start)
     rows = connection.execute(
-        """SELECT m.name, m.spelling, m.size, m.is_alias, n.created_at, n.uuid
+        """SELECT m.name, m.spelling, m.is_alias, n.created_at, n.uuid
             FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
             WHERE m.spelling IN (SELECT value FROM json_each(?))""",
         (json.dumps(list(places)),),
     ).fetchall()
     hits = [
-        (-size, -len(name), places[spelling], is_alias, created, uuid)
-        for name, spelling, size, is_alias, created, uuid in rows
+        (-len(name), places[spelling], is_alias, created, uuid)
+        for name, spelling, is_alias, created, uuid in rows
         if not names.is_plain(spelling.split(" ")) or names.is_meant(name, text)
     ]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]

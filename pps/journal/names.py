@@ -53,20 +53,15 @@ def units(text: str) -> list[str]:
     if folded.isascii():
         return _ASCII_UNIT.findall(folded)
     found: list[str] = []
-    word: list[str] = []
+    before = "gap"
     for kind, char in _classified(folded):
-        if kind == "word" or (kind == "mark" and word):
-            word.append(char)
-            continue
-        if word:
-            found.append("".join(word))
-            word.clear()
-        if kind == "single":
+        if kind == "single" or (kind == "word" and before != "word"):
             found.append(char)
-        elif kind == "mark" and found:
-            found[-1] += char
-    if word:
-        found.append("".join(word))
+            before = kind
+        elif kind == "word" or (kind == "mark" and before != "gap"):
+            found[-1] += char  # a mark belongs to the letter before it
+        else:
+            before = "gap"
     return found
 
 
@@ -77,8 +72,9 @@ def spelling(name_units: list[str]) -> str:
 
 def is_plain(name_units: list[str]) -> bool:
     """Tell whether a name would occur everywhere: one letter or digit, or only words such as ``the``."""
-    single = len(name_units) == 1 and len(name_units[0]) == 1 and name_units[0].isalnum()
-    return single or all(unit in _PLAIN for unit in name_units)
+    if len(name_units) == 1 and len(name_units[0]) == 1:
+        return name_units[0].isalnum() or name_units[0].isascii()
+    return all(unit in _PLAIN for unit in name_units)
 
 
 def is_meant(name: str, text: str) -> bool:
@@ -97,16 +93,17 @@ def is_meant(name: str, text: str) -> bool:
 
 def _classified(text: str) -> Iterator[tuple[str, str]]:
     latin = False
-    for char in unicodedata.normalize("NFD", text):
-        if latin and "\u0300" <= char <= "\u036f":
-            continue  # an accent on a Latin letter: cafe finds café
-        if char < "\u0250":
-            latin = char.isalpha()
-        elif not unicodedata.combining(char):
-            latin = "\u1e00" <= char <= "\u1eff"
-        kind = _class(char)
-        if kind != "nothing":
-            yield kind, char
+    for char in text:
+        if char.isalpha() and ("\u00c0" <= char <= "\u024f" or "\u1e00" <= char <= "\u1eff"):
+            latin = True
+            yield "word", unicodedata.normalize("NFD", char)[0]
+        elif latin and "\u0300" <= char <= "\u036f":
+            continue  # an accent that no single character carries
+        else:
+            latin = char.isascii() and char.isalpha()
+            kind = _class(char)
+            if kind != "nothing":
+                yield kind, char
 
 
 @lru_cache(maxsize=8192)

@@ -1,0 +1,232 @@
+"""Turns in a real file: order, duplicates, windows, forgetting, and many writers at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import new_group
+from pps.core.values import FactDraft, Node, NodeDraft
+from pps.journal import Appended, Change, JobPayload, Journal, TurnDraft
+
+MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    async with await Journal.open(tmp_path / "data" / "memory.db", new_group()) as opened:
+        yield opened
+
+
+def at(seconds: float, content: str = "yes", **fields: str) -> TurnDraft:
+    return TurnDraft(content, occurred_at=MOMENT + timedelta(seconds=seconds), **fields)  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_turn_is_read_back_as_it_was_acknowledged(journal: Journal) -> None:
+    draft = TurnDraft(
+        "línea uno\r\nدو 三 🐱\x00",
+        role="assistant",
+        actor="mira",
+        session="s1",
+        source="hook",
+        source_ref="m-1",
+        occurred_at=MOMENT,
+        kind="note",
+        tags=("Kitchen",),
+    )
+    appended = await journal.append(draft)
+    assert not appended.duplicate
+    turn = await journal.turn(appended.turn.uuid)
+    assert turn == appended.turn
+    assert turn.content == "línea uno\nدو 三 🐱\x00"
+    assert (turn.role, turn.actor, turn.session, turn.source) == ("assistant", "mira", "s1", "hook")
+    assert (turn.source_ref, turn.kind, turn.tags, turn.occurred_at) == ("m-1", "note", ("kitchen",), MOMENT)
+    assert turn.seq == 1
+
+
+async def test_a_refused_turn_changes_nothing(journal: Journal) -> None:
+    with pytest.raises(InvalidRequest, match="content"):
+        await journal.append(TurnDraft(""))
+    with pytest.raises(InvalidRequest, match=r"entries\[1\].*role"):
+        await journal.append_many([(TurnDraft("a"), JobPayload()), (TurnDraft("b", role="x"), JobPayload())])
+    assert (await journal.count_turns(), await journal.unfinished(), await journal.dirty_count()) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("gap_s", "duplicate"), [(0, True), (30, True), (-30, True), (30.001, False), (-31, False)])
+async def test_equal_words_within_30_s_of_event_time_are_one_turn(
+    journal: Journal, gap_s: float, duplicate: bool
+) -> None:
+    first = await journal.append(at(0))
+    second = await journal.append(at(gap_s, "  yes\n"))
+    assert second.duplicate is duplicate
+    assert (second.turn == first.turn, second.job_id == first.job_id) == (duplicate, duplicate)
+    assert await journal.count_turns() == await journal.unfinished() == (1 if duplicate else 2)
+
+
+async def test_event_time_decides_and_not_the_time_of_receipt(journal: Journal) -> None:
+    appended = [await journal.append(at(60 * minute)) for minute in range(5)]
+    assert not any(one.duplicate for one in appended)
+    assert (await journal.append(at(60 * 2 + 10))).turn == appended[2].turn
+
+
+@pytest.mark.parametrize("other", [{"source": "hook"}, {"session": "s2"}, {"role": "assistant"}, {"content": "Yes"}])
+async def test_another_source_session_role_or_text_is_another_turn(journal: Journal, other: dict[str, str]) -> None:
+    await journal.append(at(0))
+    assert not (await journal.append(at(1, **other))).duplicate
+
+
+async def test_yes_said_twice_with_ids_of_its_own_is_two_turns(journal: Journal) -> None:
+    one = await journal.append(at(0, source_ref="m1"))
+    two = await journal.append(at(1, source_ref="m2"))
+    assert (one.duplicate, two.duplicate) == (False, False)
+    assert one.turn.uuid != two.turn.uuid
+
+
+async def test_the_same_source_ref_is_a_duplicate_whenever_it_comes(journal: Journal) -> None:
+    first = await journal.append(at(0, source_ref="m1"))
+    again = await journal.append(at(86_400, "other words", source_ref="m1"))
+    assert again.duplicate
+    assert again.turn == first.turn
+    assert not (await journal.append(at(0, source_ref="m1", session="s2"))).duplicate
+
+
+async def test_a_duplicate_keeps_the_first_payload(journal: Journal) -> None:
+    payload = JobPayload(nodes=(NodeDraft("Priya"),))
+    first = await journal.append(at(0), payload)
+    again = await journal.append(at(1), JobPayload(facts=(FactDraft("a", "R", "b"),)))
+    assert again.job_id == first.job_id
+    job = await journal.job(first.job_id)
+    assert job is not None
+    assert job.payload.nodes[0].name == "Priya"
+
+
+async def test_a_batch_is_stored_in_order_with_its_duplicates_told(journal: Journal) -> None:
+    drafts = [at(n, f"line {n % 90}") for n in range(100)]  # the last ten repeat after 90 s, so they are new
+    drafts += [at(n, f"line {n}") for n in range(10)]
+    appended = await journal.append_many([(draft, JobPayload()) for draft in drafts])
+    assert [one.duplicate for one in appended] == [False] * 100 + [True] * 10
+    assert [turn.content for turn in await journal.scan(0, 1_000)] == [draft.content for draft in drafts[:100]]
+    assert await journal.append_many([]) == []
+
+
+async def test_eight_writers_at_once_lose_and_double_nothing(journal: Journal) -> None:
+    async def client(number: int) -> list[Appended]:
+        drafts = [TurnDraft(f"{number}/{n}", session=f"s{number}") for n in range(40)]
+        return [await journal.append(draft) for draft in drafts]
+
+    appended = [one for many in await asyncio.gather(*map(client, range(8))) for one in many]
+    assert len({one.turn.uuid for one in appended}) == await journal.count_turns() == 320
+    assert sorted(one.turn.seq for one in appended) == list(range(1, 321))
+    for number in range(8):
+        said = [turn.content for turn in await journal.scan(0, 1_000) if turn.session == f"s{number}"]
+        assert said == [f"{number}/{n}" for n in range(40)]
+
+
+async def test_the_same_turn_sent_by_many_at_once_is_stored_once(journal: Journal) -> None:
+    appended = await asyncio.gather(*(journal.append(at(n / 10)) for n in range(50)))
+    assert sum(not one.duplicate for one in appended) == 1
+    assert len({one.turn.uuid for one in appended}) == await journal.count_turns() == 1
+
+
+async def test_a_write_that_fails_does_not_take_its_neighbours_with_it(journal: Journal) -> None:
+    async def attempt(number: int) -> Appended | None:
+        if number % 3:
+            return await journal.append(TurnDraft(f"turn {number}"))
+        with pytest.raises(NotFound):
+            await journal.retry_job(10_000 + number)
+        return None
+
+    done = await asyncio.gather(*map(attempt, range(60)))
+    assert await journal.count_turns() == sum(one is not None for one in done) == 40
+
+
+async def test_a_waiter_that_gives_up_breaks_nothing(journal: Journal) -> None:
+    tasks = [asyncio.create_task(journal.append(TurnDraft(f"turn {n}"))) for n in range(20)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(isinstance(one, Appended) for one in done) == 10
+    await journal.append(TurnDraft("after"))
+    assert await journal.count_turns() >= 11
+
+
+async def test_reads_give_what_was_asked_in_the_order_asked(journal: Journal) -> None:
+    uuids = [(await journal.append(at(60 * n, f"line {n}"))).turn.uuid for n in range(6)]
+    asked = [uuids[4], "00000000-0000-5000-8000-000000000000", uuids[1]]
+    assert [turn.content for turn in await journal.turns(asked)] == ["line 4", "line 1"]
+    assert await journal.turn(asked[1]) is None
+    assert [turn.seq for turn in await journal.scan(3, 2)] == [4, 5]
+
+
+async def test_recent_is_by_event_time_newest_first(journal: Journal) -> None:
+    for seconds, session in ((300, "a"), (100, "b"), (200, "a")):
+        await journal.append(at(seconds, f"line {seconds}", session=session))
+    latest = [turn.content for turn in await journal.recent(2)]
+    assert latest == ["line 300", "line 200"]
+    assert [turn.content for turn in await journal.recent(9, session="b")] == ["line 100"]
+    before = MOMENT + timedelta(seconds=200)
+    assert [turn.content for turn in await journal.recent(9, before=before)] == ["line 100"]
+    assert await journal.recent(9, session="a", before=before) == []
+
+
+async def test_a_window_stays_inside_its_session(journal: Journal) -> None:
+    appended = [await journal.append(at(n, f"line {n}", session="ab"[n % 2])) for n in range(10)]
+    window = await journal.around(appended[4].turn.uuid, 1)
+    assert [turn.content for turn in window] == ["line 2", "line 4", "line 6"]
+    assert [turn.content for turn in await journal.around(appended[0].turn.uuid, 2)] == ["line 0", "line 2", "line 4"]
+    assert await journal.around("00000000-0000-5000-8000-000000000000", 3) == []
+
+
+async def test_limits_are_bounded(journal: Journal) -> None:
+    for limit in (0, -1, 10_001):
+        with pytest.raises(InvalidRequest, match="limit"):
+            await journal.recent(limit)
+    with pytest.raises(InvalidRequest, match="n"):
+        await journal.around("00000000-0000-5000-8000-000000000000", -1)
+
+
+async def test_an_acknowledged_turn_waits_in_the_outbox(journal: Journal) -> None:
+    uuid = (await journal.append(TurnDraft("x"))).turn.uuid
+    assert [dirty.change for dirty in await journal.dirty(10)] == [Change("episode", uuid)]
+
+
+async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(tmp_path: Path, journal: Journal) -> None:
+    secret, name = "ZEBRACROSSING", "QUAGGAHEIM"
+    payload = JobPayload(nodes=(NodeDraft(name),), facts=(FactDraft(name, "R", "b", text=f"{secret} fact"),))
+    uuids = [
+        (await journal.append(TurnDraft(f"{secret} {n}" + " filler" * 900, tags=(secret,)), payload)).turn.uuid
+        for n in range(30)
+    ]
+    kept = (await journal.append(TurnDraft("KEPTWORD"))).turn.uuid
+    await journal.mirror_nodes([Node(uuids[0], name, MOMENT)])
+    await journal.mirror_drop("node", [uuids[0]])
+    assert await journal.forget_turns([*uuids, "00000000-0000-5000-8000-000000000000"]) == 30
+    assert await journal.forget_turns(uuids) == 0
+    assert await journal.turns([*uuids, kept]) == [await journal.turn(kept)]
+    assert await journal.unfinished() == 1
+    assert {dirty.change.id for dirty in await journal.dirty(100)} == {*uuids, kept}
+    held = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    assert any(b"KEPTWORD" in content for content in held.values())
+    for gone in (secret, secret.lower(), name, name.lower()):
+        assert [path for path, content in held.items() if gone.encode() in content] == []
+
+
+async def test_a_forgotten_seq_is_never_given_again(journal: Journal) -> None:
+    last = (await journal.append(TurnDraft("one"))).turn
+    await journal.forget_turns([last.uuid])
+    assert (await journal.append(TurnDraft("two"))).turn.seq == last.seq + 1
+
+
+async def test_summaries_and_the_span_of_a_memory_are_found(journal: Journal) -> None:
+    assert await journal.span() == (None, None)
+    for seconds in (0, 60, 120):
+        await journal.append(at(seconds, f"summary {seconds}", kind="summary"))
+        await journal.append(at(seconds, f"turn {seconds}"))
+    assert [turn.content for turn in await journal.of_kind("summary", 2)] == ["summary 120", "summary 60"]
+    assert await journal.span() == (MOMENT, MOMENT + timedelta(seconds=120))
