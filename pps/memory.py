@@ -254,7 +254,7 @@ class Memory:
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""
         recalled = await self._parts.engine.recall(
-            make_request(query, {"profile": "hybrid", "channels": ("anchors",), "limit": limit})
+            make_request(query, {"channels": ("anchors",), "limit": limit})
         )
         return recalled["anchors"]
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
+
+if TYPE_CHECKING:
+    from pps.app import App
 
 _SETTINGS = ("PPS_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_", "OLLAMA_", "GRAPHITI_", "XDG_")
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
@@ -38,3 +44,23 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServ
             yield server
     except CannotStart as reason:
         pytest.fail(f"these tests need a real Neo4j: {reason}", pytrace=False)
+
+
+@pytest.fixture(params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    """Settings of a fresh data folder on each store, with the deterministic embedder."""
+    found = Settings(home=tmp_path / "home", store=request.param, embedder=EmbedderSettings(name="hash"))
+    if request.param == "embedded":
+        return found
+    server: Neo4jServer = request.getfixturevalue("neo4j_server")
+    neo4j = Neo4jSettings(uri=server.uri, user=server.user, password=server.password, database=server.database)
+    return found.model_copy(update={"neo4j": neo4j})
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[App]:
+    """An open application on the settings of the test."""
+    from pps.app import App
+
+    async with App.open(settings) as opened:
+        yield opened

@@ -11,7 +11,7 @@ from pps.core.ids import check_uuid
 from pps.core.time import utc
 from pps.core.values import ChannelName
 from pps.journal.values import ItemFilter
-from pps.recall.request import RecallRequest
+from pps.recall.request import DEFAULT_PROFILE, RecallRequest
 
 MAX_QUERY = 65_536
 """Most characters of a query; what exceeds 8,000 is condensed."""
@@ -21,7 +21,7 @@ class RecallOptions(TypedDict, total=False):
     """What ``recall`` may be told.
 
     Attributes:
-        profile: A name from ``pps profiles``; ``hybrid`` when not given.
+        profile: A name from ``pps profiles``; ``default`` when not given.
         channels: Names of channels, or ``auto`` to route by the kind of query.
         limit: Most results in each channel, 1 to 100 (10).
         as_of: Aware instant of world time; None is now.
@@ -69,7 +69,7 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
     center = options.get("center")
     return RecallRequest(
         query=query,
-        profile=options.get("profile", "hybrid"),
+        profile=options.get("profile", DEFAULT_PROFILE),
         limit=limit,
         as_of=checked_utc(options.get("as_of"), "as_of"),
         session=options.get("session"),
