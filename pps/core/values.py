@@ -227,6 +227,8 @@ class Hit:
         passage: The part of a long text that matched, when it is not the whole.
         ranks: Rank (1 is best) in each perspective that found it: why it is here.
         item: The whole value.
+        names: Names of a fact's subject and object.
+        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum.
     """
 
     id: str
@@ -236,6 +238,7 @@ class Hit:
     passage: str = ""
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     names: tuple[str, str] | None = None
+    signals: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)

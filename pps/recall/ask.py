@@ -1,0 +1,156 @@
+"""One recall under way: what its perspectives share is worked out once, on first need."""
+
+from __future__ import annotations
+
+import asyncio
+import time as clock
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias, TypeVar, cast
+
+from pps.core.time import now
+from pps.core.values import (
+    AnchorPassage,
+    ChannelName,
+    Community,
+    Episode,
+    Fact,
+    ItemKind,
+    Node,
+    Turn,
+)
+from pps.models.protocols import Vector
+from pps.recall.query import condensed
+from pps.recall.request import RecallRequest
+from pps.recall.sources import Sources
+
+Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage | Community
+T = TypeVar("T")
+
+NAMED = 8
+"""Most nodes that a query is taken to name."""
+
+KINDS: dict[str, ItemKind] = {
+    "facts": "fact",
+    "past_facts": "fact",
+    "nodes": "node",
+    "episodes": "episode",
+    "windows": "episode",
+    "anchors": "anchor",
+    "communities": "community",
+}
+"""What a collection of the indexes holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One entry of a perspective's list.
+
+    Attributes:
+        score: In the perspective's own unit; only its order counts in rank fusion.
+        signal: The same in [0, 1], for weighted sums.
+    """
+
+    id: str
+    score: float
+    signal: float
+
+
+class Ask:
+    """A recall's question, its sources and what was found out for it so far."""
+
+    def __init__(self, sources: Sources, request: RecallRequest) -> None:
+        self.sources = sources
+        self.request = request
+        self.text = condensed(request.query)
+        self.moment: datetime = request.as_of or now()
+        self.items: dict[str, Item] = {}
+        self.parts: dict[tuple[str, str], int] = {}
+        self.took_s: dict[str, float] = {}
+        self._running: dict[Hashable, asyncio.Task[object]] = {}
+
+    async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """Run ``work`` unless it was started under this key already; return its result."""
+        task = self._running.get(key)
+        if task is None:
+            task = self._running[key] = asyncio.ensure_future(_awaited(work))
+        return cast("T", await asyncio.shield(task))
+
+    async def vector(self) -> Vector | None:
+        """Return the query's vector, shape (dimension,); None when there is no embedder."""
+        return await self.once("vector", self._embed)
+
+    async def matches(self, collection: str, depth: int) -> list[Scored]:
+        """Return BM25's best of a collection; ``signal`` is not set."""
+        return await self.once(("text", collection, depth), lambda: self._text(collection, depth))
+
+    async def similar(self, collection: str, depth: int) -> list[Scored]:
+        """Return the nearest of a collection by raw cosine; empty when there is no embedder."""
+        return await self.once(("dense", collection, depth), lambda: self._dense(collection, depth))
+
+    async def named(self) -> list[str]:
+        """Return the nodes that the query names, longest name first."""
+        return await self.once("named", lambda: self.sources.journal.named_in(self.text, NAMED))
+
+    async def distances(self, start: str, hops: int) -> dict[str, int]:
+        """Return hops from a node to every node within ``hops``."""
+        return await self.once(("hops", start, hops), lambda: self.sources.client.distances(start, hops))
+
+    async def allowed(self, kind: ItemKind) -> set[str] | None:
+        """Return the ids of a kind that the filters let through; None is no restriction."""
+        wanted = self.request.filters
+        if self.request.as_of:
+            wanted = replace(wanted, as_of=self.request.as_of)
+        return await self.once(("allowed", kind), lambda: self.sources.journal.allowed(kind, wanted))
+
+    async def permitted(self, kind: ItemKind, ids: Sequence[str]) -> list[str]:
+        """Return those of the ids that the filters let through, in the order given."""
+        allowed = await self.allowed(kind)
+        return list(ids) if allowed is None else [one for one in ids if one in allowed]
+
+    def center(self) -> str | None:
+        """Return the node that graph perspectives start from, if any."""
+        return self.request.center or self.sources.self_node
+
+    def collections(self, channel: ChannelName) -> tuple[str, ...]:
+        """Return the collections that a channel is found in; past facts only for another time."""
+        if channel == "facts":
+            past = self.request.as_of or self.request.filters.as_of
+            return ("facts", "past_facts") if past else ("facts",)
+        return ("episodes",) if channel == "turns" else (channel,)
+
+    def spent(self, part: str, seconds: float) -> None:
+        """Note how long a part of the work took; of channels side by side, the longest counts."""
+        self.took_s[part] = max(self.took_s.get(part, 0.0), seconds)
+
+    async def close(self) -> None:
+        """Wait for whatever is still running, so that nothing outlives the recall."""
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _embed(self) -> Vector | None:
+        embedder = self.sources.embedder
+        if embedder is None:
+            return None
+        started = clock.perf_counter()
+        vector = await asyncio.to_thread(embedder.embed_query, self.text)
+        self.took_s["embed"] = clock.perf_counter() - started
+        return vector
+
+    async def _text(self, collection: str, depth: int) -> list[Scored]:
+        allowed = await self.allowed(KINDS[collection])
+        hits = await self.sources.indexes.text_search(collection, self.text, depth, allowed)
+        return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
+
+    async def _dense(self, collection: str, depth: int) -> list[Scored]:
+        vector = await self.vector()
+        if vector is None:
+            return []
+        allowed = await self.allowed(KINDS[collection])
+        hits = await self.sources.indexes.vector_search(collection, vector, depth, allowed)
+        self.parts.update(((collection, hit.owner), hit.part) for hit in hits)
+        return [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
+
+
+async def _awaited(work: Callable[[], Awaitable[object]]) -> object:
+    return await work()

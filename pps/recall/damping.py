@@ -1,0 +1,73 @@
+"""Factors on fused scores: freshness, novelty and substance. Each is 1 for what it has nothing against."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from statistics import median
+
+from pps.core.time import now
+from pps.core.values import AnchorPassage, Fact, Turn
+from pps.recall.ages import age_d, times_of
+from pps.recall.ask import Ask, Item
+from pps.recall.profiles import Substance
+from pps.recall.query import is_question
+
+_SENTENCES = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
+_WORDS = re.compile(r"\w+")
+
+
+async def freshness(ask: Ask, items: Mapping[str, Item]) -> dict[str, float]:
+    """Return id → ``(1 - w) + w * 2 ** (-age / half_life)`` for facts; undated ones get the dated ones' median.
+
+    Source: acceptance row S2-07; a true half-life.
+    """
+    facts = {one: item for one, item in items.items() if isinstance(item, Fact)}
+    times = await times_of(ask, facts)
+    tuning = ask.sources.tuning
+    weight, half_life = tuning.freshness_weight, tuning.freshness_half_life_d
+    factors = {one: 1 - weight + weight * 2 ** (-age_d(ask, at) / half_life) for one, at in times.items()}
+    usual = median(factors.values()) if factors else 1.0
+    return {one: factors.get(one, usual) for one in facts}
+
+
+async def novelty(ask: Ask, items: Mapping[str, Item]) -> dict[str, float]:
+    """Return id → ``(1 - w) ** times`` for what the session was shown within the window."""
+    tuning = ask.sources.tuning
+    if not ask.request.session or not tuning.novelty_weight or not tuning.novelty_window_s:
+        return {}
+    since = now() - timedelta(seconds=tuning.novelty_window_s)
+    shown = await ask.sources.journal.shown(ask.request.session, since)
+    times = {one: shown.get(shown_id(one, item), 0) for one, item in items.items()}
+    return {one: (1 - tuning.novelty_weight) ** count for one, count in times.items() if count}
+
+
+def shown_id(one: str, item: Item) -> str:
+    """Return the id under which a hit is shown: an anchor's passage has one of its own."""
+    return f"{item.slug}#{item.part}" if isinstance(item, AnchorPassage) else one
+
+
+def substance(items: Mapping[str, Item], shape: Substance) -> dict[str, float]:
+    """Return id → ``floor + (1 - floor) * (1 - e ** (-words / shape.words))`` for turns.
+
+    ``words`` counts what a turn states: the words of its sentences that are not questions. "Wow! And
+    then?" answers nothing, whatever it shares with the query.
+    """
+    return {
+        one: shape.floor + (1 - shape.floor) * -math.expm1(-stated_words(item.content) / shape.words)
+        for one, item in items.items()
+        if isinstance(item, Turn)
+    }
+
+
+def stated_words(text: str) -> float:
+    """Return the number of words outside questions; two characters without spaces between count as one."""
+    stated = [word for one in _SENTENCES.findall(text) if not is_question(one) for word in _WORDS.findall(one)]
+    return sum(_weight(word) for word in stated)
+
+
+def _weight(word: str) -> float:
+    # Han, kana and the like: `\w+` takes a whole clause for one word.
+    return len(word) / 2 if word[0] >= "\u0e00" else 1.0

@@ -1,0 +1,97 @@
+"""The recall engine: one question, the channels of a profile side by side, never merged."""
+
+from __future__ import annotations
+
+import asyncio
+import time as clock
+from collections.abc import Mapping
+
+from pps.core.errors import InvalidRequest, IsolationError, PPSError
+from pps.core.values import Channel, ChannelName, Recall
+from pps.index.entity import EntityIndexes
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.models.protocols import Embedder, Reranker
+from pps.recall.ask import Ask
+from pps.recall.channel import fill
+from pps.recall.graphiti import recipe_channels
+from pps.recall.profiles import ChannelProfile, Profile, Profiles
+from pps.recall.request import RecallRequest
+from pps.recall.routing import routed
+from pps.recall.sources import AnchorSource, Sources
+
+
+class RecallEngine:
+    """Answers questions from one entity's memory."""
+
+    def __init__(  # noqa: PLR0913 - the parts of one entity, put together in one place
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        indexes: EntityIndexes,
+        embedder: Embedder | None,
+        reranker: Reranker | None,
+        profiles: Profiles,
+        self_node: str | None = None,
+        anchors: AnchorSource | None = None,
+    ) -> None:
+        self._profiles = profiles
+        self._sources = Sources(client, journal, indexes, embedder, reranker, anchors, self_node, profiles.tuning)
+
+    async def recall(self, request: RecallRequest) -> Recall:
+        """Return one list a channel of the profile, best first.
+
+        ``took_ms`` has ``embed``, ``retrieve``, ``fetch``, ``rerank`` (each that of the slowest channel, since
+        channels run side by side) and ``total``.
+
+        Raises:
+            InvalidRequest: The profile is unknown, or fills none of the channels asked for.
+            NotFound: ``center`` is not a node of this entity.
+            IsolationError: A foreign row came back; nothing is returned.
+        """
+        started = clock.perf_counter()
+        profile = self._profiles.get(request.profile)
+        if request.center:
+            await self._sources.client.nodes([request.center], strict=True)
+        ask = Ask(self._sources, request)
+        try:
+            if request.channels == "auto":
+                profile = self._profiles.get(await routed(ask))
+            channels = await self._channels(ask, profile)
+        finally:
+            await ask.close()
+        took = {part: ask.took_s.get(part, 0.0) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
+        took["total"] = (clock.perf_counter() - started) * 1000
+        return Recall(request.query, profile.name, channels, took)
+
+    async def _channels(self, ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
+        if profile.recipe:
+            return await recipe_channels(ask, profile.recipe)
+        wanted = _wanted(ask.request, profile)
+        limits = [min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted]
+        results = await asyncio.gather(
+            *(fill(ask, name, channel, limit) for (name, channel), limit in zip(wanted.items(), limits, strict=True)),
+            return_exceptions=True,
+        )
+        return {name: _settled(name, result) for name, result in zip(wanted, results, strict=True)}
+
+
+def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, ChannelProfile]:
+    asked = request.channels
+    if asked is None or asked == "auto":
+        return profile.channels
+    missing = [name for name in asked if name not in profile.channels]
+    if missing:
+        raise InvalidRequest(
+            "channels", f"profile {profile.name!r} fills {', '.join(profile.channels)}, not {', '.join(missing)}"
+        )
+    return {name: profile.channels[name] for name in dict.fromkeys(asked)}
+
+
+def _settled(name: ChannelName, result: Channel | BaseException) -> Channel:
+    """Return a channel, or what kept it from being filled: an error is never an empty list."""
+    if isinstance(result, PPSError) and not isinstance(result, IsolationError):
+        return Channel(name, error=f"{result.code}: {result.message}")
+    if isinstance(result, BaseException):
+        raise result
+    return result

@@ -1,0 +1,77 @@
+"""From ids to values, in one read a store; what a recall has fetched once it does not fetch again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+
+from pps.core.errors import NotFound
+from pps.core.values import AnchorPassage, ChannelName, Fact
+from pps.recall.ask import Ask, Item
+from pps.recall.passages import most_like
+
+
+async def fetch(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
+    """Return the values of a channel's ids in the order given.
+
+    Left out: what is gone (an index may lag behind the truth), and facts that have ended by now when
+    no other time was asked for.
+    """
+    missing = [one for one in dict.fromkeys(ids) if one not in ask.items]
+    if missing:
+        ask.items.update(await _read(ask, channel, missing))
+    found = {one: ask.items[one] for one in dict.fromkeys(ids) if one in ask.items}
+    return {one: item for one, item in found.items() if _current(ask, item)}
+
+
+async def _read(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
+    client = ask.sources.client
+    if channel == "anchors":
+        return await _anchors(ask, ids)
+    if channel == "nodes":
+        return {one.uuid: one for one in await client.nodes(ids)}
+    if channel == "facts":
+        return {one.uuid: one for one in await client.facts(ids)}
+    if channel == "communities":
+        return {one.uuid: one for one in await client.communities(ids)}
+    found: dict[str, Item] = {one.uuid: one for one in await ask.sources.journal.turns(ids)}
+    others = [one for one in ids if one not in found]
+    if others:
+        found.update((one.uuid, one) for one in await client.episodes(others))
+    return found
+
+
+async def _anchors(ask: Ask, slugs: Sequence[str]) -> dict[str, Item]:
+    """Return the passage of each anchor that matched; an anchor whose file is gone is left out."""
+    if ask.sources.anchors is None:
+        return {}
+    found = await asyncio.gather(*(_passages(ask, slug) for slug in slugs))
+    items: dict[str, Item] = {}
+    for slug, passages in zip(slugs, found, strict=True):
+        if passages:
+            part = ask.parts.get(("anchors", slug))
+            by_part = {one.part: one for one in passages}
+            items[slug] = by_part.get(part, passages[0]) if part is not None else most_like(ask.text, passages)
+    return items
+
+
+async def _passages(ask: Ask, slug: str) -> Sequence[AnchorPassage]:
+    anchors = ask.sources.anchors
+    try:
+        return await anchors.passages(slug) if anchors else ()
+    except NotFound:
+        return ()
+
+
+def _current(ask: Ask, item: Item) -> bool:
+    if not isinstance(item, Fact) or ask.request.as_of or ask.request.filters.as_of:
+        return True
+    return holds(item, ask.moment)
+
+
+def holds(fact: Fact, at: datetime) -> bool:
+    """Tell whether a fact has not ended at an instant of world time and is still believed."""
+    if fact.invalid_at is None:
+        return fact.expired_at is None
+    return fact.invalid_at > at

@@ -1,0 +1,84 @@
+"""The lists of one channel: every finding perspective asked side by side, failures told apart from nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pps.core.errors import IsolationError, PPSError
+from pps.core.values import ChannelName
+from pps.recall.ask import Ask, Item, Scored
+from pps.recall.perspectives import PERSPECTIVES
+from pps.recall.profiles import ChannelProfile
+
+
+@dataclass(slots=True)
+class Lists:
+    """What the perspectives said, by name, and what kept one from saying it."""
+
+    said: dict[str, list[Scored]] = field(default_factory=dict[str, list[Scored]])
+    failed: dict[str, PPSError] = field(default_factory=dict[str, PPSError])
+
+    def cut_short(self, depth: int) -> bool:
+        """Tell whether asking deeper could bring something new."""
+        return any(len(entries) >= depth for entries in self.said.values())
+
+
+async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: int) -> Lists:
+    """Return the lists of the finding perspectives, at most ``depth`` long each.
+
+    Raises:
+        PPSError: All of them failed; the first one's error.
+        IsolationError: One of them met a foreign row.
+    """
+    started, embedding = clock.perf_counter(), ask.took_s.get("embed", 0.0)
+    names = [name for name, weight in profile.perspectives.items() if weight > 0 and PERSPECTIVES[name].finds]
+    results = await asyncio.gather(*(_ask(ask, name, channel, depth) for name in names), return_exceptions=True)
+    lists = _told_apart(names, results)
+    if profile.min_similarity is not None:
+        least = profile.min_similarity
+        lists.said.update(
+            (name, [one for one in lists.said[name] if one.score >= least])
+            for name in ("dense", "dense_windows")
+            if name in lists.said
+        )
+    waited = ask.took_s.get("embed", 0.0) - embedding
+    ask.spent("retrieve", clock.perf_counter() - started - waited)
+    return lists
+
+
+async def weigh(
+    ask: Ask, channel: ChannelName, profile: ChannelProfile, items: Mapping[str, Item], lists: Lists
+) -> None:
+    """Add the lists of the weighing perspectives over the candidates; one that fails is noted."""
+    for name, weight in profile.perspectives.items():
+        opinion = PERSPECTIVES[name].weigh
+        if opinion is None or weight <= 0:
+            continue
+        try:
+            lists.said[name] = await opinion(ask, channel, items)
+        except IsolationError:
+            raise
+        except PPSError as error:
+            lists.failed[name] = error
+
+
+async def _ask(ask: Ask, name: str, channel: ChannelName, depth: int) -> list[Scored]:
+    finder = PERSPECTIVES[name].find
+    return await finder(ask, channel, depth) if finder else []
+
+
+def _told_apart(names: Sequence[str], results: Sequence[list[Scored] | BaseException]) -> Lists:
+    lists = Lists()
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, PPSError) and not isinstance(result, IsolationError):
+            lists.failed[name] = result
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            lists.said[name] = result
+    if lists.failed and not any(lists.said.values()):
+        raise next(iter(lists.failed.values()))
+    return lists

@@ -1,0 +1,53 @@
+"""From ranked values to what a caller sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pps.core.spoken import spoken
+from pps.core.values import AnchorPassage, Community, Episode, Fact, Hit, Node
+from pps.recall.ask import Ask, Item
+from pps.recall.damping import shown_id
+from pps.recall.fetch import fetch
+from pps.recall.fusion import ranks_of, signals_of
+from pps.recall.passages import passage_of
+
+if TYPE_CHECKING:
+    from pps.recall.finding import Lists
+
+
+def text_of(item: Item) -> str:
+    """Return what a reader is shown: a fact's sentence, a node's name and summary, a turn with its speaker."""
+    if isinstance(item, Fact):
+        return item.text
+    if isinstance(item, (Node, Community)):
+        return f"{item.name}: {item.summary}" if item.summary else item.name
+    if isinstance(item, AnchorPassage):
+        return item.text
+    return item.content if isinstance(item, Episode) else spoken(item)
+
+
+async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, float], lists: Lists) -> tuple[Hit, ...]:
+    """Return the picked values as hits, in order, with the names of facts' ends and the reasons for each."""
+    names = await _names(ask, picked)
+    ranks, signals = ranks_of(lists.said), signals_of(lists.said)
+    return tuple(
+        Hit(
+            id=shown_id(one, item),
+            score=scores[one],
+            text=text_of(item),
+            item=item,
+            passage=passage_of(ask.text, text_of(item)),
+            ranks=ranks.get(one, {}),
+            names=(names.get(item.subject, ""), names.get(item.object, "")) if isinstance(item, Fact) else None,
+            signals=signals.get(one, {}),
+        )
+        for one, item in picked.items()
+    )
+
+
+async def _names(ask: Ask, picked: Mapping[str, Item]) -> dict[str, str]:
+    ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
+    nodes = await fetch(ask, "nodes", ends) if ends else {}
+    return {one: node.name for one, node in nodes.items() if isinstance(node, Node)}

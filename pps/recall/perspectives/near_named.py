@@ -1,0 +1,20 @@
+"""Near the named: candidates that are, touch or stand next to a node that the query names come first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pps.core.values import ChannelName
+from pps.recall.ask import Ask, Item, Scored
+from pps.recall.proximity import by_hops
+
+_HOPS = 1
+
+
+async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Item]) -> list[Scored]:
+    """Return the candidates within one hop of a named node, nearest first."""
+    hops: dict[str, int] = {}
+    for start in await ask.named():
+        for node, far in (await ask.distances(start, _HOPS)).items():
+            hops[node] = min(far, hops.get(node, far))
+    return await by_hops(ask, items, hops) if hops else []

@@ -1,0 +1,37 @@
+"""Supports: a fact raises the turns that support it and the nodes it joins; a turn raises its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pps.core.values import ChannelName, Fact
+from pps.recall.ask import Ask, Scored
+from pps.recall.fetch import fetch
+from pps.recall.fusion import fused
+from pps.recall.merging import best_of, in_order
+
+_K = 5
+
+
+async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
+    """Return what the best facts (or, for facts, the best turns) vote for, in their order."""
+    if channel == "facts":
+        turns = await _best(ask, ("windows",), depth)
+        supported = await ask.sources.journal.facts_supported_by(turns)
+        ids = [fact for turn in turns for fact in supported.get(turn, ())]
+        return in_order(await ask.permitted("fact", ids), depth)
+    if channel not in ("episodes", "turns", "nodes"):
+        return []
+    best = await _best(ask, ask.collections("facts"), depth)
+    facts = [one for one in (await fetch(ask, "facts", best)).values() if isinstance(one, Fact)]
+    if channel == "nodes":
+        ends = [end for one in facts for end in (one.subject, one.object)]
+        return in_order(await ask.permitted("node", ends), depth)
+    return in_order(await ask.permitted("episode", [turn for one in facts for turn in one.episodes]), depth)
+
+
+async def _best(ask: Ask, collections: Sequence[str], depth: int) -> list[str]:
+    """Return the ids that text and vectors together rank best, at most ``depth``."""
+    text = best_of([await ask.matches(one, depth) for one in collections], depth)
+    dense = best_of([await ask.similar(one, depth) for one in collections], depth)
+    return list(fused({"text": text, "dense": dense}, {"text": 1, "dense": 1}, k=_K))[:depth]

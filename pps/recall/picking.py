@@ -1,0 +1,49 @@
+"""Choosing among ranked facts: one of each pair, or those that differ from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pps.core.values import Fact
+from pps.models.protocols import Vector
+from pps.recall.ask import Item
+
+
+def one_of_each_pair(order: Sequence[str], items: Mapping[str, Item]) -> tuple[list[str], list[str]]:
+    """Return the best fact of each unordered (subject, object) pair, and those that were passed over."""
+    seen: set[frozenset[str]] = set()
+    kept: list[str] = []
+    passed: list[str] = []
+    for one in order:
+        item = items[one]
+        pair = frozenset((item.subject, item.object)) if isinstance(item, Fact) else frozenset((one,))
+        (passed if pair in seen else kept).append(one)
+        seen.add(pair)
+    return kept, passed
+
+
+def diverse(
+    order: Sequence[str], query: Vector, vectors: Mapping[str, Vector], *, balance: float, limit: int
+) -> list[str]:
+    """Return at most ``limit`` ids by maximal marginal relevance; those without a vector follow in order.
+
+    Each step takes the id with the greatest ``balance * sim(query) - (1 - balance) * max sim(taken)``.
+
+    Source: Carbonell and Goldstein 1998.
+    """
+    ids = [one for one in order if one in vectors]
+    if not ids:
+        return list(order[:limit])
+    matrix = np.stack([vectors[one] for one in ids])
+    relevance = matrix @ query
+    nearest = np.full(len(ids), -1.0, dtype=np.float32)
+    taken: list[int] = []
+    while len(taken) < min(limit, len(ids)):
+        worth = balance * relevance - (1 - balance) * (nearest if taken else np.zeros_like(nearest))
+        worth[taken] = -np.inf
+        taken.append(int(np.argmax(worth)))
+        nearest = np.maximum(nearest, matrix @ matrix[taken[-1]])
+    rest = [one for one in order if one not in vectors]
+    return [*(ids[at] for at in taken), *rest][:limit]

@@ -1,0 +1,154 @@
+"""Profiles: which channels a recall fills, by which perspectives, how they are joined. Data, not code."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pps.config import Settings, shipped
+from pps.core.errors import ConfigError, InvalidRequest
+from pps.core.values import CHANNELS, ChannelName
+from pps.isolation.recipes import RECIPES
+from pps.recall.perspectives import PERSPECTIVES
+from pps.recall.sources import Tuning
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Substance(_Table):
+    """How much less a turn counts that tells little; see ``substance.py``."""
+
+    floor: float = Field(default=0.4, ge=0, le=1)
+    words: float = Field(default=20, gt=0, le=1000)
+
+
+class ChannelProfile(_Table):
+    """How one channel is ranked.
+
+    Attributes:
+        perspectives: Name to weight; 0 leaves one out.
+        fusion: ``rrf`` joins ranks; ``sum`` adds signals in [0, 1], weights renormalised over those that apply.
+        k: Of reciprocal rank fusion: small trusts the first ranks of each list.
+        depth: Length of each perspective's list; three times the limit when that is more.
+        min_similarity: Raw cosine below which the dense perspective drops a hit; None keeps all.
+        rerank: How many of the best a cross-encoder reorders, when there is one; 0 is none.
+        pairs: Keep one fact of each unordered (subject, object).
+        mmr: Maximal marginal relevance with this lambda; None is off.
+        freshness, novelty: Damp what is old, and what the session was shown lately.
+        substance: Damp turns that tell little.
+    """
+
+    perspectives: Mapping[str, float]
+    fusion: Literal["rrf", "sum"] = "rrf"
+    k: float = Field(default=5, ge=0, le=1000)
+    depth: int = Field(default=50, ge=1, le=1000)
+    min_similarity: float | None = Field(default=None, ge=-1, le=1)
+    rerank: int = Field(default=0, ge=0, le=200)
+    pairs: bool = False
+    mmr: float | None = Field(default=None, ge=0, le=1)
+    freshness: bool = False
+    novelty: bool = False
+    substance: Substance | None = None
+
+
+class _File(_Table):
+    description: str = Field(min_length=1, max_length=300)
+    extends: str = ""
+    channels: dict[ChannelName, ChannelProfile] = Field(default_factory=dict[ChannelName, ChannelProfile])
+    limits: dict[ChannelName, int] = Field(default_factory=dict[ChannelName, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named way to recall. ``recipe`` is set when Graphiti's own search answers.
+
+    Attributes:
+        limits: Most results of a channel, where that is fewer than the caller's limit.
+    """
+
+    name: str
+    description: str
+    channels: Mapping[ChannelName, ChannelProfile]
+    limits: Mapping[ChannelName, int]
+    recipe: str = ""
+
+
+class Profiles:
+    """The shipped profiles, the user's own, and Graphiti's recipes, by name."""
+
+    def __init__(self, files: Mapping[str, str], tuning: Tuning | None = None) -> None:
+        """Read profiles from TOML texts by name; ConfigError names the file and the key that is wrong."""
+        self.tuning = tuning or Tuning()
+        self._files = {name: _parsed(name, text) for name, text in files.items()}
+        self._profiles = {name: self._resolved(name, ()) for name in self._files}
+
+    @classmethod
+    def load(cls, settings: Settings) -> Profiles:
+        """Read ``config/profiles`` and ``$PPS_HOME/profiles``; a user's file replaces a shipped one of its name."""
+        files = {one.name: one.read_text("utf-8") for one in shipped("config/profiles").iterdir()}
+        folder = settings.home / "profiles"
+        if folder.is_dir():
+            files.update((one.name, one.read_text("utf-8")) for one in folder.glob("*.toml"))
+        recall = settings.recall
+        tuning = Tuning(
+            novelty_weight=recall.novelty_weight,
+            novelty_window_s=recall.novelty_window_s,
+            freshness_half_life_d=recall.freshness_half_life_d,
+            freshness_weight=recall.freshness_weight,
+            rerank_deadline_s=settings.reranker.deadline_ms / 1000,
+        )
+        return cls({Path(name).stem: text for name, text in files.items() if name.endswith(".toml")}, tuning)
+
+    def get(self, name: str) -> Profile:
+        """Return a profile or a recipe; InvalidRequest names those there are."""
+        if name in self._profiles:
+            return self._profiles[name]
+        if name in RECIPES:
+            return Profile(name, f"Graphiti's own {name}", {}, {}, recipe=name)
+        raise InvalidRequest("profile", f"must be one of {', '.join(sorted(self._profiles))} or a Graphiti recipe")
+
+    def all(self) -> list[Profile]:
+        """Return every profile by name, then every recipe."""
+        return [self._profiles[name] for name in sorted(self._profiles)] + [self.get(name) for name in RECIPES]
+
+    def _resolved(self, name: str, seen: tuple[str, ...]) -> Profile:
+        if name in seen or name not in self._files:
+            raise ConfigError(f"profile {(*seen, name)[0]!r}: extends {name!r}, which is unknown or goes in a circle")
+        file = self._files[name]
+        parent = self._resolved(file.extends, (*seen, name)) if file.extends else None
+        channels: dict[ChannelName, ChannelProfile] = {**(parent.channels if parent else {}), **file.channels}
+        limits: dict[ChannelName, int] = {**(parent.limits if parent else {}), **file.limits}
+        if not channels:
+            raise ConfigError(f"profile {name!r}: fills no channel")
+        ordered: dict[ChannelName, ChannelProfile] = {one: channels[one] for one in CHANNELS if one in channels}
+        return Profile(name, file.description, ordered, limits)
+
+
+def _parsed(name: str, text: str) -> _File:
+    try:
+        file = _File.model_validate(tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ConfigError(f"profile {name!r}: {_first_problem(error)}") from error
+    for channel, profile in file.channels.items():
+        unknown = sorted(set(profile.perspectives) - set(PERSPECTIVES))
+        if unknown:
+            raise ConfigError(f"profile {name!r}: {channel}: no perspective is called {', '.join(unknown)}")
+        if not any(weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()):
+            raise ConfigError(f"profile {name!r}: {channel}: names no perspective that finds anything")
+        if any(weight < 0 for weight in profile.perspectives.values()):
+            raise ConfigError(f"profile {name!r}: {channel}: a weight is negative")
+    return file
+
+
+def _first_problem(error: tomllib.TOMLDecodeError | ValidationError) -> str:
+    if isinstance(error, tomllib.TOMLDecodeError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

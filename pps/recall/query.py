@@ -1,0 +1,80 @@
+"""The query as it is asked: long texts condensed, and what kind of question it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from pps.core.text import fold
+
+LONGEST = 1_000
+"""Characters that are asked at most; about what a small embedding model reads."""
+LONGEST_SENTENCE = 400
+
+Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
+
+_SENTENCES = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
+_WORDS = re.compile(r"\w+")
+_QUESTION_MARKS = ("?", "？", "؟", "՞", ";")
+_ASKING_WORDS = """
+who whom whose what which when where why how did does do is are was were has have had can could should would will
+name list
+"""
+_LEADING_WORDS = """
+a about all an and any are at be by did do does everything for from give going has have her hers him his how i in is
+it know let me my of on our please recall remember say show tell that the their them they to up us was we were what
+when where which who whom whose why with you your
+"""
+_ASKING = frozenset(_ASKING_WORDS.split())
+_LEADING = frozenset(_LEADING_WORDS.split())
+
+
+def condensed(query: str) -> str:
+    """Return a query of at most ``LONGEST`` characters: its questions, its end, its beginning.
+
+    What somebody wants stands at either end of a long text or carries a question mark; what lies
+    between is mostly pasted. Sentences keep their order. A query that is short enough stays as it is.
+    """
+    query = query.strip()
+    if len(query) <= LONGEST:
+        return query
+    sentences = [one.strip()[:LONGEST_SENTENCE] for one in _SENTENCES.findall(query) if one.strip()]
+    ends = [
+        index for pair in zip(range(len(sentences) - 1, -1, -1), range(len(sentences)), strict=True) for index in pair
+    ]
+    asked = [index for index, one in enumerate(sentences) if is_question(one)]
+    kept: set[int] = set()
+    room = LONGEST
+    for index in (*reversed(asked), *ends):
+        if index not in kept and len(sentences[index]) + 1 <= room:
+            kept.add(index)
+            room -= len(sentences[index]) + 1
+    return " ".join(sentences[index] for index in sorted(kept)) or query[:LONGEST]
+
+
+def is_question(sentence: str) -> bool:
+    """Tell whether a sentence ends with a question mark, in any script."""
+    return sentence.rstrip(" \t\n\"'”’)»」』").endswith(_QUESTION_MARKS)
+
+
+def kind_of(query: str, names: list[str]) -> Kind:
+    """Return what a query is after (S2-06).
+
+    ``navigational``: the query is a name and little else. ``factual``: it asks. ``contextual``: it tells.
+
+    Args:
+        query: The query as given.
+        names: Names and aliases of the nodes that occur in it.
+    """
+    if names and len(beyond_names(query, names)) == 0:
+        return "navigational"
+    first = next(iter(_WORDS.findall(fold(query))), "")
+    asks = any(is_question(sentence) for sentence in _SENTENCES.findall(query))
+    return "factual" if asks or first in _ASKING else "contextual"
+
+
+def beyond_names(query: str, names: list[str]) -> list[str]:
+    """Return the words of a query that are neither in a name nor said in any request."""
+    named = {word for name in names for word in _WORDS.findall(fold(name))}
+    words = [word.removesuffix("s") if word.endswith("'s") else word for word in _WORDS.findall(fold(query))]
+    return [word for word in words if word not in named and word not in _LEADING and len(word) > 1]

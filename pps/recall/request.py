@@ -1,0 +1,40 @@
+"""What is asked of the engine, already checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from pps.core.values import ChannelName
+from pps.journal.values import ItemFilter
+
+Channels: TypeAlias = "tuple[ChannelName, ...] | Literal['auto'] | None"
+
+DEFAULT_PROFILE = "default"
+"""The profile of a deliberate recall that names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRequest:
+    """One question to one entity's memory.
+
+    Attributes:
+        query: Free text, not blank; what exceeds the engine's bound is condensed.
+        profile: A profile's or a Graphiti recipe's name.
+        limit: Most results in each channel, 1 to 100.
+        as_of: Aware instant of world time for facts (and what they vote for); None is now.
+        session: What this session was shown lately is damped, where the profile says so.
+        center: Uuid of the node that graph perspectives start from; None is the entity's own.
+        channels: Only these of the profile's; ``auto`` routes by the kind of query; None is all.
+        filters: Applied before ranking in every perspective.
+    """
+
+    query: str
+    profile: str = DEFAULT_PROFILE
+    limit: int = 10
+    as_of: datetime | None = None
+    session: str | None = None
+    center: str | None = None
+    channels: Channels = None
+    filters: ItemFilter = field(default_factory=ItemFilter)
