@@ -1,0 +1,249 @@
+"""Every statement that PPS itself sends to Neo4j for one entity. Each binds ``group_id`` and matches on it.
+
+Ids are looked up by the unique index on ``uuid`` (the hints say so, since statistics of a young database
+mislead the planner), and the group is compared with what was found: on nodes, on edges, and on both ends.
+Vectors are never read along with a row: at 384 numbers they are most of it.
+"""
+
+from __future__ import annotations
+
+_NODE_FIELDS = (
+    *("uuid", "name", "group_id", "labels", "created_at", "summary", "name_embedding"),
+    *("source_node_uuid", "target_node_uuid", "source_uuid", "target_uuid"),
+)
+_FACT_FIELDS = (
+    *("uuid", "name", "group_id", "created_at", "fact", "fact_embedding", "episodes", "expired_at", "valid_at"),
+    *("invalid_at", "reference_time", "source_node_uuid", "target_node_uuid", "source_uuid", "target_uuid"),
+)
+
+
+def _rest(variable: str, known: tuple[str, ...]) -> str:
+    """Return the column of pairs (name, value) of all further properties, which ``attributes`` becomes."""
+    return f"[k IN keys({variable}) WHERE NOT k IN {list(known)} | [k, {variable}[k]]] AS attributes"
+
+
+_NODE = (
+    "n.uuid AS uuid, n.name AS name, n.created_at AS created_at, n.summary AS summary, labels(n) AS labels, "
+    + _rest("n", _NODE_FIELDS)
+)
+_FACT = (
+    "e.uuid AS uuid, s.uuid AS source_node_uuid, o.uuid AS target_node_uuid, e.name AS name, e.fact AS fact, "
+    "e.created_at AS created_at, e.episodes AS episodes, e.expired_at AS expired_at, e.valid_at AS valid_at, "
+    "e.invalid_at AS invalid_at, " + _rest("e", _FACT_FIELDS)
+)
+_EPISODE = (
+    "n.uuid AS uuid, n.name AS name, n.content AS content, n.valid_at AS valid_at, n.created_at AS created_at, "
+    "n.source AS source, n.source_description AS source_description, n.entity_edges AS entity_edges"
+)
+_COMMUNITY = (
+    "n.uuid AS uuid, n.name AS name, n.created_at AS created_at, n.summary AS summary, "
+    "[(n)-[h:HAS_MEMBER]->(m:Entity) WHERE h.group_id = $group_id AND m.group_id = $group_id | m.uuid] AS members"
+)
+_OURS = "e.group_id = $group_id AND s.group_id = $group_id AND o.group_id = $group_id"
+
+
+def _by_uuid(label: str) -> str:
+    return (
+        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX n:{label}(uuid) "
+        "WHERE n.uuid = uuid AND n.group_id = $group_id "
+    )
+
+
+def _page(label: str) -> str:
+    return (
+        f"MATCH (n:{label}) USING INDEX n:{label}(group_id, uuid) "
+        "WHERE n.group_id = $group_id AND n.uuid > $after WITH n ORDER BY n.uuid LIMIT $limit "
+    )
+
+
+_FACT_BY_UUID = (
+    "UNWIND $uuids AS uuid MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(uuid) "
+    f"WHERE e.uuid = uuid AND {_OURS} "
+)
+
+# --- Reading
+
+NODES = f"{_by_uuid('Entity')} RETURN {_NODE}"
+FACTS = f"{_FACT_BY_UUID} RETURN {_FACT}"
+EPISODES = f"{_by_uuid('Episodic')} RETURN {_EPISODE}"
+COMMUNITIES = f"{_by_uuid('Community')} RETURN {_COMMUNITY}"
+NODE_VECTORS = f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL RETURN uuid, n.name_embedding AS vector"
+FACT_VECTORS = f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL RETURN uuid, e.fact_embedding AS vector"
+
+SCAN_NODES = f"{_page('Entity')} RETURN {_NODE} ORDER BY uuid"
+SCAN_EPISODES = f"{_page('Episodic')} RETURN {_EPISODE} ORDER BY uuid"
+SCAN_COMMUNITIES = (
+    "MATCH (n:Community) USING INDEX n:Community(group_id) WHERE n.group_id = $group_id AND n.uuid > $after "
+    f"WITH n ORDER BY n.uuid LIMIT $limit RETURN {_COMMUNITY} ORDER BY uuid"
+)
+SCAN_FACTS = (
+    "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, uuid) "
+    f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.uuid LIMIT $limit RETURN {_FACT} ORDER BY uuid"
+)
+
+_TOUCHING = (
+    f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]-(other:Entity) "
+    "WHERE e.group_id = $group_id AND other.group_id = $group_id "
+)
+LINKS = f"{_TOUCHING} RETURN DISTINCT e.uuid AS fact, startNode(e).uuid AS subject, endNode(e).uuid AS object"
+FACTS_OF_NODES = (
+    f"{_TOUCHING} WITH DISTINCT e ORDER BY e.created_at DESC, e.uuid LIMIT $limit "
+    f"WITH e, startNode(e) AS s, endNode(e) AS o RETURN {_FACT} ORDER BY created_at DESC, uuid"
+)
+FACTS_OF_EPISODES = (
+    "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id) "
+    f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) RETURN {_FACT} ORDER BY uuid"
+)
+FACTS_AMONG = (
+    f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) "
+    "WHERE e.group_id = $group_id AND o.group_id = $group_id AND o.uuid IN $uuids "
+    f"WITH n AS s, e, o RETURN {_FACT} ORDER BY uuid"
+)
+_PAIR = (
+    "UNWIND $rows AS row MATCH (s:{first}) USING INDEX s:{first}(uuid) "
+    "WHERE s.uuid = row.subject AND s.group_id = $group_id "
+    "MATCH (o:Entity) USING INDEX o:Entity(uuid) WHERE o.uuid = row.object AND o.group_id = $group_id "
+)
+FACTS_BETWEEN = (
+    f"{_PAIR.format(first='Entity')} MATCH (s)-[e:RELATES_TO]->(o) WHERE e.group_id = $group_id "
+    f"WITH DISTINCT s, e, o RETURN {_FACT} ORDER BY uuid"
+)
+MENTIONED = (
+    f"{_by_uuid('Episodic')} MATCH (n)-[e:MENTIONS]->(m:Entity) "
+    "WHERE e.group_id = $group_id AND m.group_id = $group_id "
+    "RETURN DISTINCT uuid AS episode, m.uuid AS node ORDER BY episode, node"
+)
+
+
+def timeline(*, node: bool, dated: bool, conditions: list[str]) -> str:
+    """Return the statement for one page of a timeline.
+
+    Args:
+        node: Only facts that touch ``$node``.
+        dated: Facts with a ``valid_at``, by time; else those without, by uuid, after ``$last``.
+        conditions: Further conditions of this package's own, never text from outside.
+    """
+    if node:
+        match = (
+            "MATCH (n:Entity) USING INDEX n:Entity(uuid) WHERE n.uuid = $node AND n.group_id = $group_id "
+            "MATCH (n)-[e:RELATES_TO]-(other:Entity) WITH DISTINCT e, startNode(e) AS s, endNode(e) AS o "
+        )
+    elif dated:
+        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, valid_at, uuid) "
+    else:
+        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, uuid) "
+    present = "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL" if dated else "e.valid_at IS NULL AND e.uuid > $last"
+    where = " AND ".join((_OURS, present, *conditions))
+    order = "e.valid_at, e.uuid" if dated else "e.uuid"
+    again = "valid_at, uuid" if dated else "uuid"
+    return f"{match} WHERE {where} WITH s, e, o ORDER BY {order} LIMIT $limit RETURN {_FACT} ORDER BY {again}"
+
+
+COUNTS = (
+    "RETURN COUNT { MATCH (n:Entity) WHERE n.group_id = $group_id } AS nodes, "
+    "COUNT { MATCH ()-[e:RELATES_TO]->() WHERE e.group_id = $group_id } AS facts, "
+    "COUNT { MATCH (n:Episodic) WHERE n.group_id = $group_id } AS episodes, "
+    "COUNT { MATCH (n:Community) WHERE n.group_id = $group_id } AS communities, "
+    "COUNT { MATCH ()-[e:MENTIONS]->() WHERE e.group_id = $group_id } AS mentions"
+)
+
+_LABELS = ("Entity", "Episodic", "Community", "Saga")
+_TYPES = ("RELATES_TO", "MENTIONS", "HAS_MEMBER", "HAS_EPISODE", "NEXT_EPISODE")
+_CROSSING = " UNION ".join(
+    (
+        *(
+            f"MATCH (n:{label})-[e]-(m) WHERE n.group_id = $group_id AND coalesce(m.group_id, '') <> $group_id RETURN e"
+            for label in _LABELS
+        ),
+        *(
+            f"MATCH (n)-[e:{kind}]->(m) WHERE e.group_id = $group_id AND "
+            "(coalesce(n.group_id, '') <> $group_id OR coalesce(m.group_id, '') <> $group_id) RETURN e"
+            for kind in _TYPES
+        ),
+    )
+)
+FOREIGN_EDGES = f"CALL () {{ {_CROSSING} }} RETURN count(DISTINCT e) AS edges"
+
+# --- Writing. "There" tells what an id is before it is written: ours, somebody else's (refused), or new.
+
+
+def _there(label: str) -> str:
+    return (
+        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX n:{label}(uuid) WHERE n.uuid = uuid "
+        "RETURN uuid, coalesce(n.group_id, '') = $group_id AS ours, "
+    )
+
+
+NODES_THERE = f"{_there('Entity')} labels(n) AS labels, {_rest('n', _NODE_FIELDS)}"
+EPISODES_THERE = f"{_there('Episodic')} [] AS attributes"
+COMMUNITIES_THERE = f"{_there('Community')} [] AS attributes"
+FACTS_THERE = (
+    "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = uuid "
+    "RETURN uuid, coalesce(e.group_id, '') = $group_id AS ours, s.uuid AS subject, o.uuid AS object, "
+    + _rest("e", _FACT_FIELDS)
+)
+OWN_NODES = f"{_by_uuid('Entity')} RETURN uuid"
+OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN uuid"
+
+
+def _save(label: str) -> str:
+    return f"UNWIND $rows AS row MERGE (n:{label} {{uuid: row.uuid, group_id: $group_id}}) SET n += row.data "
+
+
+SAVE_NODES = f"{_save('Entity')} REMOVE n:$(row.dropped) SET n:$(row.labels)"
+SAVE_EPISODES = _save("Episodic")
+SAVE_COMMUNITIES = _save("Community")
+_NODE_VECTOR = (
+    "UNWIND $rows AS row MATCH (n:{label}) USING INDEX n:{label}(uuid) WHERE n.uuid = row.uuid AND "
+    "n.group_id = $group_id CALL db.create.setNodeVectorProperty(n, 'name_embedding', row.vector)"
+)
+SET_NODE_VECTORS = _NODE_VECTOR.format(label="Entity")
+SET_COMMUNITY_VECTORS = _NODE_VECTOR.format(label="Community")
+
+_OWN_FACT = (
+    "MATCH ()-[e:RELATES_TO]->() USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = row.uuid AND e.group_id = $group_id "
+)
+CREATE_FACTS = (
+    f"{_PAIR.format(first='Entity')} CREATE (s)-[e:RELATES_TO {{uuid: row.uuid, group_id: $group_id}}]->(o) "
+    "SET e += row.data"
+)
+MOVE_FACTS = (
+    f"{_PAIR.format(first='Entity')} {_OWN_FACT} WITH s, o, e, properties(e) AS kept DELETE e "
+    "CREATE (s)-[moved:RELATES_TO]->(o) SET moved = kept "
+    "REMOVE moved.source_node_uuid, moved.target_node_uuid, moved.source_uuid, moved.target_uuid"
+)
+UPDATE_FACTS = f"UNWIND $rows AS row {_OWN_FACT} SET e += row.data"
+SET_FACT_VECTORS = (
+    f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', row.vector)"
+)
+
+SAVE_MENTIONS = (
+    f"{_PAIR.format(first='Episodic')} AND NOT EXISTS {{ (s)-[:MENTIONS]->(o) }} "
+    "CREATE (s)-[:MENTIONS {uuid: row.uuid, group_id: $group_id, created_at: $now}]->(o)"
+)
+DROP_MEMBERS = (
+    "UNWIND $rows AS row MATCH (n:Community) USING INDEX n:Community(uuid) WHERE n.uuid = row.uuid AND "
+    "n.group_id = $group_id MATCH (n)-[e:HAS_MEMBER]->(m) WHERE NOT m.uuid IN row.members DELETE e"
+)
+SAVE_MEMBERS = (
+    f"{_PAIR.format(first='Community')} AND NOT EXISTS {{ (s)-[:HAS_MEMBER]->(o) }} "
+    "CREATE (s)-[:HAS_MEMBER {uuid: row.uuid, group_id: $group_id, created_at: $now}]->(o)"
+)
+
+DELETE_NODES = f"{_by_uuid('Entity')} DETACH DELETE n RETURN count(*) AS gone"
+DELETE_EPISODES = f"{_by_uuid('Episodic')} DETACH DELETE n RETURN count(*) AS gone"
+DELETE_FACTS = (
+    "UNWIND $uuids AS uuid MATCH ()-[e:RELATES_TO]->() USING INDEX e:RELATES_TO(uuid) "
+    "WHERE e.uuid = uuid AND e.group_id = $group_id DELETE e RETURN count(*) AS gone"
+)
+CLEAR = (
+    *(
+        f"MATCH ()-[e:{kind}]->() WHERE e.group_id = $group_id WITH e LIMIT $limit DELETE e RETURN count(*) AS gone"
+        for kind in _TYPES
+    ),
+    *(
+        f"MATCH (n:{label}) WHERE n.group_id = $group_id WITH n LIMIT $limit DETACH DELETE n RETURN count(*) AS gone"
+        for label in _LABELS
+    ),
+)
+"""Edges first, so that no node has many left when it goes; each is run until nothing is gone any more."""
