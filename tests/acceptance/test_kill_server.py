@@ -1,0 +1,116 @@
+"""The server is killed at random moments while it remembers: nothing acknowledged is missing, nothing is doubled.
+
+``PPS_KILLS=50 .venv/bin/python -m pytest tests/acceptance/test_kill_server.py`` runs the long form.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from pps.core.errors import PPSError
+from pps.link import runfile
+from pps.link.client import Link
+from pps.link.start import connect, stop
+
+KILLS = int(os.environ.get("PPS_KILLS", "8"))
+CLIENTS = 3
+ENTITY = "ana"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the server acknowledged: source_ref → turn id, and what was asked without an answer."""
+
+    acknowledged: dict[str, str] = field(default_factory=dict[str, str])
+    asked: set[str] = field(default_factory=set[str])
+    numbers: count[int] = field(default_factory=count)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def remember_until_dead(link: Link, ledger: Ledger, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a reproducible choice
+    while True:
+        with ledger.lock:
+            number = next(ledger.numbers)
+        ref = f"turn-{number}"
+        ledger.asked.add(ref)
+        arguments = {
+            "content": f"Turn {number}: Person{number % 40} went to Place{number}.",
+            "source_ref": ref,
+            "wait": chance.choice(["journal", "done"]),
+            "facts": [{"subject": f"Person{number % 40}", "relation": "WENT_TO", "object": f"Place{number}"}],
+        }
+        try:
+            receipt = link.call("remember", ENTITY, arguments)
+        except PPSError:
+            return
+        ledger.acknowledged[ref] = str(receipt["turn_id"])
+
+
+def killed_once(home: Path, ledger: Ledger, seed: int) -> None:
+    link = connect(home)
+    chance = random.Random(seed)  # noqa: S311 - a reproducible choice
+    clients = [threading.Thread(target=remember_until_dead, args=(link, ledger, seed * 10 + n)) for n in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    time.sleep(chance.uniform(0.0, 1.2))
+    os.kill(link.run.pid, signal.SIGKILL)
+    for client in clients:
+        client.join(timeout=60)
+        assert not client.is_alive()
+
+
+def finished(link: Link) -> dict[str, object]:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        stats = link.call("stats", ENTITY, {})
+        if not stats["unfinished_jobs"] and not stats["index_lag"]:
+            return dict(stats)
+        time.sleep(0.1)
+    pytest.fail("the server did not finish its jobs in 90 s")
+
+
+@pytest.mark.timeout(1200)
+def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("PPS_HOME", str(home))
+    monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
+    monkeypatch.setenv("PPS_SERVER__PORT", "0")
+    connect(home).admin("entity.create", {"name": ENTITY})
+    ledger = Ledger()
+    for seed in range(KILLS):
+        killed_once(home, ledger, seed)
+    link = connect(home)
+    try:
+        stats = finished(link)
+        check(link, ledger, stats)
+    finally:
+        stop(home)
+    assert runfile.read(home) is None
+
+
+def check(link: Link, ledger: Ledger, stats: dict[str, object]) -> None:
+    assert len(ledger.acknowledged) >= KILLS, "too few turns were acknowledged to prove anything"
+    ids = list(ledger.acknowledged.values())
+    assert len(set(ids)) == len(ids)
+    for start in range(0, len(ids), 200):
+        wanted = ids[start : start + 200]
+        got = link.call("get", ENTITY, {"ids": wanted})["items"]
+        assert [item["id"] for item in got] == wanted  # type: ignore[index,union-attr]
+    turns = int(str(stats["turns"]))
+    assert len(ids) <= turns <= len(ledger.asked)
+    assert (stats["episodes"], stats["facts"]) == (turns, turns)
+    indexed = {**dict(stats["text_indexed"])}  # type: ignore[call-overload]
+    assert (indexed["episodes"], indexed["facts"], indexed["nodes"]) == (turns, turns, stats["nodes"])
+    assert stats["vector_indexed"] == stats["text_indexed"]
