@@ -26,8 +26,8 @@ def connect(home: Path, *, start: bool = True) -> Link:
     once start one server.
 
     Raises:
-        StoreUnavailable: There is none and ``start`` is False, or it did not come up; the message
-            quotes the end of its log.
+        StoreUnavailable: There is none and ``start`` is False, or it did not come up in time.
+        StoreError: It could not start; the message quotes the end of its log.
     """
     link = find(home)
     if link is not None:
@@ -79,7 +79,7 @@ def _start(home: Path) -> Link:
         if link is not None:
             return link
         if child.ended.wait(_PAUSE_S):
-            raise StoreUnavailable(f"the server could not start: {_last_line(child.log)}")
+            raise StoreError(f"the server could not start: {_last_line(child.log)}")
     raise StoreUnavailable(f"the server did not come up within {_START_S:.0f} s; its log is {child.log}")
 
 
@@ -128,7 +128,7 @@ class _Child:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"{lines[-1]} (more in {log})" if lines else f"it wrote nothing to {log}"
+    return f"{lines[-1].removeprefix('pps: ')} (more in {log})" if lines else f"it wrote nothing to {log}"
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -1,0 +1,131 @@
+"""What the command line does without a server."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from serving import clean_env, pps
+
+from pps.surfaces.cli.main import build
+
+COMMANDS = [
+    "init",
+    "entity create",
+    "entity list",
+    "entity show",
+    "entity archive",
+    "entity delete",
+    "entity token",
+    "remember",
+    "recall",
+    "ambient",
+    "import",
+    "anchors list",
+    "anchors search",
+    "anchors save",
+    "anchors delete",
+    "anchors resync",
+    "anchors import",
+    "timeline",
+    "get",
+    "forget",
+    "stats",
+    "reindex",
+    "reembed",
+    "serve",
+    "mcp",
+    "doctor",
+    "demo",
+    "verify-isolation",
+    "profiles",
+]
+WITHOUT_JSON = {"serve", "mcp", "demo"}
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return clean_env(tmp_path / "home")
+
+
+def _helps(group: object, prefix: str = "") -> dict[str, str]:
+    import typer
+
+    command = typer.main.get_command(group) if isinstance(group, typer.Typer) else group
+    found = {}
+    for name, below in command.commands.items():
+        if hasattr(below, "commands"):
+            found |= _helps(below, f"{prefix}{name} ")
+        else:
+            found[prefix + name] = below.get_help(below.make_context(name, [], resilient_parsing=True))
+    return found
+
+
+def test_every_command_is_there_and_teaches_with_an_example() -> None:
+    helps = _helps(build())
+    assert sorted(helps) == sorted(COMMANDS)
+    for name, text in helps.items():
+        assert "Example" in text or name == "init", name
+        assert ("--json" in text) != (name in WITHOUT_JSON), name
+
+
+def test_help_imports_nothing_heavy(env: dict[str, str]) -> None:
+    code = (
+        "import sys; from pps.surfaces.cli.main import build; build()\n"
+        "heavy = {'pydantic', 'mcp', 'starlette', 'uvicorn', 'chromadb', 'graphiti_core', 'numpy', 'rich.progress'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert ast.literal_eval(found.stdout) == []
+
+
+def test_the_version_is_told(env: dict[str, str]) -> None:
+    assert pps(env, "--version").stdout == "pps 0.1.0\n"
+
+
+def test_init_writes_the_settings_once(env: dict[str, str]) -> None:
+    home = Path(env["PPS_HOME"])
+    first = pps(env, "init")
+    assert first.returncode == 0, first.stderr
+    assert (home / "pps.toml").stat().st_mode & 0o777 == 0o600
+    (home / "pps.toml").write_text("store = 'embedded'\n")
+    assert pps(env, "init").returncode == 0
+    assert (home / "pps.toml").read_text() == "store = 'embedded'\n"
+
+
+def test_a_wrong_setting_is_one_line_and_exit_code_2(env: dict[str, str]) -> None:
+    ended = pps({**env, "PPS_EMBEDER__NAME": "e5"}, "init")
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "embeder" in ended.stderr
+
+
+def test_stop_without_a_server_says_so(env: dict[str, str]) -> None:
+    ended = pps(env, "serve", "--stop")
+    assert (ended.returncode, ended.stdout) == (0, "No server is running.\n")
+
+
+def test_profiles_are_listed_with_a_description(env: dict[str, str]) -> None:
+    ended = pps(env, "profiles")
+    assert ended.returncode == 0, ended.stderr
+    assert any(line.startswith("hybrid ") and len(line.split()) > 3 for line in ended.stdout.splitlines())
+
+
+def test_wrong_usage_is_exit_code_2(env: dict[str, str]) -> None:
+    assert pps(env, "recall").returncode == 2
+    assert pps(env, "nonesuch").returncode == 2
+    assert pps(env, "entity", "token").returncode == 2
+
+
+def test_a_server_that_cannot_start_is_said_with_the_reason(env: dict[str, str]) -> None:
+    home = Path(env["PPS_HOME"])
+    home.mkdir(mode=0o700)
+    (home / "registry.db").write_bytes(b"no database" * 500)
+    ended = pps(env, "entity", "list")
+    assert ended.returncode == 1
+    assert "could not start" in ended.stderr
+    assert "registry.db" in ended.stderr
+    assert ended.stderr.count("\n") == 1

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+from serving import ERAS, Served, pps, wait_for_run_file
+from test_mcp_http import TOOLS, _done, _refused, _text
+
+from pps.link import runfile
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_every_tool_is_reached_through_the_bridge(served: Served, era: str) -> None:
+    name = f"bridge_{ERAS.index(era)}"
+    served.create(name)
+    async with served.stdio(name, era) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
+        receipt = await _done(client, "remember", content="The kettle is blue. #kitchen", nodes=[{"name": "kettle"}])
+        assert receipt["tags"] == ["kitchen"]
+        assert (await _done(client, "recall", query="kettle"))["channels"]["nodes"]["hits"]
+        assert "kettle" in (await _done(client, "ambient_recall", context="the blue kettle"))["text"]
+        assert (await _done(client, "timeline"))["facts"] == []
+        assert (await _done(client, "get", ids=[receipt["turn_id"]]))["items"][0]["content"].startswith("The kettle")
+        slug = (await _done(client, "anchor_save", title="Tea", text="Green, 80 degrees."))["slug"]
+        assert (await _done(client, "anchor_search", query="green"))["hits"]
+        assert len((await _done(client, "anchor_list"))["anchors"]) == 1
+        assert (await _done(client, "anchor_resync"))["unchanged"] == 1
+        await _done(client, "anchor_delete", slug=slug)
+        assert (await _done(client, "stats"))["entity"] == name
+        assert (await _done(client, "health"))["ok"] is True
+        assert (await _done(client, "forget", ids=[receipt["turn_id"]]))["dry_run"] is True
+        assert "did you mean 'limit'" in await _refused(client, "recall", query="x", lmit=3)
+        with pytest.raises(MCPError):
+            await client.call_tool("nonesuch", {})
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_bridge_for_nobody_says_so(served: Served, era: str) -> None:
+    async with served.stdio("nobody", era) as client:
+        said = _text(await client.call_tool("stats", {}))
+        assert "nobody" in said
+        assert "pps entity create" in said
+
+
+def test_a_bridge_for_a_bad_name_ends_at_once(served: Served) -> None:
+    ended = served.pps("mcp", "--entity", "Not A Name")
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1
+
+
+async def test_the_bridge_starts_the_server_and_survives_its_death(alone: dict[str, str]) -> None:
+    home = Path(alone["PPS_HOME"])
+    assert pps(alone, "entity", "create", "ana").returncode == 0
+    assert pps(alone, "serve", "--stop").returncode == 0
+    assert runfile.read(home) is None
+    async with Served(home, alone, run=None).stdio("ana", "2026-07-28") as client:
+        first = await _done(client, "remember", content="Kept through a crash.")
+        pid = wait_for_run_file(home).pid
+        os.kill(pid, signal.SIGKILL)
+        assert (await _done(client, "get", ids=[first["turn_id"]]))["items"][0]["content"] == "Kept through a crash."
+        assert wait_for_run_file(home).pid != pid
+        assert pps(alone, "serve", "--stop").returncode == 0
+        assert (await _done(client, "stats"))["turns"] == 1
+
+
+async def _told(client: Client, start: int, count: int) -> None:
+    for number in range(start, start + count):
+        await _done(client, "remember", content=f"Message {number}.", source_ref=f"m{number}")
+
+
+async def test_two_bridges_and_a_command_line_at_once_on_one_entity(alone: dict[str, str]) -> None:
+    """Nobody started the server: all three do, and one of them is the starter."""
+    home = Path(alone["PPS_HOME"])
+    served = Served(home, alone, run=None)
+    made = await asyncio.to_thread(pps, alone, "entity", "create", "ana")
+    assert made.returncode == 0, made.stderr
+    await asyncio.to_thread(pps, alone, "serve", "--stop")
+    async with served.stdio("ana", "2026-07-28") as one, served.stdio("ana", "legacy") as two:
+        commands = [
+            asyncio.to_thread(pps, alone, "remember", "ana", f"From the command line {number}.") for number in range(3)
+        ]
+        results = await asyncio.gather(_told(one, 0, 20), _told(two, 100, 20), *commands)
+        for result in results[2:]:
+            assert result.returncode == 0, result.stderr
+            assert result.stderr == ""
+        assert (await _done(one, "stats"))["turns"] == 43
+        assert (await _done(two, "stats"))["turns"] == 43
+    assert await asyncio.to_thread(_servers_of, home) == 1
+
+
+def _servers_of(home: Path) -> int:
+    mine = f"PPS_HOME={home}".encode()
+    listed = subprocess.run(["pgrep", "-f", "pps serve --auto"], capture_output=True, text=True, check=False).stdout
+    return sum(mine in Path(f"/proc/{pid}/environ").read_bytes() for pid in listed.split())
+
+
+async def test_a_call_that_is_given_up_is_carried_through_if_it_writes(served: Served) -> None:
+    served.create("shielded")
+    async with served.stdio("shielded", "2026-07-28") as client:
+        call = asyncio.create_task(client.call_tool("remember", {"content": "Half said."}))
+        await asyncio.sleep(0.03)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        for _ in range(50):
+            stats = await _done(client, "stats")
+            if stats["turns"] in (0, 1) and stats["unfinished_jobs"] == 0:
+                break
+            await asyncio.sleep(0.1)
+        found = await _done(client, "recall", query="half said")
+        assert len(found["channels"].get("turns", {"hits": []})["hits"]) in (0, stats["turns"])
+
+
+def test_a_line_that_is_not_json_does_not_break_the_bridge(served: Served) -> None:
+    served.create("quiet")
+    ended = served.pps("mcp", "--entity", "quiet", given="this is not json\n")
+    assert ended.returncode == 0
+    assert all(line.startswith("{") for line in ended.stdout.splitlines())
+    assert "Traceback" not in ended.stderr
