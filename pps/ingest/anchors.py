@@ -140,6 +140,7 @@ class Anchors:
             if not removed and not missing_ok:
                 raise NotFound("anchor")
             await self._indexes.apply([], [(_COLLECTION, slug)])
+            await self._indexes.purge()  # deleted means that its text is on no disk
             state = await self._state()
             state.pop(slug, None)
             await self._keep(state)
