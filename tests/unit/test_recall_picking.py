@@ -1,0 +1,50 @@
+"""Choosing among ranked facts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from pps.core.values import Fact, Node
+from pps.recall.picking import diverse, one_of_each_pair
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def fact(uuid: str, subject: str, object_: str) -> Fact:
+    return Fact(uuid, subject, object_, "R", uuid, AT)
+
+
+def unit(*values: float) -> np.ndarray:
+    vector = np.array(values, dtype=np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def test_a_pair_is_unordered_and_its_best_fact_stays() -> None:
+    items = {"1": fact("1", "a", "b"), "2": fact("2", "b", "a"), "3": fact("3", "a", "c"), "4": fact("4", "a", "b")}
+
+    assert one_of_each_pair(["1", "2", "3", "4"], items) == (["1", "3"], ["2", "4"])
+
+
+def test_things_that_are_not_facts_are_never_passed_over() -> None:
+    items = {"1": Node("1", "Ana", AT), "2": Node("2", "Ana", AT)}
+
+    assert one_of_each_pair(["1", "2"], items) == (["1", "2"], [])
+
+
+def test_mmr_takes_the_different_one_before_the_repeat() -> None:
+    vectors = {"best": unit(1, 0.02, 0), "twin": unit(1, 0, 0), "other": unit(0.7, 0, 0.7)}
+
+    assert diverse(["best", "twin", "other"], unit(1, 0, 0.4), vectors, balance=0.5, limit=2) == ["twin", "other"]
+
+
+def test_mmr_with_all_weight_on_relevance_is_the_order_of_similarity() -> None:
+    vectors = {"far": unit(0, 1), "near": unit(1, 0), "middle": unit(1, 1)}
+
+    assert diverse(["far", "near", "middle"], unit(1, 0), vectors, balance=1.0, limit=3) == ["near", "middle", "far"]
+
+
+def test_mmr_appends_what_has_no_vector() -> None:
+    assert diverse(["x", "y", "z"], unit(1, 0), {"z": unit(1, 0)}, balance=0.5, limit=3) == ["z", "x", "y"]
+    assert diverse(["x", "y"], unit(1, 0), {}, balance=0.5, limit=1) == ["x"]

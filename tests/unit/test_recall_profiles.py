@@ -1,0 +1,97 @@
+"""Profiles are data: shipped ones are sound, a user's own replace and extend them, mistakes are named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pps.config import Settings
+from pps.core.errors import ConfigError, InvalidRequest
+from pps.isolation.recipes import RECIPES
+from pps.recall.perspectives import PERSPECTIVES
+from pps.recall.profiles import Profiles
+
+FACTS = 'description = "d"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n'
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Profiles:
+    return Profiles.load(Settings(home=tmp_path))
+
+
+def test_every_promised_profile_is_shipped(shipped: Profiles) -> None:
+    names = {profile.name for profile in shipped.all()}
+
+    assert names >= {"default", "ambient", "facts", "nodes", "episodes", "semantic", "hybrid", "blended", "e1_only"}
+    assert names >= set(RECIPES)
+
+
+def test_channels_come_in_the_order_in_which_they_are_shown(shipped: Profiles) -> None:
+    assert list(shipped.get("default").channels) == ["nodes", "facts", "episodes", "anchors", "communities"]
+
+
+def test_the_blend_has_the_five_weights(shipped: Profiles) -> None:
+    weights = shipped.get("blended").channels["nodes"].perspectives
+
+    assert weights == {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
+
+
+def test_only_ambient_recall_is_damped(shipped: Profiles) -> None:
+    damped = {
+        profile.name
+        for profile in shipped.all()
+        if any(channel.freshness or channel.novelty for channel in profile.channels.values())
+    }
+
+    assert damped == {"ambient"}
+
+
+def test_a_profile_takes_the_channels_of_the_one_it_extends(shipped: Profiles) -> None:
+    assert "communities" in shipped.get("ambient").channels
+    assert shipped.get("ambient").channels["facts"].freshness
+
+
+def test_a_users_profile_is_added_and_wins(tmp_path: Path) -> None:
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    (folder / "mine.toml").write_text(FACTS)
+    (folder / "facts.toml").write_text(FACTS.replace('"d"', '"my own"'))
+    profiles = Profiles.load(Settings(home=tmp_path))
+
+    assert list(profiles.get("mine").channels) == ["facts"]
+    assert profiles.get("facts").description == "my own"
+
+
+def test_an_unknown_profile_is_refused_with_the_names(shipped: Profiles) -> None:
+    with pytest.raises(InvalidRequest, match="ambient"):
+        shipped.get("nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("description = 3", "description"),
+        ("not toml", "profile 'p'"),
+        (FACTS.replace("bm25", "magic"), "magic"),
+        (FACTS.replace("bm25", "recency"), "finds"),
+        (FACTS.replace("1.0", "-1.0"), "negative|finds"),
+        (FACTS.replace("facts", "tables"), "channels"),
+        (FACTS + "typo = 1", "typo"),
+        ('description = "d"', "no channel"),
+        ('description = "d"\nextends = "gone"', "gone"),
+        ('description = "d"\nextends = "p"', "circle"),
+    ],
+)
+def test_a_mistake_in_a_profile_is_named(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Profiles({"p": text})
+
+    assert re.search(problem, caught.value.message)
+
+
+def test_every_perspective_says_what_it_is_and_has_one_function() -> None:
+    for name, perspective in PERSPECTIVES.items():
+        assert perspective.about, name
+        assert (perspective.find is None) != (perspective.weigh is None), name
