@@ -7,6 +7,7 @@ import contextlib
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, Unpack
 
 from pps.context.pack import PackRequest, build_pack
@@ -28,7 +29,7 @@ from pps.core.values import (
 )
 from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
-from pps.ingest.anchors import AnchorInfo, Anchors, ResyncReport
+from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.drafts import RememberOptions, finished, make_draft
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
@@ -181,6 +182,7 @@ class Memory:
                 summaries=await self._summaries(limit_per_layer),
                 budget_tokens=budget_tokens or self._parts.budget_tokens,
                 mode=mode,
+                started=started,
             )
         )
         await self._parts.journal.add_mark(pack.mark)
@@ -253,9 +255,7 @@ class Memory:
 
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""
-        recalled = await self._parts.engine.recall(
-            make_request(query, {"channels": ("anchors",), "limit": limit})
-        )
+        recalled = await self._parts.engine.recall(make_request(query, {"channels": ("anchors",), "limit": limit}))
         return recalled["anchors"]
 
     async def anchor_list(self) -> list[AnchorInfo]:
@@ -273,6 +273,10 @@ class Memory:
     async def anchor_resync(self) -> ResyncReport:
         """Index what changed in the anchors' folder and drop what is gone."""
         return await self._parts.anchors.resync()
+
+    async def anchor_import(self, folder: Path) -> ImportReport:
+        """Copy the Markdown files of a folder into the anchors; what is there already is left as it is."""
+        return await self._parts.anchors.import_folder(folder)
 
     async def stats(self) -> Stats:
         """Return how much this memory holds."""

@@ -150,7 +150,9 @@ async def _assembled(stack: contextlib.AsyncExitStack, entry: Entry, shared: Sha
     self_node = await _self_node(entity, client, journal, pipeline)
     forgetter = Forgetter(client, journal, indexer, anchors, self_node)
     await _repaired(forgetter, indexer, anchors)
-    engine = RecallEngine(client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node)
+    engine = RecallEngine(
+        client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
+    )
     worker.start()
     stack.push_async_callback(worker.stop)
     return Memory(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from importlib.resources import as_file
 from pathlib import Path
@@ -18,7 +18,6 @@ from pps.config import Settings, shipped
 from pps.core.reports import Stats
 from pps.core.values import Channel, Recall
 from pps.ingest.importing import read_lines
-from pps.memory import Memory
 
 ENTITIES = ("mira", "theo")
 QUESTION = "kitchen morning Saturday Haven"
@@ -91,16 +90,12 @@ async def _ingest(app: App, name: str, console: Console) -> Ingested:
                     await memory.remember_many(lines[start : start + _BATCH])
                     await memory.settled()
                     bar.advance(task, len(lines[start : start + _BATCH]))
-            await _anchors(memory, folder / "anchors")
+            await memory.anchor_import(folder / "anchors")
         return Ingested(await memory.stats(), time.perf_counter() - started)
 
 
-async def _anchors(memory: Memory, folder: Path) -> None:
-    await memory.anchor_import(folder)
-
-
 @contextlib.contextmanager
-def _sample(name: str) -> Iterator[Path]:
+def _sample(name: str) -> Generator[Path]:
     with as_file(shipped("config/sample")) as folder:
         yield folder / name
 
