@@ -68,16 +68,17 @@ MATCH (c:Community {uuid: row.community})
 MATCH (n:Entity {uuid: row.node})
 CREATE (c)-[:HAS_MEMBER {uuid: row.uuid, group_id: $group_id, created_at: $at}]->(n)"""
 
+# Counted before the name is put beside it: grouped by a constant, an empty table gives no row at all.
 COUNTS: Final = " UNION ALL ".join(
     [
         *(
-            f"MATCH (n:{table}) WHERE n.group_id = $group_id RETURN '{name}' AS name, count(*) AS number"
+            f"MATCH (n:{table}) WHERE n.group_id = $group_id WITH count(*) AS number RETURN '{name}' AS name, number"
             for name, table in (
                 *(("nodes", "Entity"), ("facts", "RelatesToNode_")),
                 *(("episodes", "Episodic"), ("communities", "Community")),
             )
         ),
-        "MATCH ()-[m:MENTIONS]->() WHERE m.group_id = $group_id RETURN 'mentions' AS name, count(*) AS number",
+        "MATCH ()-[m:MENTIONS]->() WHERE m.group_id = $group_id WITH count(*) AS number RETURN 'mentions' AS name, number",
     ]
 )
 _CROSSING = "(coalesce(a.group_id, '') = $group_id) <> (coalesce(b.group_id, '') = $group_id)"
