@@ -69,6 +69,7 @@ MATCH (n:Entity {uuid: row.node})
 CREATE (c)-[:HAS_MEMBER {uuid: row.uuid, group_id: $group_id, created_at: $at}]->(n)"""
 
 # Counted before the name is put beside it: grouped by a constant, an empty table gives no row at all.
+COUNTED: Final = ("nodes", "facts", "episodes", "communities", "mentions")
 COUNTS: Final = " UNION ALL ".join(
     [
         *(
@@ -78,7 +79,8 @@ COUNTS: Final = " UNION ALL ".join(
                 *(("episodes", "Episodic"), ("communities", "Community")),
             )
         ),
-        "MATCH ()-[m:MENTIONS]->() WHERE m.group_id = $group_id WITH count(*) AS number RETURN 'mentions' AS name, number",
+        "MATCH ()-[m:MENTIONS]->() WHERE m.group_id = $group_id "
+        "WITH count(*) AS number RETURN 'mentions' AS name, number",
     ]
 )
 _CROSSING = "(coalesce(a.group_id, '') = $group_id) <> (coalesce(b.group_id, '') = $group_id)"
