@@ -23,7 +23,7 @@ from pps.journal.values import Change
 
 MAX_IDS = 500
 _INTENT = "forgetting"
-_ALL = 1_000_000
+_ALL = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ class Forgetter:
     ) -> _Plan:
         """Add what would be left without support: facts of forgotten turns, nodes that nothing mentions."""
         gone: dict[str, Fact] = {fact.uuid: fact for fact in await self._client.facts(facts)}
-        gone.update((fact.uuid, fact) for fact in await self._client.facts_of_nodes(nodes, _ALL) if nodes)
+        if nodes:
+            gone.update((fact.uuid, fact) for fact in await self._client.facts_of_nodes(nodes, _ALL))
         weakened: list[str] = []
         for fact in await self._client.facts_of_episodes(turns) if turns else []:
             if set(fact.episodes) <= set(turns):
@@ -118,7 +119,10 @@ class Forgetter:
         return [node for node in candidates if node not in kept and set(mentions.get(node, ())) <= set(turns)]
 
     async def _carry_out(self, plan: _Plan) -> None:
-        neighbours = {turn.uuid for uuid in plan.turns for turn in await self._journal.around(uuid, WINDOW_TURNS)}
+        # Turns are found by the words of their neighbours and of their facts.
+        supports = {turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes}
+        touched = {*plan.turns, *supports}
+        neighbours = {turn.uuid for uuid in touched for turn in await self._journal.around(uuid, WINDOW_TURNS)}
         await self._journal.mark_dirty(
             [
                 *(Change("episode", uuid) for uuid in sorted(neighbours | set(plan.turns))),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pps.core.time import micros, now
-from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.core.values import Fact, ItemKind, Node
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
+from pps.ingest.episodes import EpisodeDocs
 from pps.ingest.vectors import PassageVectors
-from pps.ingest.windows import WINDOW_TURNS, spoken, window_text
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Change
@@ -62,6 +62,7 @@ class Indexer:
         self._indexes = indexes
         self._vectors = vectors
         self._anchors = anchors
+        self._episodes = EpisodeDocs(client, journal, vectors)
 
     async def drain(self) -> int:
         """Apply every outbox row; return how many ids were brought up to date."""
@@ -77,10 +78,10 @@ class Indexer:
         ids: dict[ItemKind, list[str]] = {}
         for change in dict.fromkeys(changes):
             ids.setdefault(change.kind, []).append(change.id)
-        texts: list[_Text] = []
+        docs: list[IndexDoc] = []
         for kind, wanted in ids.items():
-            texts += await self._texts(kind, wanted)
-        present = {(text.collection, text.owner) for text in texts}
+            docs += await self._docs(kind, wanted)
+        present = {(doc.collection, doc.owner) for doc in docs}
         deletes = [
             (collection, owner)
             for kind, wanted in ids.items()
@@ -88,7 +89,7 @@ class Indexer:
             for owner in wanted
             if (collection, owner) not in present
         ]
-        await self._indexes.apply(await self._embedded(texts), deletes)
+        await self._indexes.apply(docs, deletes)
 
     async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
         """Empty both indexes and fill them from graph, journal and anchors; return documents by kind."""
@@ -183,34 +184,24 @@ class Indexer:
     async def _rebuild_episodes(self, progress: Progress | None) -> int:
         done, total, after = 0, await self._journal.count_turns(), 0
         while page := await self._journal.scan(after, _PAGE):
-            texts = [text for turn in page for text in await self._turn_texts(turn)]
-            await self._indexes.apply(await self._embedded(texts), [])
+            await self._indexes.apply(await self._episodes.of(page), [])
             done, after = done + len(page), page[-1].seq
             _tell(progress, "turns", done, total)
         return done
 
-    async def _texts(self, kind: ItemKind, ids: Sequence[str]) -> list[_Text]:
+    async def _docs(self, kind: ItemKind, ids: Sequence[str]) -> list[IndexDoc]:
         if kind == "node":
-            return [_node_text(node) for node in await self._client.nodes(ids)]
+            return await self._embedded([_node_text(node) for node in await self._client.nodes(ids)])
         if kind == "fact":
-            return _fact_texts(await self._client.facts(ids))
+            return await self._embedded(_fact_texts(await self._client.facts(ids)))
         if kind == "episode":
-            turns = await self._journal.turns(ids)
-            return [text for turn in turns for text in await self._turn_texts(turn)]
+            return await self._episodes.of(await self._journal.turns(ids))
         if kind == "community":
-            return [
-                _Text("community", c.uuid, "communities", c.summary, title=c.name, embed=c.name)
-                for c in await self._client.communities(ids)
-            ]
+            communities = await self._client.communities(ids)
+            return await self._embedded(
+                [_Text("community", c.uuid, "communities", c.summary, title=c.name, embed=c.name) for c in communities]
+            )
         return []
-
-    async def _turn_texts(self, turn: Turn) -> list[_Text]:
-        own = spoken(turn)
-        window = window_text(await self._journal.around(turn.uuid, WINDOW_TURNS))
-        return [
-            _Text("episode", turn.uuid, "episodes", own, embed=own, at=turn.occurred_at),
-            _Text("episode", turn.uuid, "windows", window, embed=window, at=turn.occurred_at),
-        ]
 
     async def _embedded(self, texts: Sequence[_Text]) -> list[IndexDoc]:
         if self._vectors is None:

@@ -153,6 +153,7 @@ class Pipeline:
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
             *(Change("fact", uuid) for uuid in changes.facts),
+            *(Change("episode", turn.uuid) for turn in await self._journal.around(job.turn.uuid, WINDOW_TURNS)),
         ]
         await self._journal.mark_dirty(marked)
         await self._journal.mirror_nodes(await self._client.nodes(list(changes.nodes)))

@@ -1,0 +1,84 @@
+"""Turns made ready for the indexes: each by itself and within its window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pps.core.spoken import spoken
+from pps.core.time import micros
+from pps.core.values import Turn
+from pps.index.entity import IndexDoc
+from pps.ingest.vectors import PassageVectors
+from pps.ingest.windows import MAX_FACTS, WINDOW_TURNS, Told, Window
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.models.protocols import Matrix, Vector
+
+
+class EpisodeDocs:
+    """Makes the index entries of turns from journal and graph."""
+
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None) -> None:
+        self._client = client
+        self._journal = journal
+        self._vectors = vectors
+
+    async def of(self, turns: Sequence[Turn]) -> list[IndexDoc]:
+        """Return two entries a turn: ``episodes`` (its exchange, its own vector) and ``windows``."""
+        windows = await self._windows(turns)
+        if self._vectors is None:
+            return [doc for window in windows for doc in _docs(window, None, None)]
+        own, parts = await self._embedded(self._vectors, windows)
+        return [doc for window in windows for doc in _docs(window, parts[window.own.turn.uuid], window.vector(own))]
+
+    async def _windows(self, turns: Sequence[Turn]) -> list[Window]:
+        around = [await self._journal.around(turn.uuid, WINDOW_TURNS) for turn in turns]
+        ids = list(dict.fromkeys(turn.uuid for window in around for turn in window))
+        facts = await self._facts(ids)
+        windows: list[Window] = []
+        for turn, window in zip(turns, around, strict=True):
+            told = tuple(Told(one, facts.get(one.uuid, ())) for one in window)
+            at = next((place for place, one in enumerate(window) if one.uuid == turn.uuid), None)
+            windows += [Window(told, at)] if at is not None else []  # forgotten meanwhile
+        return windows
+
+    async def _facts(self, turns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return turn → the sentences of the facts that it supports, past ones too: it did say them."""
+        supported = await self._journal.facts_supported_by(turns)
+        ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
+        wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))
+        found = {fact.uuid: fact.text for fact in await self._client.facts(wanted) if fact.kind == "fact"}
+        return {turn: tuple(found[fact] for fact in facts if fact in found) for turn, facts in ids.items()}
+
+    async def _embedded(
+        self, vectors: PassageVectors, windows: Sequence[Window]
+    ) -> tuple[dict[str, Vector], dict[str, tuple[tuple[str, ...], Matrix]]]:
+        """Return vectors by turn and by fact's sentence, and each turn's passages with theirs."""
+        told = {one.turn.uuid: one for window in windows for one in window.told}
+        passages = await vectors.passages([spoken(one.turn) for one in told.values()])
+        parts = dict(zip(told, passages, strict=True))
+        own = {turn: _mean(rows, vectors) for turn, (_, rows) in parts.items()}
+        return own | await vectors.of([fact for one in told.values() for fact in one.facts]), parts
+
+
+def _docs(
+    window: Window, parts: tuple[tuple[str, ...], Matrix] | None, vector: Vector | None
+) -> tuple[IndexDoc, IndexDoc]:
+    turn, at = window.own.turn, micros(window.own.turn.occurred_at)
+    passages, vectors = parts or ((), None)
+    return (
+        IndexDoc("episode", turn.uuid, "episodes", window.exchange(), at=at, passages=passages, vectors=vectors),
+        IndexDoc(
+            "episode", turn.uuid, "windows", window.text(), at=at, vectors=None if vector is None else vector[None]
+        ),
+    )
+
+
+def _mean(rows: Matrix, vectors: PassageVectors) -> Vector:
+    """Return the unit vector in the middle of a turn's passages; zeros when it has none."""
+    if not len(rows):
+        return np.zeros(vectors.embedder.fingerprint.dimension, dtype=np.float32)
+    middle = rows.mean(axis=0)
+    return (middle / max(float(np.linalg.norm(middle)), 1e-12)).astype(np.float32)
