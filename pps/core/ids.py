@@ -63,7 +63,7 @@ def check_uuid(value: str, field: str = "id") -> str:
         canonical = str(uuid.UUID(value)) if isinstance(value, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
     except ValueError:
         canonical = ""
-    if canonical != value:
+    if not canonical or canonical != value:
         raise InvalidRequest(field, "must be a canonical UUID, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427")
     return value
 

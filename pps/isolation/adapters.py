@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from pps.core.errors import ModelOutputInvalid, ModelUnavailable
 from pps.isolation.model_errors import model_error
-from pps.isolation.providers import make_provider
+from pps.isolation.providers import Connection, connect
 from pps.models.extractor import ExtractorModel
 from pps.models.protocols import Embedder, Reranker
 
@@ -97,9 +97,11 @@ class Extractor(LLMClient):
     worker, whose queue knows about it; Graphiti's own waits of up to minutes are left out.
     """
 
-    def __init__(self, provider: LLMClient, timeout_s: float) -> None:
+    def __init__(self, connection: Connection, timeout_s: float) -> None:
+        provider = connection.client
         super().__init__(LLMConfig(model=provider.model, small_model=provider.small_model))
         self._provider = provider
+        self._connection = connection
         self._timeout_s = timeout_s
         self.token_tracker = provider.token_tracker
 
@@ -124,6 +126,10 @@ class Extractor(LLMClient):
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError  # the loop returns or raises
+
+    async def close(self) -> None:
+        """Close the connections to the provider."""
+        await self._connection.close()
 
     async def _answer(
         self, messages: list[Message], response_model: type[BaseModel] | None, *args: Any, **kwargs: Any
@@ -150,10 +156,10 @@ def _checked(answer: object, response_model: type[BaseModel] | None) -> dict[str
     return mapping
 
 
-def make_llm(extractor: ExtractorModel | None) -> LLMClient:
+def make_llm(extractor: ExtractorModel | None) -> Extractor | NoExtractor:
     """Return the client of an extractor's provider, or one that refuses when there is none.
 
     Raises:
         ConfigError: The provider's package is not installed.
     """
-    return Extractor(make_provider(extractor), extractor.timeout_s) if extractor else NoExtractor()
+    return Extractor(connect(extractor), extractor.timeout_s) if extractor else NoExtractor()

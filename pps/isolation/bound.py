@@ -94,6 +94,11 @@ class Bound:
             raise NotFound()
         return wanted
 
+    async def _free(self, ids: Sequence[str]) -> None:
+        """Raise NotFound when something of another entity, of whatever kind, has one of the ids already."""
+        if not await self._inside.guard.free(ids):
+            raise NotFound()
+
     def _asked(
         self, items: Sequence[Node] | Sequence[Fact] | Sequence[Episode] | Sequence[Community], wanted: Sequence[str]
     ) -> None:

@@ -13,7 +13,7 @@ from pps.graph.protocol import GraphStore
 from pps.graph.store_embedded import EmbeddedStore
 from pps.graph.store_neo4j import Neo4jStore
 from pps.index.entity import EntityIndexes
-from pps.isolation.adapters import GraphitiEmbedder, GraphitiReranker, make_llm
+from pps.isolation.adapters import Extractor, GraphitiEmbedder, GraphitiReranker, make_llm
 from pps.isolation.bound import Inside, Models
 from pps.isolation.communities import Communities
 from pps.isolation.counters import IsolationCounters
@@ -89,7 +89,13 @@ class IsolatedGraphitiClient(Reads, Writes, RecipeSearch, Communities, Transfer)
         return client
 
     async def close(self) -> None:
-        """Let go of the entity. The driver and the indexes belong to whoever opened them."""
+        """Let go of the entity and of the connections to its language model.
+
+        The driver and the indexes belong to whoever opened them.
+        """
+        model = self._inside.graphiti.llm_client
+        if isinstance(model, Extractor):
+            await model.close()
 
     async def _audit(self, store: str) -> None:
         crossing = await self._store.foreign_edges()

@@ -74,8 +74,8 @@ class Communities(Pipeline):
         Raises:
             NotFound: It is not a saga of this entity.
         """
-        self._need_models()
         await self._owned("Saga", [uuid])
+        self._need_models()
         async with self._one_at_a_time:
             with self._no_breach(), GraphitiErrors():
                 saga = await self._inside.graphiti.summarize_saga(uuid)

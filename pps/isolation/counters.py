@@ -28,9 +28,14 @@ _present: ContextVar[list[BreachKind] | None] = ContextVar("pps_breaches", defau
 
 
 class IsolationCounters:
-    """How many breaches were refused, per entity and in total. One object a process; counts only go up."""
+    """How many breaches were refused, per entity and in total. One object a process; counts only go up.
 
-    def __init__(self) -> None:
+    Args:
+        level: How loud each is logged; a run that attacks on purpose asks for ``logging.DEBUG``.
+    """
+
+    def __init__(self, level: int = logging.ERROR) -> None:
+        self._level = level
         self._by_kind: Counter[BreachKind] = Counter()
         self._by_entity: Counter[str] = Counter()
 
@@ -60,7 +65,8 @@ class IsolationCounters:
         breaches = _present.get()
         if breaches is not None:
             breaches.append(kind)
-        _log.error("isolation: refused (%s) for entity %s, request %s: %s", kind, entity.name, request_id(), why)
+        message = "isolation: refused (%s) for entity %s, request %s: %s"
+        _log.log(self._level, message, kind, entity.name, request_id(), why)
         return IsolationError(f"refused at the boundary of {entity.name}: {why}")
 
 

@@ -5,7 +5,7 @@ The rules, and those that were tried and did not hold, are explained in ``docs/i
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, NoReturn, Protocol, cast
@@ -81,9 +81,13 @@ class _Checks:
             if named.emptiness:
                 return False
             raise self.refuse("unbound", "a statement names neither a group nor an id")
-        if self._shared and await foreign_ids(self._inner, group, named.ids):
+        if not await self.free(named.ids):
             raise self.refuse("id", "a statement addressed something of another group")
         return True
+
+    async def free(self, ids: Collection[str]) -> bool:
+        """Tell whether none of the ids belongs to another group."""
+        return not (self._shared and await foreign_ids(self._inner, self._entity.group, ids))
 
     def after(self, rows: Rows) -> Rows:
         """Return the rows, or refuse all of them when one is of another group."""
@@ -154,6 +158,14 @@ class GuardedDriver(GraphDriver):
         """Open a transaction whose statements are guarded; a refusal rolls it back."""
         async with self.__inner.transaction() as inner:
             yield _GuardedTransaction(inner, self.__checks, own=False)
+
+    async def free(self, ids: Collection[str]) -> bool:
+        """Tell whether none of the ids belongs to another group, whatever kind of thing it has there.
+
+        A store's own constraint keeps an id unique among things of one kind; this looks at all kinds. In a file of
+        one's own every id is free.
+        """
+        return await self.__checks.free(ids)
 
     def for_own_statements(self) -> Executor:
         """Return the door for PPS's own group-bound statements.
@@ -245,7 +257,7 @@ class _GuardedTransaction(Transaction):
         self._own = own
 
     async def run(self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any) -> Rows:
-        return await self._checks.run(self._inner, query, {**kwargs, "params": parameters}, own=self._own)
+        return await self._checks.run(self._inner, query, {**kwargs, "parameters": parameters}, own=self._own)
 
 
 class _GuardedSession(GraphDriverSession):
@@ -259,7 +271,7 @@ class _GuardedSession(GraphDriverSession):
         await self.close()
 
     async def run(self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any) -> Rows:
-        return await self._checks.run(self._inner, query, {**kwargs, "params": parameters}, own=False)
+        return await self._checks.run(self._inner, query, {**kwargs, "parameters": parameters}, own=False)
 
     async def execute_write(self, func: _Work, *args: Any, **kwargs: Any) -> Any:
         async def guarded(inner: _Runs, *inner_args: Any, **inner_kwargs: Any) -> Any:
@@ -272,9 +284,9 @@ class _GuardedSession(GraphDriverSession):
 
 
 def _merged(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return ``params=`` and the keyword arguments as one, the keywords winning, as Neo4j's driver has it."""
-    nested = keywords.pop("params", None)
-    return {**(nested or {}), **keywords}
+    """Return ``params=``, ``parameters=`` and the keyword arguments as one; the keywords win, as in Neo4j's driver."""
+    nested: list[dict[str, Any]] = [keywords.pop(name, None) or {} for name in ("params", "parameters")]
+    return {**nested[0], **nested[1], **keywords}
 
 
 async def _fetched(result: Any) -> Rows:

@@ -41,7 +41,6 @@ _EDGE_ON_KUZU = """
 UNWIND $uuids AS id
 MATCH (e:RelatesToNode_ {uuid: id})
 WHERE e.group_id = $group_id
-MATCH (n:Entity)-[:RELATES_TO]->(e)-[:RELATES_TO]->(m:Entity)
 RETURN """
 
 
@@ -60,11 +59,16 @@ def _by_uuid(alias: str, label: str, columns: str) -> str:
 
 def _statements(provider: GraphProvider) -> _Statements:
     node = get_entity_node_return_query(provider)
-    edge = _EDGE_ON_KUZU if provider == GraphProvider.KUZU else _EDGE_ON_NEO4J
+    edge = _EDGE_ON_NEO4J + get_entity_edge_return_query(provider)
+    if provider == GraphProvider.KUZU:  # a fact there carries the ids of its ends: no join
+        columns = get_entity_edge_return_query(provider)
+        edge = _EDGE_ON_KUZU + columns.replace("n.uuid AS", "e.source_node_uuid AS").replace(
+            "m.uuid AS", "e.target_node_uuid AS"
+        )
     return _Statements(
         node=_by_uuid("n", "Entity", node),
         names=f"MATCH (n:Entity) WHERE n.group_id = $group_id AND n.name IN $names RETURN {node}",
-        edge=edge + get_entity_edge_return_query(provider),
+        edge=edge,
     )
 
 

@@ -22,7 +22,7 @@ from graphiti_core.models.edges.edge_db_queries import (
     get_episodic_edge_save_bulk_query,
 )
 from graphiti_core.models.nodes.node_db_queries import (
-    get_entity_node_save_bulk_query,
+    get_entity_node_save_bulk_query,  # pyright: ignore[reportUnknownVariableType] - it says a bare dict
     get_episode_node_save_bulk_query,
 )
 from graphiti_core.nodes import EntityNode, EpisodicNode, SagaNode

@@ -81,10 +81,10 @@ class Pipeline(Bound):
             InvalidRequest: A bound is broken.
             ModelUnavailable, ModelOutputInvalid, ModelError: The language model.
         """
-        self._need_models()
         _check_episode(episode)
         known = _known(options)
         previous = await self._check_episode_ids(episode, options)
+        self._need_models()
         async with self._one_at_a_time:
             with self._no_breach(), GraphitiErrors():
                 result = await self._inside.graphiti.add_episode(
@@ -105,7 +105,6 @@ class Pipeline(Bound):
 
     async def add_episodes_bulk(self, episodes: Sequence[EpisodeInput], **options: Unpack[PipelineOptions]) -> Changes:
         """Work on 1 to 1,000 episodes together; as ``add_episode``, without ``previous`` and ``after``."""
-        self._need_models()
         if not 1 <= len(episodes) <= _MOST_EPISODES:
             raise InvalidRequest("episodes", f"must be 1 to {_MOST_EPISODES}")
         for episode in episodes:
@@ -113,6 +112,7 @@ class Pipeline(Bound):
         if options.get("previous") or options.get("after"):
             raise InvalidRequest("previous", "is not taken for several episodes: they are each other's context")
         await self._owned("Episodic", [episode.uuid for episode in episodes if episode.uuid])
+        self._need_models()
         async with self._one_at_a_time:
             with self._no_breach(), GraphitiErrors():
                 result = await self._inside.graphiti.add_episode_bulk(
@@ -135,9 +135,9 @@ class Pipeline(Bound):
         Raises:
             NotFound: A uuid is not a node of this entity.
         """
-        self._need_models()
         check_text(fact.text or fact.relation, "text", 4_000)
         await self._owned("Entity", [end for end in (source, target) if isinstance(end, str)])
+        self._need_models()
         start, end = await self._end(source), await self._end(target)
         edge = self._edge(fact, start, end)
         async with self._one_at_a_time:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import httpx
 from graphiti_core.llm_client.client import LLMClient
 from graphiti_core.llm_client.config import LLMConfig
 from graphiti_core.llm_client.openai_client import OpenAIClient
@@ -19,15 +22,23 @@ _RETRIES = 1
 _NO_KEY = "none"
 
 
-def make_provider(extractor: ExtractorModel) -> LLMClient:
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client of Graphiti's, and how to close the connections that it keeps."""
+
+    client: LLMClient
+    close: Callable[[], Awaitable[None]]
+
+
+def connect(extractor: ExtractorModel) -> Connection:
     """Return Graphiti's client for an extractor's provider.
 
     Raises:
         ConfigError: The provider's package is not installed.
     """
-    client = _MAKERS[extractor.provider](extractor)
-    _without_waits(client)
-    return client
+    connection = _MAKERS[extractor.provider](extractor)
+    _without_waits(connection.client)
+    return connection
 
 
 def _without_waits(client: LLMClient) -> None:
@@ -57,19 +68,21 @@ def _openai_sdk(extractor: ExtractorModel, base_url: str | None) -> AsyncOpenAI:
     )
 
 
-def _openai(extractor: ExtractorModel) -> LLMClient:
-    return OpenAIClient(_config(extractor), client=_openai_sdk(extractor, extractor.base_url or None))
+def _openai(extractor: ExtractorModel) -> Connection:
+    sdk = _openai_sdk(extractor, extractor.base_url or None)
+    return Connection(OpenAIClient(_config(extractor), client=sdk), sdk.close)
 
 
-def _compatible(extractor: ExtractorModel) -> LLMClient:
-    return OpenAIGenericClient(_config(extractor), client=_openai_sdk(extractor, extractor.base_url))
+def _compatible(extractor: ExtractorModel) -> Connection:
+    sdk = _openai_sdk(extractor, extractor.base_url)
+    return Connection(OpenAIGenericClient(_config(extractor), client=sdk), sdk.close)
 
 
-def _ollama(extractor: ExtractorModel) -> LLMClient:
-    return OpenAIGenericClient(_config(extractor), client=_openai_sdk(extractor, extractor.base_url or OLLAMA_URL))
+def _ollama(extractor: ExtractorModel) -> Connection:
+    return _compatible(replace(extractor, base_url=extractor.base_url or OLLAMA_URL))
 
 
-def _anthropic(extractor: ExtractorModel) -> LLMClient:
+def _anthropic(extractor: ExtractorModel) -> Connection:
     sdk = _package("anthropic", extractor.provider).AsyncAnthropic(
         api_key=extractor.api_key or _NO_KEY,
         base_url=extractor.base_url or None,
@@ -77,33 +90,48 @@ def _anthropic(extractor: ExtractorModel) -> LLMClient:
         max_retries=_RETRIES,
     )
     made = _package("graphiti_core.llm_client.anthropic_client", extractor.provider)
-    return made.AnthropicClient(_config(extractor), client=sdk)
+    return Connection(made.AnthropicClient(_config(extractor), client=_Anthropic(sdk)), sdk.close)
 
 
-def _gemini(extractor: ExtractorModel) -> LLMClient:
-    types = _package("google.genai.types", extractor.provider)
-    options = types.HttpOptions(base_url=extractor.base_url or None, timeout=round(extractor.timeout_s * 1000))
+class _Anthropic:
+    """Anthropic's client as Graphiti's knows it: version 2 takes no temperature, and Graphiti's gives one."""
+
+    def __init__(self, sdk: Any) -> None:
+        self.messages = self
+        self._create: Callable[..., Awaitable[Any]] = sdk.messages.create
+        self._known = inspect.signature(self._create).parameters
+
+    async def create(self, **request: Any) -> Any:
+        """Ask for a message, leaving out what this version of the library does not take."""
+        return await self._create(**{name: value for name, value in request.items() if name in self._known})
+
+
+def _gemini(extractor: ExtractorModel) -> Connection:
+    # The library would take aiohttp or httpx2, whichever is there; its errors are mapped where it takes httpx.
+    http = httpx.AsyncClient(timeout=extractor.timeout_s)
+    options = _package("google.genai.types", extractor.provider).HttpOptions(
+        base_url=extractor.base_url or None, timeout=round(extractor.timeout_s * 1000), httpx_async_client=http
+    )
     sdk = _package("google.genai", extractor.provider).Client(
         api_key=extractor.api_key or _NO_KEY, http_options=options
     )
     made = _package("graphiti_core.llm_client.gemini_client", extractor.provider)
-    return made.GeminiClient(_config(extractor), client=sdk)
+    return Connection(made.GeminiClient(_config(extractor), client=sdk), http.aclose)
 
 
-def _groq(extractor: ExtractorModel) -> LLMClient:
-    made = _package("graphiti_core.llm_client.groq_client", extractor.provider)
-    client = made.GroqClient(_config(extractor))
-    # Groq's client of Graphiti takes no SDK client, so ours replaces the one that it made.
-    client.client = _package("groq", extractor.provider).AsyncGroq(
+def _groq(extractor: ExtractorModel) -> Connection:
+    sdk = _package("groq", extractor.provider).AsyncGroq(
         api_key=extractor.api_key or _NO_KEY,
         base_url=extractor.base_url or None,
         timeout=extractor.timeout_s,
         max_retries=_RETRIES,
     )
-    return client
+    client = _package("graphiti_core.llm_client.groq_client", extractor.provider).GroqClient(_config(extractor))
+    client.client = sdk  # Graphiti's client takes none, so ours replaces the one that it made
+    return Connection(client, sdk.close)
 
 
-_MAKERS: Mapping[Provider, Callable[[ExtractorModel], LLMClient]] = {
+_MAKERS: Mapping[Provider, Callable[[ExtractorModel], Connection]] = {
     "openai": _openai,
     "anthropic": _anthropic,
     "gemini": _gemini,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, TypedDict
@@ -142,7 +142,7 @@ class Exported:
 
 def check_uuids(uuids: Sequence[str], what: str = "id") -> list[str]:
     """Return the ids without repeats, in order; raise InvalidRequest when one is not a canonical UUID."""
-    if isinstance(uuids, str):
+    if isinstance(uuids, str) or not isinstance(uuids, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest(what, "must be a list of ids")
     return list(dict.fromkeys(check_uuid(uuid, what) for uuid in uuids))
 

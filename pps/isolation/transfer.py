@@ -66,6 +66,7 @@ class _Batch:
     """Saves items of one kind together."""
 
     def __init__(self, client: Transfer) -> None:
+        self._client = client
         self._store = client._store  # pyright: ignore[reportPrivateUsage] - a part of it
         self._items: list[Node | Fact | Episode | Community] = []
         self._mentions: list[tuple[str, str]] = []
@@ -85,6 +86,7 @@ class _Batch:
         episodes = [item for item in items if isinstance(item, Episode)]
         facts = [item for item in items if isinstance(item, Fact)]
         communities = [item for item in items if isinstance(item, Community)]
+        await self._client._free([item.uuid for item in items])  # pyright: ignore[reportPrivateUsage] - a part of it
         if nodes:
             await self._store.save_nodes(nodes, {})
         if episodes:

@@ -29,9 +29,10 @@ class Writes(Bound):
             InvalidRequest: An id is no canonical UUID or comes twice; a kind or attribute is refused.
             NotFound: An id belongs to another entity.
         """
-        _check_batch(node.uuid for node in nodes)
+        ids = _check_batch(node.uuid for node in nodes)
         _check_vectors(vectors, {node.uuid for node in nodes})
         if nodes:
+            await self._free(ids)
             await self._store.save_nodes(nodes, vectors)
 
     async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
@@ -40,20 +41,22 @@ class Writes(Bound):
         Raises:
             NotFound: An end is not a node of this entity, or an id belongs to another.
         """
-        _check_batch(fact.uuid for fact in facts)
+        ids = _check_batch(fact.uuid for fact in facts)
         _check_vectors(vectors, {fact.uuid for fact in facts})
         for fact in facts:
             check_uuids((fact.subject, fact.object))
             check_uuids(fact.episodes)
         if facts:
+            await self._free(ids)
             await self._store.save_facts(facts, vectors)
 
     async def save_episodes(self, episodes: Sequence[Episode]) -> None:
         """Create or update episodes; as ``save_nodes``."""
-        _check_batch(episode.uuid for episode in episodes)
+        ids = _check_batch(episode.uuid for episode in episodes)
         for episode in episodes:
             check_uuids(episode.facts)
         if episodes:
+            await self._free(ids)
             await self._store.save_episodes(episodes)
 
     async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
@@ -73,11 +76,12 @@ class Writes(Bound):
         Raises:
             NotFound: A member is not a node of this entity.
         """
-        _check_batch(community.uuid for community in communities)
+        ids = _check_batch(community.uuid for community in communities)
         _check_vectors(vectors, {community.uuid for community in communities})
         for community in communities:
             check_uuids(community.members)
         if communities:
+            await self._free(ids)
             await self._store.save_communities(communities, vectors)
 
     async def delete_nodes(self, uuids: Sequence[str]) -> int:
@@ -100,10 +104,11 @@ class Writes(Bound):
         await self._store.clear()
 
 
-def _check_batch(uuids: Iterable[str]) -> None:
+def _check_batch(uuids: Iterable[str]) -> list[str]:
     ids = list(uuids)
     if len(check_uuids(ids)) != len(ids):
         raise InvalidRequest("id", "comes twice in one batch")
+    return ids
 
 
 def _check_vectors(vectors: Mapping[str, Vector], ids: set[str]) -> None:
