@@ -2,7 +2,8 @@
 
 Ids are looked up by the unique index on ``uuid`` (the hints say so, since statistics of a young database
 mislead the planner), and the group is compared with what was found: on nodes, on edges, and on both ends.
-Vectors are never read along with a row: at 384 numbers they are most of it.
+Pages are ordered by ``group_id`` first, which is the same for all, or the planner would not
+take the order of the index. Vectors are never read along with a row: at 384 numbers they are most of it.
 """
 
 from __future__ import annotations
@@ -22,22 +23,28 @@ def _rest(variable: str, known: tuple[str, ...]) -> str:
     return f"[k IN keys({variable}) WHERE NOT k IN {list(known)} | [k, {variable}[k]]] AS attributes"
 
 
+def _times(variable: str, *names: str) -> str:
+    """Return columns of times as ISO text: making Python's out of Neo4j's takes longer than all the rest."""
+    return ", ".join(f"toString({variable}.{name}) AS {name}" for name in names)
+
+
 _NODE = (
-    "n.uuid AS uuid, n.name AS name, n.created_at AS created_at, n.summary AS summary, labels(n) AS labels, "
+    f"n.uuid AS uuid, n.name AS name, {_times('n', 'created_at')}, n.summary AS summary, labels(n) AS labels, "
     + _rest("n", _NODE_FIELDS)
 )
 _FACT = (
     "e.uuid AS uuid, s.uuid AS source_node_uuid, o.uuid AS target_node_uuid, e.name AS name, e.fact AS fact, "
-    "e.created_at AS created_at, e.episodes AS episodes, e.expired_at AS expired_at, e.valid_at AS valid_at, "
-    "e.invalid_at AS invalid_at, " + _rest("e", _FACT_FIELDS)
+    f"e.episodes AS episodes, {_times('e', 'created_at', 'expired_at', 'valid_at', 'invalid_at')}, "
+    + _rest("e", _FACT_FIELDS)
 )
 _EPISODE = (
-    "n.uuid AS uuid, n.name AS name, n.content AS content, n.valid_at AS valid_at, n.created_at AS created_at, "
+    f"n.uuid AS uuid, n.name AS name, n.content AS content, {_times('n', 'valid_at', 'created_at')}, "
     "n.source AS source, n.source_description AS source_description, n.entity_edges AS entity_edges"
 )
 _COMMUNITY = (
-    "n.uuid AS uuid, n.name AS name, n.created_at AS created_at, n.summary AS summary, "
-    "[(n)-[h:HAS_MEMBER]->(m:Entity) WHERE h.group_id = $group_id AND m.group_id = $group_id | m.uuid] AS members"
+    "OPTIONAL MATCH (n)-[h:HAS_MEMBER]->(m:Entity) WHERE h.group_id = $group_id AND m.group_id = $group_id "
+    "WITH n, collect(DISTINCT m.uuid) AS members "
+    f"RETURN n.uuid AS uuid, n.name AS name, {_times('n', 'created_at')}, n.summary AS summary, members"
 )
 _OURS = "e.group_id = $group_id AND s.group_id = $group_id AND o.group_id = $group_id"
 
@@ -52,7 +59,7 @@ def _by_uuid(label: str) -> str:
 def _page(label: str) -> str:
     return (
         f"MATCH (n:{label}) USING INDEX n:{label}(group_id, uuid) "
-        "WHERE n.group_id = $group_id AND n.uuid > $after WITH n ORDER BY n.uuid LIMIT $limit "
+        "WHERE n.group_id = $group_id AND n.uuid > $after WITH n ORDER BY n.group_id, n.uuid LIMIT $limit "
     )
 
 
@@ -66,7 +73,7 @@ _FACT_BY_UUID = (
 NODES = f"{_by_uuid('Entity')} RETURN {_NODE}"
 FACTS = f"{_FACT_BY_UUID} RETURN {_FACT}"
 EPISODES = f"{_by_uuid('Episodic')} RETURN {_EPISODE}"
-COMMUNITIES = f"{_by_uuid('Community')} RETURN {_COMMUNITY}"
+COMMUNITIES = f"{_by_uuid('Community')} WITH DISTINCT n {_COMMUNITY}"
 NODE_VECTORS = f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL RETURN uuid, n.name_embedding AS vector"
 FACT_VECTORS = f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL RETURN uuid, e.fact_embedding AS vector"
 
@@ -74,11 +81,12 @@ SCAN_NODES = f"{_page('Entity')} RETURN {_NODE} ORDER BY uuid"
 SCAN_EPISODES = f"{_page('Episodic')} RETURN {_EPISODE} ORDER BY uuid"
 SCAN_COMMUNITIES = (
     "MATCH (n:Community) USING INDEX n:Community(group_id) WHERE n.group_id = $group_id AND n.uuid > $after "
-    f"WITH n ORDER BY n.uuid LIMIT $limit RETURN {_COMMUNITY} ORDER BY uuid"
+    f"WITH n ORDER BY n.group_id, n.uuid LIMIT $limit {_COMMUNITY} ORDER BY uuid"
 )
 SCAN_FACTS = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, uuid) "
-    f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.uuid LIMIT $limit RETURN {_FACT} ORDER BY uuid"
+    f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.group_id, e.uuid LIMIT $limit "
+    f"RETURN {_FACT} ORDER BY uuid"
 )
 
 _TOUCHING = (
@@ -88,13 +96,18 @@ _TOUCHING = (
 LINKS = f"{_TOUCHING} RETURN DISTINCT e.uuid AS fact, startNode(e).uuid AS subject, endNode(e).uuid AS object"
 FACTS_OF_NODES = (
     f"{_TOUCHING} WITH DISTINCT e ORDER BY e.created_at DESC, e.uuid LIMIT $limit "
-    f"WITH e, startNode(e) AS s, endNode(e) AS o RETURN {_FACT} ORDER BY created_at DESC, uuid"
+    f"WITH e, startNode(e) AS s, endNode(e) AS o RETURN {_FACT} ORDER BY e.created_at DESC, e.uuid"
 )
 FACTS_OF_EPISODES = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id) "
     f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) RETURN {_FACT} ORDER BY uuid"
 )
-FACTS_AMONG = (
+# Few nodes: every pair is looked up. Many: every fact that leaves one of them is.
+FACTS_AMONG_MANY = (
+    f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) WITH n AS s, e, o "
+    f"WHERE e.group_id = $group_id AND o.group_id = $group_id AND o.uuid IN $uuids RETURN {_FACT} ORDER BY e.uuid"
+)
+FACTS_AMONG_FEW = (
     f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) "
     "WHERE e.group_id = $group_id AND o.group_id = $group_id AND o.uuid IN $uuids "
     f"WITH n AS s, e, o RETURN {_FACT} ORDER BY uuid"
@@ -134,9 +147,8 @@ def timeline(*, node: bool, dated: bool, conditions: list[str]) -> str:
         match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, uuid) "
     present = "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL" if dated else "e.valid_at IS NULL AND e.uuid > $last"
     where = " AND ".join((_OURS, present, *conditions))
-    order = "e.valid_at, e.uuid" if dated else "e.uuid"
-    again = "valid_at, uuid" if dated else "uuid"
-    return f"{match} WHERE {where} WITH s, e, o ORDER BY {order} LIMIT $limit RETURN {_FACT} ORDER BY {again}"
+    order = "e.group_id, e.valid_at, e.uuid" if dated else "e.group_id, e.uuid"
+    return f"{match} WHERE {where} WITH s, e, o ORDER BY {order} LIMIT $limit RETURN {_FACT} ORDER BY {order}"
 
 
 COUNTS = (
@@ -193,9 +205,10 @@ def _save(label: str) -> str:
 SAVE_NODES = f"{_save('Entity')} REMOVE n:$(row.dropped) SET n:$(row.labels)"
 SAVE_EPISODES = _save("Episodic")
 SAVE_COMMUNITIES = _save("Community")
+_VECTOR = "[x IN split(row.vector, ',') | toFloat(x)]"
 _NODE_VECTOR = (
     "UNWIND $rows AS row MATCH (n:{label}) USING INDEX n:{label}(uuid) WHERE n.uuid = row.uuid AND "
-    "n.group_id = $group_id CALL db.create.setNodeVectorProperty(n, 'name_embedding', row.vector)"
+    f"n.group_id = $group_id CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
 )
 SET_NODE_VECTORS = _NODE_VECTOR.format(label="Entity")
 SET_COMMUNITY_VECTORS = _NODE_VECTOR.format(label="Community")
@@ -214,7 +227,7 @@ MOVE_FACTS = (
 )
 UPDATE_FACTS = f"UNWIND $rows AS row {_OWN_FACT} SET e += row.data"
 SET_FACT_VECTORS = (
-    f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', row.vector)"
+    f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )
 
 SAVE_MENTIONS = (

@@ -12,6 +12,7 @@ from pps.graph.protocol import Executor, Rows, Transaction
 
 _T = TypeVar("_T")
 
+_TIMES = frozenset(("created_at", "expired_at", "valid_at", "invalid_at"))
 _BATCH = 1_000
 _TRIES = 6
 _FIRST_DELAY_S = 0.02
@@ -67,8 +68,11 @@ def batches(items: Sequence[_T]) -> list[Sequence[_T]]:
 
 
 def _readable(rows: Rows) -> Rows:
-    """Return rows with the pairs of the column ``attributes`` as a mapping (see ``neo4j_cypher``)."""
+    """Return rows in the shape that ``mapping`` reads: see ``neo4j_cypher`` for what the columns hold."""
     for row in rows:
         if "attributes" in row:
             row["attributes"] = dict(cast(list[tuple[str, Any]], row["attributes"]))
+        for name in _TIMES & row.keys():
+            if row[name] is not None:
+                row[name] = str(row[name]).partition("[")[0]  # a zone's name may follow the offset
     return rows

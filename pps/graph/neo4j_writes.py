@@ -207,7 +207,12 @@ def _community_row(item: Community) -> _Row:
 
 
 def _vector_rows(items: Sequence[_Item], vectors: Mapping[str, Vector]) -> list[_Row]:
-    return [{"uuid": item.uuid, "vector": vectors[item.uuid].tolist()} for item in items if item.uuid in vectors]
+    return [{"uuid": item.uuid, "vector": _digits(vectors[item.uuid])} for item in items if item.uuid in vectors]
+
+
+def _digits(vector: Vector) -> str:
+    """Return a vector as text: the driver takes three times as long to send numbers. Nine digits are exact."""
+    return ",".join(map("%.9g".__mod__, vector.tolist()))
 
 
 def _join(uuid: str, subject: str, target: str) -> _Row:

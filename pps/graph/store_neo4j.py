@@ -11,6 +11,8 @@ from pps.graph.neo4j_reads import Neo4jReads
 from pps.graph.neo4j_writes import Neo4jWrites
 from pps.graph.traverse import Link
 
+_FEW = 200
+
 
 class Neo4jStore(Neo4jReads, Neo4jWrites):
     """A ``GraphStore`` on Neo4j: a plain Graphiti graph that stock Graphiti reads, vectors included.
@@ -59,4 +61,5 @@ class Neo4jStore(Neo4jReads, Neo4jWrites):
         return [Link(str(row["fact"]), str(row["subject"]), str(row["object"])) for row in rows]
 
     async def _among(self, uuids: list[str]) -> list[Fact]:
-        return [mapping.fact_of(row) for row in await self._by_uuid(cypher.FACTS_AMONG, uuids)]
+        statement = cypher.FACTS_AMONG_FEW if len(uuids) <= _FEW else cypher.FACTS_AMONG_MANY
+        return [mapping.fact_of(row) for row in await self._by_uuid(statement, uuids)]
