@@ -43,7 +43,7 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         PPSError: No perspective could find anything, or what was found could not be read.
         IsolationError: A foreign row came back; nothing of this recall may be shown.
     """
-    depth = max(profile.depth, 3 * limit)
+    depth = max(profile.depth, 2 * limit)
     for deep in (depth, _DEEPER * depth):
         lists = await find(ask, channel, profile, deep)
         ranking = await _ranked(ask, channel, profile, lists, deep)

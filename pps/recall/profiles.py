@@ -36,7 +36,7 @@ class ChannelProfile(_Table):
         perspectives: Name to weight; 0 leaves one out.
         fusion: ``rrf`` joins ranks; ``sum`` adds signals in [0, 1], weights renormalised over those that apply.
         k: Of reciprocal rank fusion: small trusts the first ranks of each list.
-        depth: Length of each perspective's list; three times the limit when that is more.
+        depth: Length of each perspective's list; twice the limit when that is more.
         min_similarity: Raw cosine below which the dense perspective drops a hit; None keeps all.
         rerank: How many of the best a cross-encoder reorders, when there is one; 0 is none.
         pairs: Keep one fact of each unordered (subject, object).

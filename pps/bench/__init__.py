@@ -1,0 +1,1 @@
+"""Measuring PPS on data that is not part of it, through the public verbs only."""
