@@ -96,6 +96,8 @@ class Worker:
     async def _rest(self) -> None:
         """Index what is left over and sleep until there is a job."""
         self._wake.clear()
+        if await self._journal.unfinished():
+            return
         await self._pipeline.settle()
         if not self._wake.is_set():
             self._settled.set()
