@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.values import ItemKind
@@ -196,7 +196,7 @@ class EntityIndexes:
         if self._closing is not None:
             raise StoreError("the entity's indexes are closed")
         future = asyncio.get_running_loop().run_in_executor(self._executor, work)
-        self._running.add(future)
+        self._running.add(cast("asyncio.Future[object]", future))
         future.add_done_callback(self._running.discard)
         return await asyncio.shield(future)
 

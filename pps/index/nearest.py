@@ -12,68 +12,94 @@ import math
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from pps.index.rows import CollectionRows, RowKey, VectorHit
+import numpy as np
+
+from pps.index.neighbours import Neighbours
+from pps.index.rows import RowKey, RowStore
 from pps.models.protocols import Vector
 
 _FEW = 64
-_PRICE = 0.5
-"""Rows that a query ranks for the time in which one row is read and scored, times the surplus asked for."""
+_PRICE = 3.0
+"""What it costs to rank one more row in the graph and drop it, over reading one and scoring it, times the
+surplus: with ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``."""
 _SURPLUS = 1.5
+_MARGIN = 10
+
+_Scored: TypeAlias = list[tuple[RowKey, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorHit:
+    """An owner and its best part; ``similarity`` is raw cosine in [-1, 1]."""
+
+    owner: str
+    part: int
+    similarity: float
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """One query of one collection for ``k`` owners; ``allowed`` as in ``VectorIndex.query``."""
 
-    rows: CollectionRows
+    graph: Neighbours
+    rows: RowStore
+    collection: str
     probe: Vector
     k: int
     allowed: AbstractSet[str] | None = None
 
     def hits(self) -> list[VectorHit]:
         """Return the best owners, best first; fewer than ``k`` only when no more exist."""
-        size = self.rows.size()
-        if size == 0:
-            return []
+        size = self.graph.size()
         if self.allowed is None:
-            return self._best(self._ranked(size, self.k))
-        if len(self.allowed) <= max(_FEW, math.isqrt(int(_PRICE * self.k * size))):
-            return self._best(self.rows.scored(self.probe, self.rows.keys(self.allowed)))
-        share = min(1.0, len(self.allowed) / max(1, self.rows.count()))
-        n = min(size, math.ceil(_SURPLUS * self.k / share) + 10)
-        hits = self._best(self.rows.nearest(self.probe, n))
+            found = self._exact(self.rows.every_key(self.collection)) if size <= _FEW else self._ranked(size)
+            return self._best(found)
+        if min(size, len(self.allowed)) <= max(_FEW, math.isqrt(int(_PRICE * self.k * size))):
+            return self._best(self._exact(self.rows.keys(self.collection, self.allowed)))
+        n = min(size, math.ceil(_SURPLUS * self.k * max(1.0, size / len(self.allowed))) + _MARGIN)
+        hits = self._best(self.graph.nearest(self.probe, n))
         return hits if len(hits) >= self.k else self._best(self._among(self.allowed))
 
-    def _ranked(self, size: int, n: int) -> list[tuple[RowKey, float]]:
+    def _ranked(self, size: int) -> _Scored:
         """Rank more and more rows until they are of ``k`` owners or all are seen."""
+        n = self.k
         while True:
             n = min(n, size)
-            found = self.rows.nearest(self.probe, n)
-            if len({owner for (owner, _), _ in found}) >= self.k:
+            found = self.graph.nearest(self.probe, n)
+            if _owners(found) >= self.k:
                 return found
             if n >= size or len(found) < n:
-                return self._completed(found, self.rows.keys())
+                return self._completed(found, self.rows.every_key(self.collection))
             n *= 2
 
-    def _among(self, allowed: AbstractSet[str]) -> list[tuple[RowKey, float]]:
+    def _among(self, allowed: AbstractSet[str]) -> _Scored:
         """Rank only allowed rows, more and more, until they are of ``k`` owners or all are seen."""
-        keys = self.rows.keys(allowed)
+        keys = self.rows.keys(self.collection, allowed)
         n = self.k
         while keys:
             n = min(n, len(keys))
-            found = self.rows.nearest(self.probe, n, keys)
-            if len({owner for (owner, _), _ in found}) >= self.k:
+            found = self.graph.nearest(self.probe, n, keys)
+            if _owners(found) >= self.k:
                 return found
             if n >= len(keys) or len(found) < n:
                 return self._completed(found, keys)
             n *= 2
         return []
 
-    def _completed(self, found: list[tuple[RowKey, float]], keys: list[RowKey]) -> list[tuple[RowKey, float]]:
-        """Add, exactly scored, the rows that the graph of neighbours did not reach."""
+    def _completed(self, found: _Scored, keys: list[RowKey]) -> _Scored:
+        """Add, exactly scored, the rows that the graph did not reach."""
         seen = {key for key, _ in found}
-        return found + self.rows.scored(self.probe, [key for key in keys if key not in seen])
+        return found + self._exact([key for key in keys if key not in seen])
+
+    def _exact(self, keys: list[RowKey]) -> _Scored:
+        unit = self.probe / np.linalg.norm(self.probe)
+        scored: _Scored = []
+        for batch, matrix in self.rows.vectors(self.collection, keys):
+            cosines: list[float] = ((matrix @ unit) / np.linalg.norm(matrix, axis=1)).tolist()
+            scored += zip(batch, cosines, strict=True)
+        return scored
 
     def _best(self, found: Iterable[tuple[RowKey, float]]) -> list[VectorHit]:
         best: dict[str, tuple[float, int]] = {}
@@ -84,3 +110,7 @@ class Nearest:
                 best[owner] = (similarity, part)
         ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[: self.k]
         return [VectorHit(owner, part, max(-1.0, min(1.0, similarity))) for owner, (similarity, part) in ranked]
+
+
+def _owners(found: _Scored) -> int:
+    return len({owner for (owner, _), _ in found})

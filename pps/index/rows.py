@@ -1,23 +1,41 @@
-"""The vectors of one collection: what Chroma holds and which parts each owner has there."""
+"""The rows of a vector index as they were written: a small SQLite file beside Chroma's own.
+
+Chroma's graph of neighbours is not safe from a kill: it saves its files in place, and one that is caught
+in the middle cannot be loaded, or takes the process down. So every row is kept here as well. The graph
+can then be made again without asking a model, and a few rows are scored exactly, faster than through
+Chroma.
+"""
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
-from pps.index.chroma import ChromaCollection, chroma_errors
+from pps.core.errors import StoreError
 from pps.models.protocols import Matrix, Vector
 
 RowKey: TypeAlias = tuple[str, int]
 """An owner and a part."""
 
-_ONE_PART = (0,)
-_BATCH = 1000
+State: TypeAlias = Literal["clean", "open", "probing"]
+"""``clean`` after a close; ``open`` while it is open, so a crash leaves it; ``probing`` while a graph that
+a crash may have torn is tried out."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS marks (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS rows (
+    collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, at INTEGER, vector BLOB NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS rows_key ON rows (collection, owner, part);
+"""
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,142 +48,158 @@ class VectorRow:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VectorHit:
-    """An owner and its best part; ``similarity`` is raw cosine in [-1, 1]."""
+class RowStore:
+    """All rows of one entity; every method may be called from several threads, and takes its turn.
 
-    owner: str
-    part: int
-    similarity: float
-
-
-class CollectionRows:
-    """One Chroma collection. Reads run beside each other and beside a write; writes take turns.
-
-    The owners' parts are read from Chroma once (about 4 µs a row) when first needed, then kept up to
-    date here: the folder has one opener, so nobody else changes them.
+    A change survives a kill when its call returns; a loss of power may take the last ones, never a half.
     """
 
-    def __init__(self, folder: Path, chroma: ChromaCollection) -> None:
-        self._folder = folder
-        self._chroma = chroma
-        self._parts: dict[str, tuple[int, ...]] | None = None
-        self._writing = threading.RLock()
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        with self._errors():
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            try:
+                for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
+                    self._db.execute(f"PRAGMA {pragma}")
+                self._db.executescript(_SCHEMA)
+            except sqlite3.Error:
+                self._db.close()
+                raise
 
-    def upsert(self, rows: Mapping[RowKey, VectorRow], matrix: Matrix) -> None:
-        """Add rows, or replace those of the same key; ``matrix`` has their vectors in the same order."""
-        ids = [_id(key) for key in rows]
-        numbers = [None if row.at is None else {"at": row.at} for row in rows.values()]
-        with self._writing:
-            parts = self._known()
-            with chroma_errors(self._folder):
-                for at in range(0, len(ids), _BATCH):
-                    to = at + _BATCH
-                    self._chroma.upsert(ids[at:to], matrix[at:to], numbers[at:to])
-            for owner, part in rows:
-                held = parts.get(owner, ())
-                if part not in held:
-                    parts[owner] = _ONE_PART if (held, part) == ((), 0) else tuple(sorted({*held, part}))
+    def marks(self) -> dict[str, str]:
+        """Return whose rows these are and of which model; empty for a new file."""
+        with self._reading() as db:
+            return dict(cast("list[tuple[str, str]]", db.execute("SELECT key, value FROM marks").fetchall()))
 
-    def replace(self, rows: Mapping[RowKey, VectorRow], matrix: Matrix) -> None:
-        """Make these rows all that their owners have; new parts are written before old ones go."""
-        with self._writing:
-            self.upsert(rows, matrix)
-            parts = self._known()
-            owners = {owner for owner, _ in rows}
-            self._drop([(owner, part) for owner in owners for part in parts[owner] if (owner, part) not in rows])
-            for owner in owners:
-                parts[owner] = tuple(part for part in parts[owner] if (owner, part) in rows)
+    def mark(self, marks: Mapping[str, str]) -> None:
+        """Set marks; others stay."""
+        with self._changing() as db:
+            db.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?)", list(marks.items()))
 
-    def delete(self, owners: Iterable[str]) -> None:
-        """Drop every part of the owners; an absent owner is no error."""
-        with self._writing:
-            parts = self._known()
-            gone = [owner for owner in dict.fromkeys(owners) if owner in parts]
-            self._drop([(owner, part) for owner in gone for part in parts[owner]])
-            for owner in gone:
-                del parts[owner]
+    def same(self, collection: str, keys: Sequence[RowKey], matrix: Matrix) -> set[RowKey]:
+        """Return the keys whose row holds that vector already."""
+        place = {key: at for at, key in enumerate(keys)}
+        held: set[RowKey] = set()
+        for batch, stored in self._pages(collection, list(dict.fromkeys(owner for owner, _ in keys))):
+            held |= {
+                key
+                for key, row in zip(batch, stored, strict=True)
+                if key in place and np.array_equal(row, matrix[place[key]])
+            }
+        return held
 
-    def owners(self) -> set[str]:
-        """Return every owner that has a row."""
-        with self._writing:
-            return set(self._known())
-
-    def count(self) -> int:
-        """Return how many owners have a row."""
-        with self._writing:
-            return len(self._known())
-
-    def size(self) -> int:
-        """Return how many rows there are."""
-        with chroma_errors(self._folder):
-            return self._chroma.count()
-
-    def keys(self, owners: Iterable[str] | None = None) -> list[RowKey]:
-        """Return the keys of the owners' rows; of all rows when no owners are given."""
-        with self._writing:
-            parts = self._known()
-            wanted = parts if owners is None else [owner for owner in owners if owner in parts]
-            return [(owner, part) for owner in wanted for part in parts[owner]]
-
-    def nearest(self, probe: Vector, n: int, among: Sequence[RowKey] | None = None) -> list[tuple[RowKey, float]]:
-        """Return about the ``n`` rows most like a probe with their cosine, by Chroma's approximate search.
-
-        A few rows of a graph of neighbours cannot be reached from everywhere, so it can be fewer than exist.
-        """
-        with chroma_errors(self._folder):
-            found = self._chroma.query(
-                query_embeddings=[probe],
-                ids=None if among is None else [_id(key) for key in among],
-                n_results=n,
-                include=["distances"],
+    def put(self, collection: str, rows: Iterable[VectorRow], drop: Iterable[RowKey] = ()) -> None:
+        """Add or replace rows and drop others, all or nothing."""
+        with self._changing() as db:
+            db.executemany(
+                "INSERT INTO rows VALUES (?, ?, ?, ?, ?) ON CONFLICT (collection, owner, part) "
+                "DO UPDATE SET at = excluded.at, vector = excluded.vector",
+                [
+                    (collection, row.owner, row.part, row.at, np.asarray(row.vector, dtype=np.float32).tobytes())
+                    for row in rows
+                ],
             )
-        return [
-            (_key(row), 1.0 - distance) for row, distance in zip(found["ids"][0], found["distances"][0], strict=True)
-        ]
+            db.executemany(
+                "DELETE FROM rows WHERE collection = ? AND owner = ? AND part = ?",
+                [(collection, owner, part) for owner, part in drop],
+            )
 
-    def scored(self, probe: Vector, keys: Sequence[RowKey]) -> list[tuple[RowKey, float]]:
-        """Return the rows of the keys with their exact cosine to a probe, in no order."""
-        unit = probe / np.linalg.norm(probe)
-        scored: list[tuple[RowKey, float]] = []
-        for batch, matrix in self._read(keys):
-            norms = np.linalg.norm(matrix, axis=1)
-            scored += zip(batch, ((matrix @ unit) / norms).tolist(), strict=True)
-        return scored
+    def keys(self, collection: str, owners: Iterable[str]) -> list[RowKey]:
+        """Return the keys of the owners' rows."""
+        with self._reading() as db:
+            return _keys(
+                db.execute(
+                    "SELECT owner, part FROM rows WHERE collection = ? AND owner IN (SELECT value FROM json_each(?))",
+                    (collection, json.dumps(list(owners))),
+                )
+            )
 
-    def vectors(self, owners: Iterable[str]) -> dict[str, Vector]:
-        """Return the vector of part 0 of each owner that has one."""
-        keys = [(owner, 0) for owner in dict.fromkeys(owners)]
-        return {owner: row for batch, matrix in self._read(keys) for (owner, _), row in zip(batch, matrix, strict=True)}
+    def every_key(self, collection: str) -> list[RowKey]:
+        """Return the key of every row of a collection."""
+        with self._reading() as db:
+            return _keys(db.execute("SELECT owner, part FROM rows WHERE collection = ?", (collection,)))
 
-    def _known(self) -> dict[str, tuple[int, ...]]:
-        if self._parts is None:
-            with chroma_errors(self._folder):
-                ids = self._chroma.get(include=[])["ids"]
-            known: dict[str, tuple[int, ...]] = {}
-            for owner, part in map(_key, ids):
-                known[owner] = _ONE_PART if part == 0 and owner not in known else (*known.get(owner, ()), part)
-            self._parts = known
-        return self._parts
+    def vectors(self, collection: str, keys: Iterable[RowKey]) -> Iterator[tuple[list[RowKey], Matrix]]:
+        """Yield the rows of the keys that are there, by pages, in no order; each page shape (n, dimension)."""
+        wanted = set(keys)
+        for batch, matrix in self._pages(collection, list({owner for owner, _ in wanted})):
+            some = [at for at, key in enumerate(batch) if key in wanted]
+            if some:
+                yield ([batch[at] for at in some], matrix[some]) if len(some) < len(batch) else (batch, matrix)
 
-    def _drop(self, keys: Sequence[RowKey]) -> None:
-        with chroma_errors(self._folder):
-            for at in range(0, len(keys), _BATCH):
-                self._chroma.delete([_id(key) for key in keys[at : at + _BATCH]])
+    def pages(self, collection: str) -> Iterator[tuple[list[RowKey], Matrix]]:
+        """Yield every row of a collection by pages."""
+        owners = list(dict.fromkeys(owner for owner, _ in self.every_key(collection)))
+        yield from self._pages(collection, owners)
 
-    def _read(self, keys: Sequence[RowKey]) -> Iterator[tuple[list[RowKey], Matrix]]:
-        for at in range(0, len(keys), _BATCH):
-            with chroma_errors(self._folder):
-                rows = self._chroma.get([_id(key) for key in keys[at : at + _BATCH]], include=["embeddings"])
-            if rows["ids"]:
-                yield [_key(row) for row in rows["ids"]], np.asarray(rows["embeddings"], dtype=np.float32)
+    def owners(self, collection: str) -> set[str]:
+        """Return every owner of a row."""
+        return {owner for owner, _ in self.every_key(collection)}
+
+    def sizes(self) -> dict[str, int]:
+        """Return how many rows each collection has; one without rows is left out."""
+        with self._reading() as db:
+            counted = db.execute("SELECT collection, count(*) FROM rows GROUP BY collection").fetchall()
+            return dict(cast("list[tuple[str, int]]", counted))
+
+    def count(self, collection: str) -> int:
+        """Return how many owners have a row."""
+        with self._reading() as db:
+            counted = db.execute("SELECT count(DISTINCT owner) FROM rows WHERE collection = ?", (collection,))
+            return cast("tuple[int]", counted.fetchone())[0]
+
+    def clear(self) -> None:
+        """Drop every row; marks stay."""
+        with self._changing() as db:
+            db.execute("DELETE FROM rows")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock, self._errors():
+            self._db.close()
+
+    def _pages(self, collection: str, owners: Sequence[str]) -> Iterator[tuple[list[RowKey], Matrix]]:
+        for at in range(0, len(owners), _PAGE):
+            with self._reading() as db:
+                found = cast(
+                    "list[tuple[str, int, bytes]]",
+                    db.execute(
+                        "SELECT owner, part, vector FROM rows "
+                        "WHERE collection = ? AND owner IN (SELECT value FROM json_each(?))",
+                        (collection, json.dumps(owners[at : at + _PAGE])),
+                    ).fetchall(),
+                )
+            if found:
+                matrix = np.frombuffer(b"".join(row[2] for row in found), dtype=np.float32)
+                yield [(row[0], row[1]) for row in found], matrix.reshape(len(found), -1)
+
+    @contextmanager
+    def _reading(self) -> Generator[sqlite3.Connection]:
+        with self._lock, self._errors():
+            yield self._db
+
+    @contextmanager
+    def _changing(self) -> Generator[sqlite3.Connection]:
+        with self._lock, self._errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"the vector rows in {self._path} failed ({error}); "
+                "`pps reindex` rebuilds them from the journal, the anchors and the graph"
+            ) from error
 
 
-def _id(key: RowKey) -> str:
-    """Return the id in Chroma; the part comes first, so that an owner may contain anything."""
-    return f"{key[1]}:{key[0]}"
-
-
-def _key(row: str) -> RowKey:
-    part, _, owner = row.partition(":")
-    return owner, int(part)
+def _keys(cursor: sqlite3.Cursor) -> list[RowKey]:
+    return cast("list[RowKey]", cursor.fetchall())

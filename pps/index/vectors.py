@@ -6,19 +6,23 @@ owner is found once, by its best part.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreError
-from pps.index.chroma import HNSW, ChromaClient, Number, chroma_errors, open_client
+from pps.index.chroma import ChromaClient, Number, chroma_errors
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.holding import Holding
-from pps.index.nearest import Nearest
-from pps.index.rows import CollectionRows, RowKey, VectorHit, VectorRow
+from pps.index.mending import attach, listing
+from pps.index.nearest import Nearest, VectorHit
+from pps.index.neighbours import Neighbours
+from pps.index.rows import RowStore, State, VectorRow
 from pps.models.protocols import Fingerprint, Matrix, Vector
 
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
@@ -27,42 +31,48 @@ __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
 class VectorIndex:
     """All vectors of one entity. Every method blocks; all may be called from several threads at once.
 
-    Queries run beside each other and beside a write; writes of a collection take turns. A write is in
-    Chroma's log on disk when its call returns, and seen by every query that starts after that.
+    Queries run beside each other and beside a write; writes take turns. A write survives a kill when its
+    call returns, and is seen by every query that starts after that.
     """
 
-    def __init__(self, folder: Path, holding: Holding, client: ChromaClient, marks: Mapping[str, Number]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        rows: RowStore,
+        client: ChromaClient,
+        graphs: dict[str, Neighbours],
+        marks: Mapping[str, Number],
+    ) -> None:
         self._folder = folder
-        self._holding = holding
+        self._rows = rows
         self._client: ChromaClient | None = client
+        self._graphs = graphs
         self._marks = marks
         self._dimension = int(marks["pps_dimension"])
-        self._changing = threading.RLock()
-        self._collections: dict[str, CollectionRows] = {}
+        self._writing = threading.RLock()
+        self._closing = contextlib.ExitStack()
 
     @classmethod
     def open(cls, path: Path, *, group: str, fingerprint: Fingerprint) -> VectorIndex:
-        """Open the index in a folder of its own, or start an empty one there.
+        """Open the index in a folder of its own, or start an empty one there; mend what a crash tore.
 
         Raises:
             IsolationError: The folder holds another entity's vectors.
             ConfigError: Its vectors are another model's; the message names ``pps reembed``.
             StoreConflict: The folder is open already, here or in another process.
-            StoreError: Chroma cannot open it; the message names ``pps reindex``.
+            StoreError: It cannot be opened; the message names ``pps reindex``.
         """
-        holding = Holding.take(path)
-        try:
-            client = open_client(path)
-        except BaseException:
-            holding.release()
-            raise
-        index = cls(path, holding, client, _marks(group, fingerprint))
-        try:
-            index._adopt()
-        except BaseException:
-            index.close()
-            raise
-        return index
+        marks = _marks(group, fingerprint)
+        with contextlib.ExitStack() as stack:
+            stack.callback(Holding.take(path).release)
+            rows = RowStore(path / "rows.db")
+            stack.callback(rows.close)
+            state = _claim(path, rows, marks)
+            client, graphs = attach(path, rows, state, marks)
+            rows.mark({"state": "open"})
+            index = cls(path, rows, client, graphs, marks)
+            index._closing = stack.pop_all()
+            return index
 
     def upsert(self, collection: str, rows: Sequence[VectorRow]) -> None:
         """Add rows, or replace those of the same owner and part; an owner's other parts stay.
@@ -70,23 +80,20 @@ class VectorIndex:
         Raises:
             InvalidRequest: A vector has another length, or is not finite, or is zero; nothing is written.
         """
-        check_collection(collection)
-        if rows:
-            latest, matrix = self._checked(rows)
-            self._made(collection).upsert(latest, matrix)
+        self._write(check_collection(collection), rows, whole=False)
 
     def replace(self, collection: str, rows: Sequence[VectorRow]) -> None:
         """Make these rows all that their owners have in the collection; errors as for ``upsert``."""
-        check_collection(collection)
-        if rows:
-            latest, matrix = self._checked(rows)
-            self._made(collection).replace(latest, matrix)
+        self._write(check_collection(collection), rows, whole=True)
 
     def delete(self, collection: str, owners: Iterable[str]) -> None:
         """Drop every part of the owners; an absent owner is no error."""
-        found = self._found(collection)
-        if found is not None:
-            found.delete(owners)
+        with self._writing:
+            graph = self._found(collection)
+            if graph is not None:
+                gone = self._rows.keys(collection, owners)
+                graph.delete(gone)
+                self._rows.put(collection, (), drop=gone)
 
     def query(
         self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
@@ -102,91 +109,102 @@ class VectorIndex:
         probe = self._matrix([vector])[0]
         if k < 1:
             raise InvalidRequest("k", "must be 1 or more")
-        found = self._found(collection)
-        if found is None or (allowed is not None and not allowed):
+        graph = self._found(collection)
+        if graph is None or (allowed is not None and not allowed):
             return []
-        return Nearest(found, probe, k, allowed).hits()
+        return Nearest(graph, self._rows, collection, probe, k, allowed).hits()
 
     def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
         """Return the vector of part 0 of each owner that has one; shape (dimension,)."""
-        found = self._found(collection)
-        return {} if found is None else found.vectors(owners)
+        if self._found(collection) is None:
+            return {}
+        pages = self._rows.vectors(collection, ((owner, 0) for owner in owners))
+        return {owner: row for keys, matrix in pages for (owner, _), row in zip(keys, matrix, strict=True)}
 
     def owners(self, collection: str) -> set[str]:
         """Return every owner that has a vector in the collection."""
-        found = self._found(collection)
-        return set() if found is None else found.owners()
+        return set() if self._found(collection) is None else self._rows.owners(collection)
 
     def count(self, collection: str) -> int:
         """Return how many owners have a vector in the collection."""
-        found = self._found(collection)
-        return 0 if found is None else found.count()
+        return 0 if self._found(collection) is None else self._rows.count(collection)
 
     def clear(self) -> None:
         """Drop every vector of every collection; a query that runs at that moment may fail."""
-        with self._changing, chroma_errors(self._folder):
+        with self._writing, chroma_errors(self._folder):
             client = self._opened()
-            for name in list(self._collections):
+            for name in list(self._graphs):
                 client.delete_collection(name)
-                del self._collections[name]
+                del self._graphs[name]
+            self._rows.clear()
 
     def close(self) -> None:
         """Give back Chroma's threads and files and let the folder go; a second call does nothing."""
-        with self._changing:
+        with self._writing:
             client, self._client = self._client, None
-            self._collections.clear()
+            self._graphs.clear()
             if client is not None:
-                try:
+                with self._closing:
                     with chroma_errors(self._folder):
                         client.close()
-                finally:
-                    self._holding.release()
+                    self._rows.mark({"state": "clean", "files": listing(self._folder)})
+
+    def _write(self, collection: str, rows: Sequence[VectorRow], *, whole: bool) -> None:
+        """Write to the graph first and to the rows last: a row that is there is in the graph as well."""
+        latest = {(row.owner, row.part): row for row in rows}
+        matrix = self._matrix([row.vector for row in latest.values()])
+        if not latest:
+            return
+        keys = list(latest)
+        with self._writing:
+            graph = self._made(collection)
+            held = self._rows.same(collection, keys, matrix)
+            changed = [at for at, key in enumerate(keys) if key not in held]
+            graph.upsert([keys[at] for at in changed], matrix[changed])
+            older = self._rows.keys(collection, {owner for owner, _ in keys}) if whole else []
+            surplus = [key for key in older if key not in latest]
+            graph.delete(surplus)
+            self._rows.put(collection, latest.values(), drop=surplus)
 
     def _opened(self) -> ChromaClient:
         if self._client is None:
             raise StoreError(f"the vector index in {self._folder} is closed")
         return self._client
 
-    def _adopt(self) -> None:
-        """Check the marks of what the folder holds: the owner first, so that a stranger learns no more."""
-        with chroma_errors(self._folder):
-            present = [(found, found.metadata or {}) for found in self._opened().list_collections()]
-        if any(held.get("pps_group") != self._marks["pps_group"] for _, held in present):
-            raise IsolationError(f"{self._folder} holds the vectors of another entity")
-        for found, held in present:
-            if any(held.get(key) != value for key, value in self._marks.items()):
-                raise ConfigError(
-                    f"{self._folder} holds vectors of {_said(held)} and the embedder makes {_said(self._marks)}; "
-                    "run `pps reembed`, or set the embedder back"
-                )
-            self._collections[found.name] = CollectionRows(self._folder, found)
-
-    def _found(self, collection: str) -> CollectionRows | None:
+    def _found(self, collection: str) -> Neighbours | None:
         self._opened()
-        return self._collections.get(check_collection(collection))
+        return self._graphs.get(check_collection(collection))
 
-    def _made(self, collection: str) -> CollectionRows:
-        with self._changing:
-            found = self._found(collection)
-            if found is None:
-                with chroma_errors(self._folder):
-                    made = self._opened().create_collection(
-                        collection, configuration={"hnsw": HNSW}, metadata=self._marks, embedding_function=None
-                    )
-                found = self._collections[collection] = CollectionRows(self._folder, made)
-            return found
-
-    def _checked(self, rows: Sequence[VectorRow]) -> tuple[dict[RowKey, VectorRow], Matrix]:
-        latest = {(row.owner, row.part): row for row in rows}
-        return latest, self._matrix([row.vector for row in latest.values()])
+    def _made(self, collection: str) -> Neighbours:
+        found = self._found(collection)
+        if found is None:
+            found = Neighbours.make(self._folder, self._opened(), collection, self._marks)
+            self._graphs[collection] = found
+        return found
 
     def _matrix(self, vectors: Sequence[Vector]) -> Matrix:
         if any(np.shape(vector) != (self._dimension,) for vector in vectors):
             raise InvalidRequest("vector", f"must have {self._dimension} numbers")
-        matrix = np.asarray(vectors, dtype=np.float32)
+        matrix = np.asarray(vectors, dtype=np.float32).reshape(len(vectors), self._dimension)
         if not np.isfinite(matrix).all() or not np.einsum("ij,ij->i", matrix, matrix).all():
             raise InvalidRequest("vector", "must be finite and not zero")
         return matrix
+
+
+def _claim(folder: Path, rows: RowStore, marks: Mapping[str, Number]) -> State:
+    """Check whose the rows are, the owner first, so that a stranger learns no more; return their state."""
+    held, wanted = rows.marks(), {key: str(value) for key, value in marks.items()}
+    if not held:
+        rows.mark({**wanted, "state": "clean"})
+        return "clean"
+    if held.get("pps_group") != wanted["pps_group"]:
+        raise IsolationError(f"{folder} holds the vectors of another entity")
+    if any(held.get(key) != value for key, value in wanted.items()):
+        raise ConfigError(
+            f"{folder} holds vectors of {_said(held)} and the embedder makes {_said(wanted)}; "
+            "run `pps reembed`, or set the embedder back"
+        )
+    return cast(State, held.get("state", "open"))
 
 
 def _marks(group: str, fingerprint: Fingerprint) -> dict[str, Number]:
@@ -199,5 +217,5 @@ def _marks(group: str, fingerprint: Fingerprint) -> dict[str, Number]:
     }
 
 
-def _said(marks: Mapping[str, Number]) -> str:
-    return ", ".join(str(marks.get(f"pps_{name}", "?")) for name in ("model", "dimension", "pooling"))
+def _said(marks: Mapping[str, str]) -> str:
+    return ", ".join(marks.get(f"pps_{name}", "?") for name in ("model", "dimension", "pooling"))
