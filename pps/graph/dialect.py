@@ -30,12 +30,6 @@ _LOOKUPS = (
         r"(MATCH \(n:Entity[^()]*\)-\[:RELATES_TO\]-)>(\((\w+):RelatesToNode_\)\s+(?:WHERE [^()]*?)?DETACH DELETE \3)",
         r"\1\2",
     ),
-    # Finding communities: a node is no neighbour of itself.
-    (
-        r"(MATCH \(n:Entity \{group_id: \$group_id, uuid: \$uuid\}\)-\[:RELATES_TO\]-)>?"
-        r"(\((?:e)?:RelatesToNode_\)-\[:RELATES_TO\]-\(m: ?Entity \{group_id: \$group_id\}\))(?=\s+WITH count)",
-        r"\1\2 WHERE m.uuid <> $uuid",
-    ),
 )
 _MENDINGS = tuple((re.compile(pattern), replacement) for pattern, replacement in _LOOKUPS)
 _PARAMETER = re.compile(r"\$(\w+)")

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, TypeVar, Unpack
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Community, Episode, Fact, GraphCounts, Node, Path, Subgraph
+from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
 from pps.graph import traverse
 from pps.graph.embedded_write import parts
 from pps.graph.mapping import community_of, episode_of, fact_of, in_order, node_of, parse_cursor, vector_of
 from pps.graph.protocol import Executor, Rows, TimelineOptions
 from pps.graph.traverse import Link
-from pps.models.protocols import Vector
 
 _Value = TypeVar("_Value", Node, Fact, Episode)
 

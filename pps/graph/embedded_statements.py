@@ -69,7 +69,6 @@ MATCH (n:Entity {uuid: row.node})
 CREATE (c)-[:HAS_MEMBER {uuid: row.uuid, group_id: $group_id, created_at: $at}]->(n)"""
 
 # Counted before the name is put beside it: grouped by a constant, an empty table gives no row at all.
-COUNTED: Final = ("nodes", "facts", "episodes", "communities", "mentions")
 COUNTS: Final = " UNION ALL ".join(
     [
         *(

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar, cast
 import pyarrow
 
 from pps.core.errors import NotFound
+from pps.core.vectors import Vector
 from pps.graph.ladybug_schema import NODE_TABLES
 from pps.graph.protocol import Rows, Transaction
-from pps.models.protocols import Vector
 
 _T = TypeVar("_T")
 _ROWS_AT_ONCE = 2_000

@@ -22,6 +22,12 @@ from pps.graph.ladybug_connection import LadybugConnection, LadybugFile, Ladybug
 from pps.graph.ladybug_schema import schema
 from pps.graph.protocol import Rows
 
+_ENDLESS = "MATCH (e:RelatesToNode_) WHERE e.source_node_uuid IS NULL RETURN count(*) AS number"
+_NAME_ENDS = (
+    "MATCH (s:Entity)-[:RELATES_TO]->(e:RelatesToNode_)-[:RELATES_TO]->(o:Entity) WHERE e.source_node_uuid IS NULL "
+    "SET e.source_node_uuid = s.uuid, e.target_node_uuid = o.uuid"
+)
+
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -46,12 +52,17 @@ class LadybugPool:
 
     @classmethod
     async def open(cls, path: Path, options: LadybugOptions) -> LadybugPool:
-        """Open a file, or create it, and make the tables that are missing. Errors as in ``LadybugFile``."""
+        """Open a file, or create it; make the tables that are missing; let facts name their ends where they do not.
+
+        Errors as in ``LadybugFile``.
+        """
         threads = ThreadPoolExecutor(_READERS + 1, thread_name_prefix="ladybug")
         try:
             file = await asyncio.get_running_loop().run_in_executor(threads, LadybugFile, path, options)
             pool = cls(file, threads)
             await pool.execute(schema(), {})
+            if (await pool.execute(_ENDLESS, {}))[0]["number"]:
+                await pool.execute(_NAME_ENDS, {})
         except BaseException:
             threads.shutdown(wait=False)
             raise
@@ -100,7 +111,7 @@ class LadybugPool:
         async with self._writing, self._no_readers():
             self._closed = True
             await self._settle(self.in_thread(None, self._close))
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown()  # all idle: at once
 
     async def in_thread(self, connection: LadybugConnection | None, work: Callable[..., _T], *args: Any) -> _T:
         """Run blocking work in a thread and wait for its end, even when cancelled (a statement is interrupted)."""

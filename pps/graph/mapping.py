@@ -19,7 +19,7 @@ from pps.core.errors import InvalidRequest, StoreError
 from pps.core.ids import check_uuid, stable_id
 from pps.core.time import from_micros, micros
 from pps.core.values import JSON, Community, Episode, Fact, Node
-from pps.models.protocols import Vector
+from pps.core.vectors import Vector
 
 ATTRIBUTE = "pps"
 DEFAULT_KIND = "Thing"

@@ -194,8 +194,8 @@ FACTS_THERE = (
     "RETURN uuid, coalesce(e.group_id, '') = $group_id AS ours, s.uuid AS subject, o.uuid AS object, "
     + _rest("e", _FACT_FIELDS)
 )
-OWN_NODES = f"{_by_uuid('Entity')} RETURN uuid"
-OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN uuid"
+OWN_NODES = f"{_by_uuid('Entity')} RETURN count(*) AS found"
+OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN count(*) AS found"
 
 
 def _save(label: str) -> str:

@@ -8,11 +8,11 @@ from typing import Any, Unpack
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Community, Episode, Fact, GraphCounts, Node
+from pps.core.vectors import Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
 from pps.graph.neo4j_group import Neo4jGroup
 from pps.graph.protocol import TimelineOptions
-from pps.models.protocols import Vector
 
 _MOST_OF_TIMELINE = 1_000
 _HOLDS = (

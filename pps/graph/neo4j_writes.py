@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from pps.core.errors import NotFound
 from pps.core.time import now
 from pps.core.values import Community, Episode, Fact, Node
+from pps.core.vectors import Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
 from pps.graph.neo4j_group import Neo4jGroup, batches
 from pps.graph.protocol import Transaction
-from pps.models.protocols import Vector
 
 _Item = TypeVar("_Item", Node, Fact, Episode, Community)
 _Row = dict[str, Any]
@@ -152,7 +152,8 @@ class Neo4jWrites(Neo4jGroup):
         """Return when every id is the group's; NotFound otherwise."""
         wanted = list(dict.fromkeys(uuids))
         for batch in batches(wanted):
-            if len(await self._run(transaction, statement, uuids=list(batch))) != len(batch):
+            (row,) = await self._run(transaction, statement, uuids=list(batch))
+            if row["found"] != len(batch):
                 raise NotFound()
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from pps.core.values import Community, Episode, Fact, GraphCounts, Node, Path, Subgraph
-from pps.models.protocols import Vector
+from pps.core.vectors import Vector
 
 Rows: TypeAlias = list[dict[str, Any]]
 """Rows of a database as its library gives them; read by ``mapping`` and nowhere else."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pps.core.errors import StoreConflict
 from pps.core.time import now
 from pps.core.values import Community, Episode, Fact, Node
+from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
 from pps.graph.embedded_reads import EmbeddedReads, of_one_or_many
 from pps.graph.embedded_write import EmbeddedWriter, parts
@@ -21,7 +22,6 @@ from pps.graph.mapping import (
     node_labels,
     node_pps,
 )
-from pps.models.protocols import Vector
 
 _T = TypeVar("_T")
 _Row = Mapping[str, Any]

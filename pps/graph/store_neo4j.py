@@ -25,14 +25,14 @@ class Neo4jStore(Neo4jReads, Neo4jWrites):
     async def distances(self, center: str, max_hops: int) -> dict[str, int]:
         """Return the hops from ``center`` to every node within ``max_hops``."""
         traverse.check_hops(max_hops)
-        if not await self._read(cypher.OWN_NODES, uuids=[center]):
+        if not await self._has(center):
             return {}
         return await traverse.distances(self._links, center, max_hops)
 
     async def neighbours(self, uuid: str, max_hops: int, limit: int) -> Subgraph:
         """Return the node, the nearest ``limit`` nodes around it and the facts among them."""
         traverse.check_hops(max_hops)
-        if not await self._read(cypher.OWN_NODES, uuids=[uuid]):
+        if not await self._has(uuid):
             return Subgraph((), (), {})
         hops = await traverse.distances(self._links, uuid, max_hops, limit)
         ids = list(hops)
@@ -41,8 +41,7 @@ class Neo4jStore(Neo4jReads, Neo4jWrites):
     async def shortest_path(self, start: str, end: str, max_hops: int) -> Path | None:
         """Return a shortest walk between two nodes, or None within ``max_hops``."""
         traverse.check_hops(max_hops)
-        ends = list(dict.fromkeys((start, end)))
-        if len(await self._read(cypher.OWN_NODES, uuids=ends)) != len(ends):
+        if not await self._has(start, end):
             return None
         found = await traverse.shortest_path(self._links, start, end, max_hops)
         if found is None:
@@ -55,6 +54,11 @@ class Neo4jStore(Neo4jReads, Neo4jWrites):
         nodes = await self.nodes(uuids)
         ids = [node.uuid for node in nodes]
         return Subgraph(tuple(nodes), tuple(await self._among(ids)), dict.fromkeys(ids, 0))
+
+    async def _has(self, *uuids: str) -> bool:
+        wanted = set(uuids)
+        (row,) = await self._read(cypher.OWN_NODES, uuids=list(wanted))
+        return row["found"] == len(wanted)
 
     async def _links(self, uuids: Sequence[str]) -> Iterable[Link]:
         rows = await self._read(cypher.LINKS, uuids=list(uuids))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from pps.core.vectors import Matrix, Vector
 
-Vector: TypeAlias = NDArray[np.float32]
-Matrix: TypeAlias = NDArray[np.float32]
+__all__ = ["Embedder", "Fingerprint", "Matrix", "Reranked", "Reranker", "Vector"]
 
 
 @dataclass(frozen=True, slots=True)

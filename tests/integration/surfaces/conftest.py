@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import Served, clean_env, serving
 
 from pps.link import stop
+from tests.integration.surfaces.serving import Served, clean_env, serving
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from serving import clean_env, pps
 
 from pps.surfaces.cli.main import build
+from tests.integration.surfaces.serving import clean_env, pps
 
 COMMANDS = [
     "init",
@@ -111,7 +111,7 @@ def test_stop_without_a_server_says_so(env: dict[str, str]) -> None:
 def test_profiles_are_listed_with_a_description(env: dict[str, str]) -> None:
     ended = pps(env, "profiles")
     assert ended.returncode == 0, ended.stderr
-    assert any(line.startswith("hybrid ") and len(line.split()) > 3 for line in ended.stdout.splitlines())
+    assert any(line.startswith("default ") and len(line.split()) > 3 for line in ended.stdout.splitlines())
 
 
 def test_wrong_usage_is_exit_code_2(env: dict[str, str]) -> None:

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from serving import Served, clean_env, pps, serving, wait_for_run_file
 
 from pps.link import runfile, stop
+from tests.integration.surfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serving import Served, serving
 
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
+from tests.integration.surfaces.serving import Served, serving
 
 
 @pytest.fixture

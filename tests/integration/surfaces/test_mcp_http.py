@@ -9,7 +9,8 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult
-from serving import ERAS, Served
+
+from tests.integration.surfaces.serving import ERAS, Served
 
 TOOLS = {
     "ambient_recall",
@@ -42,16 +43,16 @@ def _text(result: CallToolResult) -> str:
     return "\n".join(block.text for block in result.content)
 
 
-async def _done(client: Client, name: str, **arguments: object) -> dict:
-    result = await client.call_tool(name, arguments)
+async def _done(client: Client, tool: str, /, **arguments: object) -> dict:
+    result = await client.call_tool(tool, arguments)
     assert not result.is_error, _text(result)
     assert _text(result)
     assert result.structured_content is not None
     return result.structured_content
 
 
-async def _refused(client: Client, name: str, **arguments: object) -> str:
-    result = await client.call_tool(name, arguments)
+async def _refused(client: Client, tool: str, /, **arguments: object) -> str:
+    result = await client.call_tool(tool, arguments)
     assert result.is_error
     return _text(result)
 

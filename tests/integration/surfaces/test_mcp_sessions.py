@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import httpx2
 import pytest
-from serving import Served
-from test_mcp_http import HEADERS, INITIALIZE, PING
+
+from tests.integration.surfaces.serving import Served
+from tests.integration.surfaces.test_mcp_http import HEADERS, INITIALIZE, PING
 
 
 async def _begin(http: httpx2.AsyncClient, url: str, token: str) -> dict[str, str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
-from serving import ERAS, Served, pps, wait_for_run_file
-from test_mcp_http import TOOLS, _done, _refused, _text
 
 from pps.link import runfile
+from tests.integration.surfaces.serving import ERAS, Served, pps, wait_for_run_file
+from tests.integration.surfaces.test_mcp_http import TOOLS, _done, _refused, _text
 
 
 @pytest.mark.parametrize("era", ERAS)
