@@ -8,34 +8,52 @@ after the commit, that is, after the log is on disk.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
 from pps.core.errors import StoreUnavailable
-from pps.journal.db import Work, open_writer, store_error
+from pps.journal.db import Work, mapping_errors, open_writer, store_error
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 BATCH_LIMIT = 256
 """Most writes in one transaction."""
 CHECKPOINT_ROWS = 2_000
 """Changed rows after which the log is copied into the file, between transactions."""
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+"""Size of the log at which the same happens, whatever the number of rows."""
 RETRY_S = 0.5
 """How long an idle writer waits before it tries again to empty the log after a secure delete."""
+SCRUB_IDLE_S = 1.0
+"""How long nothing must be written before a scrub that is due begins by itself."""
+SCRUB_RETRY_S = 60.0
+
+SCRUB_DUE = "scrub_due"
+"""The key in ``meta`` that outlives a crash between a secure delete and its scrub."""
+
+
+_SELECT_DUE = "SELECT 1 FROM meta WHERE key = 'scrub_due'"
+_SET_DUE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('scrub_due', '1')"
+_CLEAR_DUE = "DELETE FROM meta WHERE key = 'scrub_due'"
 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
     work: Work[object]
     future: asyncio.Future[object]
-    secure: bool
+    secure: bool = False
+    scrub: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +68,15 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._connection = open_writer(path)
+        with mapping_errors(path):
+            self._connection = open_writer(path)
+            self._scrub_due = self._connection.execute(_SELECT_DUE).fetchone() is not None
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
         self._changes_at_checkpoint = self._connection.total_changes
         self._log_holds_deleted = False
+        self._scrub_not_before = 0.0
         self._thread = threading.Thread(target=self._run, name="pps-journal", daemon=True)
         self._thread.start()
 
@@ -65,14 +86,26 @@ class Writer:
         Args:
             work: Gets the connection; must not begin or end a transaction. What it raises is raised
                 here, and its own changes are undone.
-            secure: Also empty the log before returning, so that what was deleted is in no file.
+            secure: Also empty the log before returning, and scrub the file soon after: see ``scrub``.
         """
+        return cast("T", await self._ask(work, secure=secure))
+
+    async def scrub(self) -> None:
+        """Write the file anew, so that no page keeps a stale copy of what was deleted.
+
+        ``secure_delete`` overwrites a deleted row where it lies, not the copies that SQLite left when
+        it moved rows between pages. Takes about 2 s for 100 MB, during which writes wait; one that is
+        due runs by itself when the writer is idle, or at close.
+        """
+        await self._ask(_nothing, scrub=True)
+
+    async def _ask(self, work: Work[object], *, secure: bool = False, scrub: bool = False) -> object:
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         with self._gate:
             if self._closed:
                 raise StoreUnavailable(f"{self._path.name} is closed: open the memory again")
-            self._queue.put(_Write(work, future, secure))
-        return cast("T", await future)
+            self._queue.put(_Write(work, future, secure, scrub))
+        return await future
 
     def close(self) -> None:
         """Finish what was queued, then give the thread and the connection back. Blocks."""
@@ -86,17 +119,27 @@ class Writer:
         open_ = True
         while open_:
             batch, open_ = self._take()
-            outcomes = self._commit(batch) if batch else []
-            _deliver([outcome for outcome in outcomes if not outcome.write.secure])
-            self._tidy(any(write.secure for write in batch))
-            _deliver([outcome for outcome in outcomes if outcome.write.secure])
+            try:
+                self._serve(batch)
+            except BaseException as error:  # noqa: BLE001 - a defect; handed to those who wait, so none hangs
+                _deliver([_Outcome(write, error=error) for write in batch])
+        if self._scrub_due:
+            self._scrub()
         self._connection.close()
 
+    def _serve(self, batch: Sequence[_Write]) -> None:
+        """Commit a batch and answer it; what asked for care of the file is answered after that."""
+        outcomes = self._commit(batch) if batch else []
+        _deliver([one for one in outcomes if not (one.write.secure or one.write.scrub)])
+        self._tidy(deleted=any(write.secure for write in batch))
+        _deliver([one for one in outcomes if one.write.secure])
+        self._scrub_if_wanted([one for one in outcomes if one.write.scrub], idle=not batch)
+
     def _take(self) -> tuple[list[_Write], bool]:
-        """Return all that waits (at least one write, unless the log needs care) and whether to go on."""
+        """Return all that waits (nothing when the file needs care first) and whether to go on."""
         batch: list[_Write] = []
         try:
-            item = self._queue.get(timeout=RETRY_S if self._log_holds_deleted else None)
+            item = self._queue.get(timeout=self._patience_s())
             while item is not None:
                 batch.append(item)
                 if len(batch) == BATCH_LIMIT:
@@ -106,12 +149,21 @@ class Writer:
             return batch, True
         return batch, False
 
+    def _patience_s(self) -> float | None:
+        if self._log_holds_deleted:
+            return RETRY_S
+        if self._scrub_due:
+            return max(SCRUB_IDLE_S, self._scrub_not_before - time.monotonic())
+        return None
+
     def _commit(self, batch: Sequence[_Write]) -> list[_Outcome]:
         outcomes: list[_Outcome] = []
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for write in batch:
                 outcomes.append(self._attempt(write))  # noqa: PERF401 - what failed alone is kept
+            if any(write.secure for write in batch):
+                self._connection.execute(_SET_DUE)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
@@ -153,11 +205,11 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _tidy(self, deleted: bool) -> None:
+    def _tidy(self, *, deleted: bool) -> None:
         """Move the log into the file when it has grown, and empty it after a secure delete."""
         self._log_holds_deleted = self._log_holds_deleted or deleted
-        grown = self._connection.total_changes - self._changes_at_checkpoint >= CHECKPOINT_ROWS
-        if not (grown or self._log_holds_deleted):
+        self._scrub_due = self._scrub_due or deleted
+        if not (self._log_holds_deleted or self._log_has_grown()):
             return
         mode = "TRUNCATE" if self._log_holds_deleted else "PASSIVE"
         try:
@@ -167,6 +219,37 @@ class Writer:
         if not busy:
             self._changes_at_checkpoint = self._connection.total_changes
             self._log_holds_deleted = False
+
+    def _log_has_grown(self) -> bool:
+        if self._connection.total_changes - self._changes_at_checkpoint >= CHECKPOINT_ROWS:
+            return True
+        log = self._path.with_name(self._path.name + "-wal")
+        return log.exists() and log.stat().st_size >= CHECKPOINT_BYTES
+
+    def _scrub_if_wanted(self, asked: Sequence[_Outcome], *, idle: bool) -> None:
+        due = self._scrub_due and idle and time.monotonic() >= self._scrub_not_before
+        if not (asked or due):
+            return
+        error = self._scrub()
+        _deliver([replace(outcome, error=error or outcome.error) for outcome in asked])
+
+    def _scrub(self) -> BaseException | None:
+        """Write the file anew; return what went wrong. The flag in ``meta`` goes only when it is done."""
+        try:
+            self._connection.execute("VACUUM")
+            self._connection.execute(_CLEAR_DUE)
+        except sqlite3.Error as error:
+            self._scrub_not_before = time.monotonic() + SCRUB_RETRY_S
+            _log.warning("%s could not be scrubbed yet; it will be tried again", self._path.name)
+            return self._explain(error)
+        self._scrub_due = False
+        self._log_holds_deleted = True  # the pages as they were stay in the file until the log is moved
+        self._tidy(deleted=False)
+        return None
+
+
+def _nothing(connection: sqlite3.Connection) -> None:
+    del connection
 
 
 def _deliver(outcomes: Sequence[_Outcome]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
+import re
 import sqlite3
 import stat
 import threading
@@ -15,7 +17,7 @@ import pytest
 from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.ids import new_group
 from pps.core.values import Node
-from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft, db
+from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft, db, writer
 from pps.journal.schema import MIGRATIONS
 
 GROUP = new_group()
@@ -245,3 +247,72 @@ async def test_an_open_journal_costs_few_threads_and_descriptors(tmp_path: Path)
     assert threading.active_count() - threads <= 30
     assert descriptors() - files <= 10 * 8
     await asyncio.gather(*(journal.close() for journal in journals))
+
+
+async def scattered(path: Path) -> tuple[Journal, set[bytes]]:
+    """Fill a journal with small rows that SQLite has to move about, then forget many at random."""
+    pick = random.Random(0)  # noqa: S311 - test data
+    journal = await Journal.open(path, GROUP)
+    uuids: list[str] = []
+    while len(uuids) < 3_000:
+        batch = [
+            TurnDraft(f"SECRET{n:06}Z" + "x" * pick.randrange(300), source_ref=f"REF{n:06}Z", actor=f"ACT{n:06}Z")
+            for n in range(len(uuids), len(uuids) + pick.randrange(1, 60))
+        ]
+        uuids += [one.turn.uuid for one in await journal.append_many([(draft, JobPayload()) for draft in batch])]
+    order = list(range(len(uuids)))
+    pick.shuffle(order)
+    for start in range(0, 1_800, 60):
+        await journal.forget_turns([uuids[n] for n in order[start : start + 60]])
+    return journal, {f"{n:06}Z".encode() for n in order[:1_800]}
+
+
+def leftovers(path: Path, gone: set[bytes]) -> set[bytes]:
+    content = b"".join(entry.read_bytes() for entry in path.parent.iterdir())
+    return {number for _, number in re.findall(rb"(SECRET|REF|ACT)(\d{6}Z)", content)} & gone
+
+
+async def test_a_scrub_takes_away_the_copies_that_sqlite_left_behind(path: Path) -> None:
+    journal, gone = await scattered(path)
+    await journal.scrub()
+    assert leftovers(path, gone) == set()
+    await journal.close()
+
+
+async def test_a_scrub_that_is_due_comes_by_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "SCRUB_IDLE_S", 0.05)
+    journal, gone = await scattered(path)
+    for _ in range(200):
+        if not await journal.get_meta(writer.SCRUB_DUE) and not leftovers(path, gone):
+            break
+        await asyncio.sleep(0.05)
+    assert leftovers(path, gone) == set()
+    assert (await journal.append(TurnDraft("after"))).turn.seq > 3_000
+    await journal.close()
+
+
+async def test_a_scrub_that_is_due_comes_at_close_at_the_latest(path: Path) -> None:
+    journal, gone = await scattered(path)
+    assert await journal.get_meta(writer.SCRUB_DUE)
+    await journal.close()
+    assert leftovers(path, gone) == set()
+    async with await Journal.open(path, GROUP) as reopened:
+        assert await reopened.get_meta(writer.SCRUB_DUE) is None
+        assert await reopened.count_turns() == len(await reopened.scan(0, 10_000))
+
+
+async def test_a_scrub_that_cannot_be_done_says_so_and_writing_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db, "BUSY_TIMEOUT_S", 0.1)
+    async with await Journal.open(path, GROUP) as journal:
+        uuid = (await journal.append(TurnDraft("x"))).turn.uuid
+        await journal.forget_turns([uuid])
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreConflict):
+                await journal.scrub()
+            other.execute("ROLLBACK")
+        await journal.append(TurnDraft("y"))
+        await journal.scrub()
+        assert await journal.get_meta(writer.SCRUB_DUE) is None
