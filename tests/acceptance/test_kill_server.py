@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -36,6 +37,10 @@ class Ledger:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+def data(link: Link, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return cast("dict[str, Any]", link.call(verb, ENTITY, arguments)["data"])
+
+
 def remember_until_dead(link: Link, ledger: Ledger, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - a reproducible choice
     while True:
@@ -50,7 +55,7 @@ def remember_until_dead(link: Link, ledger: Ledger, seed: int) -> None:
             "facts": [{"subject": f"Person{number % 40}", "relation": "WENT_TO", "object": f"Place{number}"}],
         }
         try:
-            receipt = link.call("remember", ENTITY, arguments)
+            receipt = data(link, "remember", arguments)
         except PPSError:
             return
         ledger.acknowledged[ref] = str(receipt["turn_id"])
@@ -69,12 +74,12 @@ def killed_once(home: Path, ledger: Ledger, seed: int) -> None:
         assert not client.is_alive()
 
 
-def finished(link: Link) -> dict[str, object]:
+def finished(link: Link) -> dict[str, Any]:
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
-        stats = link.call("stats", ENTITY, {})
+        stats = data(link, "stats", {})
         if not stats["unfinished_jobs"] and not stats["index_lag"]:
-            return dict(stats)
+            return stats
         time.sleep(0.1)
     pytest.fail("the server did not finish its jobs in 90 s")
 
@@ -100,17 +105,17 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed(
     assert runfile.read(home) is None
 
 
-def check(link: Link, ledger: Ledger, stats: dict[str, object]) -> None:
+def check(link: Link, ledger: Ledger, stats: dict[str, Any]) -> None:
     assert len(ledger.acknowledged) >= KILLS, "too few turns were acknowledged to prove anything"
     ids = list(ledger.acknowledged.values())
     assert len(set(ids)) == len(ids)
     for start in range(0, len(ids), 200):
         wanted = ids[start : start + 200]
-        got = link.call("get", ENTITY, {"ids": wanted})["items"]
-        assert [item["id"] for item in got] == wanted  # type: ignore[index,union-attr]
-    turns = int(str(stats["turns"]))
+        got = data(link, "get", {"ids": wanted})["items"]
+        assert [item["id"] for item in got] == wanted
+    turns = stats["turns"]
     assert len(ids) <= turns <= len(ledger.asked)
     assert (stats["episodes"], stats["facts"]) == (turns, turns)
-    indexed = {**dict(stats["text_indexed"])}  # type: ignore[call-overload]
+    indexed = stats["text_indexed"]
     assert (indexed["episodes"], indexed["facts"], indexed["nodes"]) == (turns, turns, stats["nodes"])
     assert stats["vector_indexed"] == stats["text_indexed"]
