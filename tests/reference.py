@@ -1,0 +1,89 @@
+"""docs/reference.md, made from the commands, tools and settings themselves; a test compares the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import typer.main
+
+from pps.config import shipped
+from pps.surfaces.cli.main import build
+from pps.verbs.all import VERBS
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
+
+
+def page() -> str:
+    """Return the page as it should be."""
+    parts = [
+        "# Reference",
+        "Made by `scripts/docs` from the program itself; a test fails when it is out of date.",
+        "## Commands",
+        *_commands(cast("click.Command", typer.main.get_command(build())), "pps"),
+        "## MCP tools",
+        "The entity comes from the connection, never from an argument. Every tool refuses unknown arguments.",
+        *(_tool(verb) for verb in VERBS.values()),
+        "## Settings",
+        "Defaults < `$PPS_HOME/pps.toml` < `PPS_*` in the environment.",
+        "```toml\n" + shipped("config/pps.toml").read_text(encoding="utf-8").strip() + "\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _commands(command: Any, path: str) -> Iterator[str]:
+    children = cast("dict[str, Any]", getattr(command, "commands", {}))
+    if children:
+        for name, child in children.items():
+            yield from _commands(child, f"{path} {name}")
+        return
+    yield f"### `{path}`\n\n{_help(command)}\n\n{_parameters(command)}".rstrip()
+
+
+def _help(command: Any) -> str:
+    return " ".join(line.strip() for line in (command.help or "").splitlines()).strip()
+
+
+def _parameters(command: Any) -> str:
+    rows: list[str] = []
+    for one in command.params:
+        names = ", ".join(f"`{name}`" for name in one.opts) if one.param_type_name == "option" else f"`{one.name}`"
+        text = (getattr(one, "help", None) or "").replace("|", "\\|")
+        rows.append(f"| {names} | {text} |")
+    return "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else ""
+
+
+def _tool(verb: Any) -> str:
+    schema = verb.input_schema()
+    required = set(schema.get("required", []))
+    rows = [
+        f"| `{name}`{' (required)' if name in required else ''} | {_about(about)} |"
+        for name, about in schema.get("properties", {}).items()
+    ]
+    hints = [
+        word
+        for word, is_so in (
+            ("reads only", verb.hints.read_only),
+            ("may erase", verb.hints.destructive),
+            ("safe to repeat", verb.hints.idempotent),
+        )
+        if is_so
+    ]
+    table = "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else "No arguments."
+    return f"### `{verb.name}`\n\n{verb.description} ({', '.join(hints) or 'adds'})\n\n{table}"
+
+
+def _about(schema: dict[str, Any]) -> str:
+    text = str(schema.get("description", "")).replace("|", "\\|")
+    bounds = [
+        f"{label} {schema[key]}"
+        for key, label in (("minimum", "least"), ("maximum", "most"), ("maxLength", "characters at most"))
+        if key in schema
+    ]
+    return " ".join([text, f"({', '.join(bounds)})" if bounds else ""]).strip()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
