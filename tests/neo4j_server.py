@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "neo4j"
+QUICK = "-XX:TieredStopAtLevel=1"
+"""Java's compiler in its first stage alone: a test run is short, and the start takes half the time."""
 
 # Read before any test cleans it: Java and Maven are found as the person who runs the tests has them.
 _ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PPS_", "NEO4J_"))}
@@ -50,8 +52,7 @@ def start_neo4j(data: Path, *, port: int = 0, password: str = "") -> Neo4jServer
     """Start a server that ends with this process at the latest; raise CannotStart with the reason."""
     password = password or secrets.token_urlsafe(12)
     words = ("start", "--json", "--data", str(data), "--port", str(port), "--with-pid", str(os.getpid()))
-    # The compiler's first stage alone: a test run is short, and the start takes half the time.
-    answer = neo4j_script(*words, NEO4J_PASSWORD=password, JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1")
+    answer = neo4j_script(*words, NEO4J_PASSWORD=password, JDK_JAVA_OPTIONS=QUICK)
     if answer.returncode:
         raise CannotStart(answer.stderr.strip() or answer.stdout.strip())
     found = json.loads(answer.stdout)
