@@ -23,9 +23,9 @@ def attach(
 ) -> tuple[ChromaClient, dict[str, Neighbours]]:
     """Open Chroma and bring it to what the rows say.
 
-    After a clean close the sizes of its files and its count of rows are enough. After a crash a graph
-    whose save was cut short is not even loaded, since that may end the process; another is tried out, and
-    is not trusted a second time if that did end it. Making it again takes about 0.5 ms a row.
+    After a clean close the sizes of its files are enough. After a crash a graph whose save was cut short
+    is not even loaded, since that may end the process; another is tried out, and is not trusted a second
+    time if that did end it. Making it again takes about 0.5 ms a row.
 
     Raises:
         IsolationError: Chroma's files are another entity's.
@@ -83,10 +83,11 @@ def _agreeing(
     for name in sizes.keys() - graphs.keys():
         graphs[name] = Neighbours.make(folder, client, name, marks)
     for name, graph in graphs.items():
-        if graph.size() != sizes.get(name, 0):
-            graph.agree(rows, name)
-        if doubtful and not graph.answers(rows, name):
-            raise StoreError(f"the graph of {name} in {folder} lost rows in a crash")
+        if doubtful:
+            if graph.size() != sizes.get(name, 0):
+                graph.agree(rows, name)
+            if not graph.answers(rows, name):
+                raise StoreError(f"the graph of {name} in {folder} lost rows in a crash")
     return graphs
 
 

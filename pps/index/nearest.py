@@ -24,8 +24,10 @@ _FEW = 64
 _PRICE = 3.0
 """What it costs to rank one more row in the graph and drop it, over reading one and scoring it, times the
 surplus: with ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``."""
-_SURPLUS = 1.5
-_MARGIN = 10
+_SURPLUS = 2.0
+_MARGIN = 20
+_WIDEST = 2000
+"""Rows past which telling Chroma the allowed ones is cheaper than asking for more."""
 
 _Scored: TypeAlias = list[tuple[RowKey, float]]
 
@@ -52,15 +54,21 @@ class Nearest:
 
     def hits(self) -> list[VectorHit]:
         """Return the best owners, best first; fewer than ``k`` only when no more exist."""
-        size = self.graph.size()
+        size = self.rows.size(self.collection)
+        if size == 0:
+            return []
         if self.allowed is None:
-            found = self._exact(self.rows.every_key(self.collection)) if size <= _FEW else self._ranked(size)
-            return self._best(found)
+            return self._best(self._scored(None) if size <= _FEW else self._ranked(size))
         if min(size, len(self.allowed)) <= max(_FEW, math.isqrt(int(_PRICE * self.k * size))):
-            return self._best(self._exact(self.rows.keys(self.collection, self.allowed)))
-        n = min(size, math.ceil(_SURPLUS * self.k * max(1.0, size / len(self.allowed))) + _MARGIN)
-        hits = self._best(self.graph.nearest(self.probe, n))
-        return hits if len(hits) >= self.k else self._best(self._among(self.allowed))
+            return self._best(self._scored(self.allowed))
+        n = math.ceil(_SURPLUS * self.k * max(1.0, size / len(self.allowed))) + _MARGIN
+        while True:
+            hits = self._best(self.graph.nearest(self.probe, min(n, size)))
+            if len(hits) >= self.k:
+                return hits
+            n *= 4
+            if n > min(size, _WIDEST):
+                return self._best(self._among(self.allowed))
 
     def _ranked(self, size: int) -> _Scored:
         """Rank more and more rows until they are of ``k`` owners or all are seen."""
@@ -91,14 +99,17 @@ class Nearest:
     def _completed(self, found: _Scored, keys: list[RowKey]) -> _Scored:
         """Add, exactly scored, the rows that the graph did not reach."""
         seen = {key for key, _ in found}
-        return found + self._exact([key for key in keys if key not in seen])
+        missing = {key for key in keys if key not in seen}
+        rest = self._scored({owner for owner, _ in missing})
+        return found + [(key, similarity) for key, similarity in rest if key in missing]
 
-    def _exact(self, keys: list[RowKey]) -> _Scored:
+    def _scored(self, owners: AbstractSet[str] | None) -> _Scored:
+        """Score every row of the owners, or of all, exactly."""
         unit = self.probe / np.linalg.norm(self.probe)
         scored: _Scored = []
-        for batch, matrix in self.rows.vectors(self.collection, keys):
-            cosines: list[float] = ((matrix @ unit) / np.linalg.norm(matrix, axis=1)).tolist()
-            scored += zip(batch, cosines, strict=True)
+        for keys, matrix in self.rows.pages(self.collection, owners):
+            cosines: list[float] = ((matrix @ unit) / np.sqrt(np.einsum("ij,ij->i", matrix, matrix))).tolist()
+            scored += zip(keys, cosines, strict=True)
         return scored
 
     def _best(self, found: Iterable[tuple[RowKey, float]]) -> list[VectorHit]:

@@ -34,6 +34,13 @@ CREATE TABLE IF NOT EXISTS marks (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rows (
     collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, at INTEGER, vector BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS rows_key ON rows (collection, owner, part);
+CREATE TABLE IF NOT EXISTS sizes (collection TEXT PRIMARY KEY, size INTEGER NOT NULL);
+CREATE TRIGGER IF NOT EXISTS rows_in AFTER INSERT ON rows BEGIN
+    INSERT INTO sizes VALUES (new.collection, 1) ON CONFLICT DO UPDATE SET size = size + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS rows_out AFTER DELETE ON rows BEGIN
+    UPDATE sizes SET size = size - 1 WHERE collection = old.collection;
+END;
 """
 _PAGE = 1000
 
@@ -81,7 +88,7 @@ class RowStore:
         """Return the keys whose row holds that vector already."""
         place = {key: at for at, key in enumerate(keys)}
         held: set[RowKey] = set()
-        for batch, stored in self._pages(collection, list(dict.fromkeys(owner for owner, _ in keys))):
+        for batch, stored in self.pages(collection, {owner for owner, _ in keys}):
             held |= {
                 key
                 for key, row in zip(batch, stored, strict=True)
@@ -123,25 +130,40 @@ class RowStore:
     def vectors(self, collection: str, keys: Iterable[RowKey]) -> Iterator[tuple[list[RowKey], Matrix]]:
         """Yield the rows of the keys that are there, by pages, in no order; each page shape (n, dimension)."""
         wanted = set(keys)
-        for batch, matrix in self._pages(collection, list({owner for owner, _ in wanted})):
+        for batch, matrix in self.pages(collection, {owner for owner, _ in wanted}):
             some = [at for at, key in enumerate(batch) if key in wanted]
             if some:
                 yield ([batch[at] for at in some], matrix[some]) if len(some) < len(batch) else (batch, matrix)
 
-    def pages(self, collection: str) -> Iterator[tuple[list[RowKey], Matrix]]:
-        """Yield every row of a collection by pages."""
-        owners = list(dict.fromkeys(owner for owner, _ in self.every_key(collection)))
-        yield from self._pages(collection, owners)
+    def pages(self, collection: str, owners: Iterable[str] | None = None) -> Iterator[tuple[list[RowKey], Matrix]]:
+        """Yield every row of the owners, or of the collection, by pages in no order."""
+        wanted = list(self.owners(collection) if owners is None else owners)
+        for at in range(0, len(wanted), _PAGE):
+            with self._reading() as db:
+                found = cast(
+                    "list[tuple[str, int, bytes]]",
+                    db.execute(
+                        "SELECT owner, part, vector FROM rows "
+                        "WHERE collection = ? AND owner IN (SELECT value FROM json_each(?))",
+                        (collection, json.dumps(wanted[at : at + _PAGE])),
+                    ).fetchall(),
+                )
+            if found:
+                matrix = np.frombuffer(b"".join([row[2] for row in found]), dtype=np.float32)
+                yield [(row[0], row[1]) for row in found], matrix.reshape(len(found), -1)
 
     def owners(self, collection: str) -> set[str]:
         """Return every owner of a row."""
         return {owner for owner, _ in self.every_key(collection)}
 
     def sizes(self) -> dict[str, int]:
-        """Return how many rows each collection has; one without rows is left out."""
+        """Return how many rows each collection has; one that never had any is left out."""
         with self._reading() as db:
-            counted = db.execute("SELECT collection, count(*) FROM rows GROUP BY collection").fetchall()
-            return dict(cast("list[tuple[str, int]]", counted))
+            return dict(cast("list[tuple[str, int]]", db.execute("SELECT collection, size FROM sizes").fetchall()))
+
+    def size(self, collection: str) -> int:
+        """Return how many rows a collection has."""
+        return self.sizes().get(collection, 0)
 
     def count(self, collection: str) -> int:
         """Return how many owners have a row."""
@@ -158,21 +180,6 @@ class RowStore:
         """Close the file."""
         with self._lock, self._errors():
             self._db.close()
-
-    def _pages(self, collection: str, owners: Sequence[str]) -> Iterator[tuple[list[RowKey], Matrix]]:
-        for at in range(0, len(owners), _PAGE):
-            with self._reading() as db:
-                found = cast(
-                    "list[tuple[str, int, bytes]]",
-                    db.execute(
-                        "SELECT owner, part, vector FROM rows "
-                        "WHERE collection = ? AND owner IN (SELECT value FROM json_each(?))",
-                        (collection, json.dumps(owners[at : at + _PAGE])),
-                    ).fetchall(),
-                )
-            if found:
-                matrix = np.frombuffer(b"".join(row[2] for row in found), dtype=np.float32)
-                yield [(row[0], row[1]) for row in found], matrix.reshape(len(found), -1)
 
     @contextmanager
     def _reading(self) -> Generator[sqlite3.Connection]:
