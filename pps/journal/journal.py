@@ -13,8 +13,9 @@ from types import TracebackType
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact, ItemKind, Node, Turn
-from pps.journal import filters, jobs, meta, mirror, outbox, shown, turns
+from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.db import prepare_file
+from pps.journal.links import FactLinks
 from pps.journal.payload import prepare_payload
 from pps.journal.reader import Readers
 from pps.journal.values import (
@@ -265,6 +266,14 @@ class Journal:
     async def facts_supported_by(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode → ids of the facts it supports, oldest first; past facts too."""
         return await self._readers.read(partial(mirror.facts_supported_by, episodes=episodes))
+
+    async def fact_links(self, facts: Sequence[str]) -> dict[str, FactLinks]:
+        """Return fact → its ends and supporting episodes, in the order given; unknown facts are left out."""
+        return await self._readers.read(partial(links.fact_links, facts=facts))
+
+    async def hops(self, starts: Sequence[str], targets: Sequence[str], max_hops: int) -> dict[str, int]:
+        """Return target → fewest hops from any start, in both directions; those out of reach are left out."""
+        return await self._readers.read(partial(links.hops, starts=starts, targets=targets, max_hops=max_hops))
 
     async def facts_turning(self, after: datetime, until: datetime) -> list[str]:
         """Return ids of facts that the clock alone made begin or end to hold in ``(after, until]``."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 
 from pps.core.text import fold
 
@@ -49,8 +49,8 @@ _PLAIN = frozenset(_PLAIN_WORDS.split())
 
 def units(text: str) -> list[str]:
     """Return the units of a text, folded, Latin letters without accents; punctuation is left out."""
-    folded = fold(text)
-    if folded.isascii():
+    folded = fold(text).translate(_unaccented())
+    if folded.isascii():  # most texts, by one regular expression
         return _ASCII_UNIT.findall(folded)
     found: list[str] = []
     before = "gap"
@@ -94,16 +94,24 @@ def is_meant(name: str, text: str) -> bool:
 def _classified(text: str) -> Iterator[tuple[str, str]]:
     latin = False
     for char in text:
-        if char.isalpha() and ("\u00c0" <= char <= "\u024f" or "\u1e00" <= char <= "\u1eff"):
-            latin = True
-            yield "word", unicodedata.normalize("NFD", char)[0]
-        elif latin and "\u0300" <= char <= "\u036f":
+        if latin and "\u0300" <= char <= "\u036f":
             continue  # an accent that no single character carries
-        else:
-            latin = char.isascii() and char.isalpha()
-            kind = _class(char)
-            if kind != "nothing":
-                yield kind, char
+        latin = char.isalpha() and (char.isascii() or _is_accented_latin(ord(char)))
+        kind = _class(char)
+        if kind != "nothing":
+            yield kind, char
+
+
+@cache
+def _unaccented() -> Mapping[int, str]:
+    """Return Latin letters without their accents, and typographic punctuation as a gap."""
+    letters = [code for code in range(0x00C0, 0x1F00) if _is_accented_latin(code) and chr(code).isalpha()]
+    table = {code: unicodedata.normalize("NFD", chr(code))[0] for code in letters}
+    return table | dict.fromkeys(map(ord, "‘’“”–—…•«»¿¡"), " ")
+
+
+def _is_accented_latin(code: int) -> bool:
+    return 0x00C0 <= code <= 0x024F or 0x1E00 <= code <= 0x1EFF
 
 
 @lru_cache(maxsize=8192)
