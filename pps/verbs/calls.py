@@ -73,8 +73,9 @@ class Calls:
         started = clock.perf_counter()
         outcome = "internal"
         try:
+            given = verb.parse(arguments)
             async with self._app.memory(owner) as memory:
-                answer = await verb.answer(memory, arguments)
+                answer = await verb.answer(memory, given)
             outcome = "ok"
         except PPSError as error:
             outcome = error.code

@@ -186,7 +186,7 @@ class RecallInput(Input):
         default=None,
         description="Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if not given.",
     )
-    profile: Label = Field(default="hybrid", description="How to rank; `pps profiles` lists them.")
+    profile: Label = Field(default="default", description="How to rank; `pps profiles` lists them.")
     limit: int = Field(default=10, ge=1, le=100, description="Most results in each channel.")
     as_of: Annotated[Moment, _time("What held at that time instead of now.")] | None = None
     session: Label | None = Field(default=None, description="Id of this conversation.")

@@ -63,13 +63,9 @@ class Verb(Generic[In, Out]):
         except ValidationError as error:
             raise _refusal(error, self.input) from None
 
-    async def answer(self, memory: Memory, arguments: Mapping[str, JSON]) -> Answer:
-        """Let a memory do it.
-
-        Raises:
-            PPSError: Whatever the memory raises; InvalidRequest for the arguments.
-        """
-        value = await self.act(memory, self.parse(arguments))
+    async def answer(self, memory: Memory, given: In) -> Answer:
+        """Let a memory do it; raises whatever the memory raises."""
+        value = await self.act(memory, given)
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
         return Answer(cast("dict[str, JSON]", data), self.text(value))
 

@@ -20,9 +20,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from pps.core.errors import PPSError, StoreUnavailable
+from pps.core.errors import PPSError, StoreUnavailable, UnknownEntity
 from pps.core.ids import check_name
-from pps.link import RunFile, connect, runfile
+from pps.link import Link, RunFile, connect, runfile
 from pps.surfaces.mcp.protocol import Context, make_server
 
 _log = logging.getLogger(__name__)
@@ -93,7 +93,17 @@ class _Bridge:
             except httpx2.ConnectError:
                 if last:
                     break
+            except MCPError as error:
+                if error.code == types.INTERNAL_ERROR:
+                    await asyncio.to_thread(self._check_entity, run)
+                raise
         raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
+
+    def _check_entity(self, run: RunFile) -> None:
+        """Say so when it is the entity that is missing: over HTTP that is a refusal without a reason."""
+        if Link(run).admin("entity.show", {"name": self._entity})["archived"]:
+            name = self._entity
+            raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
 
     async def _asked(self, run: RunFile, ask: Callable[[Client], Awaitable[_T]]) -> _T:
         self._http.headers["Authorization"] = f"Bearer {run.secret}.{self._entity}"

@@ -78,6 +78,8 @@ async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
         return await call_next(ctx)
     except MCPError:
         raise
+    except PPSError as error:
+        raise MCPError(types.INTERNAL_ERROR, error.message) from None
     except ValidationError:
         raise MCPError(types.INVALID_PARAMS, f"malformed parameters of {ctx.method}") from None
     except Exception:  # noqa: BLE001 - the surface's outermost call

@@ -74,7 +74,7 @@ def wait_for_run_file(home: Path, process: subprocess.Popen[bytes] | None = None
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         run = runfile.read(home)
-        if run is not None:
+        if run is not None and (process is None or run.pid == process.pid):
             return run
         assert process is None or process.poll() is None, "the server ended at its start"
         time.sleep(0.05)

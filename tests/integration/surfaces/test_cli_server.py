@@ -204,7 +204,7 @@ def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(alone: dic
     stats = json.loads(pps(alone, "stats", "ana", "--json").stdout)
     assert stats["turns"] == 3
     found = json.loads(pps(alone, "recall", "ana", "acknowledged", "--json").stdout)
-    assert len(found["channels"]["turns"]["hits"]) == 3
+    assert len(found["channels"]["episodes"]["hits"]) == 3
 
 
 def test_a_server_started_by_need_ends_when_idle(tmp_path: Path) -> None:

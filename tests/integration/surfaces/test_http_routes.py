@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
 )
 def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.Client, method: str, path: str) -> None:
     operator = str(served.link.admin("operator.issue", {})["token"])
-    for token in ("", served.create("ana"), operator, "nonsense", f"{served.run.secret}.ana"):
+    for token in (served.create("ana"), operator, "nonsense", f"{served.run.secret}.ana"):
         answer = http.request(method, path, headers=_bearer(token), json={"entity": "ana"})
         assert answer.status_code == 401
         assert answer.json()["error"]["code"] == "refused"
@@ -166,12 +167,26 @@ def test_archived_and_deleted_entities_are_gone_for_callers(served: Served) -> N
     assert served.link.call("stats", "resting", {})["data"]["turns"] == 0
 
 
-def test_health_fails_when_an_entity_cannot_take_in_what_it_is_told(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with serving(home) as served:
+def test_health_fails_while_a_turn_cannot_be_taken_in_and_names_the_entity_to_operators(tmp_path: Path) -> None:
+    away = {
+        "PPS_EXTRACTOR__MODE": "model",
+        "PPS_EXTRACTOR__PROVIDER": "compatible",
+        "PPS_EXTRACTOR__BASE_URL": "http://127.0.0.1:1/v1",
+        "PPS_EXTRACTOR__MODEL": "away",
+        "PPS_EXTRACTOR__API_KEY": "unused",
+    }
+    with serving(tmp_path / "home", **away) as served, httpx.Client(base_url=served.run.url, timeout=30) as http:
         served.create("ana")
-        served.link.call("remember", "ana", {"content": "x"})
-    with serving(home, PPS_EMBEDDER__DIMENSION="32") as served, httpx.Client(base_url=served.run.url) as http:
-        with pytest.raises(Exception, match="reembed"):
-            served.link.call("stats", "ana", {})
-        assert http.get("/health").json()["status"] in ("ok", "failing")
+        assert http.get("/health").status_code == 200
+        kept = served.link.call("remember", "ana", {"content": "Nobody can read this now.", "wait": "journal"})
+        assert kept["data"]["state"] == "accepted"
+        deadline = time.monotonic() + 60
+        while http.get("/health").status_code == 200 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        failing = http.get("/health")
+        assert failing.status_code == 503
+        assert failing.json() == {"status": "failing"}
+        details = http.get("/health", headers=_bearer(served.run.secret)).json()
+        assert details["problems"][0]["entity"] == "ana"
+        assert served.pps("doctor").returncode == 1
+        assert served.link.call("stats", "ana", {})["data"]["turns"] == 1

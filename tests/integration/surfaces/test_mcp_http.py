@@ -231,7 +231,7 @@ async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served:
     token = served.create(f"revoked_{ERAS.index(era)}")
     operator = str(served.link.admin("operator.issue", {})["token"])
     async with httpx2.AsyncClient(trust_env=False) as http:
-        for wrong in (None, "", "nonsense", token[:-1], served.run.secret, operator, f"{served.run.secret}.nobody"):
+        for wrong in (None, "nonsense", token[:-1], served.run.secret, operator, f"{served.run.secret}.nobody"):
             headers = {**HEADERS, "MCP-Protocol-Version": era} if era != "legacy" else dict(HEADERS)
             if wrong is not None:
                 headers["Authorization"] = f"Bearer {wrong}"
@@ -241,7 +241,7 @@ async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served:
     async with served.client(token, era) as client:
         await _done(client, "stats")
         served.link.admin("token.revoke", {"name": f"revoked_{ERAS.index(era)}"})
-        with pytest.raises(Exception, match=r"401|Unauthorized|closed|MCPError|unhandled|terminated"):
+        with pytest.raises(MCPError, match="error response"):
             await client.call_tool("stats", {})
 
 
