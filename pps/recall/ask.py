@@ -93,10 +93,6 @@ class Ask:
         """Return the nodes that the query names, longest name first."""
         return await self.once("named", lambda: self.sources.journal.named_in(self.text, NAMED))
 
-    async def distances(self, start: str, hops: int) -> dict[str, int]:
-        """Return hops from a node to every node within ``hops``."""
-        return await self.once(("hops", start, hops), lambda: self.sources.client.distances(start, hops))
-
     async def allowed(self, kind: ItemKind) -> set[str] | None:
         """Return the ids of a kind that the filters let through; None is no restriction."""
         wanted = self.request.filters

@@ -55,10 +55,10 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
     return Channel(channel, hits, notes=(*_notes(ask, profile, lists), *ranking.notes))
 
 
-async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, depth: int) -> _Ranking:
+async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, pool: int) -> _Ranking:
     """Read the best candidates, let the weighing perspectives speak, join and damp."""
     started = clock.perf_counter()
-    best = list(_joined(profile, lists))[: 2 * depth]
+    best = list(_joined(profile, lists))[:pool]
     items = await fetch(ask, channel, best)
     await weigh(ask, channel, profile, items, lists)
     scores = {one: score for one, score in _joined(profile, lists).items() if one in items}

@@ -11,12 +11,14 @@ MAX_HOPS = 4
 """Farthest hops that still count."""
 
 
-async def by_hops(ask: Ask, items: Mapping[str, Item], hops: Mapping[str, int]) -> list[Scored]:
-    """Return the candidates that have a node in reach, nearest first; the signal is ``1 / (1 + hops)``.
+async def by_hops(ask: Ask, items: Mapping[str, Item], starts: Sequence[str], most: int) -> list[Scored]:
+    """Return the candidates within ``most`` hops of any start, nearest first; the signal is ``1 / (1 + hops)``.
 
     A fact is as far as its nearer end; a turn as its nearest mentioned node.
     """
     reach = await _nodes_of(ask, items)
+    targets = list(dict.fromkeys(node for nodes in reach.values() for node in nodes))
+    hops = await ask.sources.journal.hops(starts, targets, most)
     far = {one: min((hops[node] for node in nodes if node in hops), default=-1) for one, nodes in reach.items()}
     near = sorted((one for one, distance in far.items() if distance >= 0), key=far.__getitem__)
     return [Scored(one, -float(far[one]), 1 / (1 + far[one])) for one in near]

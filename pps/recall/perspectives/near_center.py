@@ -12,4 +12,4 @@ from pps.recall.proximity import MAX_HOPS, by_hops
 async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Item]) -> list[Scored]:
     """Return the candidates within reach of the centre, nearest first; nothing when there is no centre."""
     center = ask.center()
-    return await by_hops(ask, items, await ask.distances(center, MAX_HOPS)) if center else []
+    return await by_hops(ask, items, [center], MAX_HOPS) if center else []

@@ -13,8 +13,5 @@ _HOPS = 1
 
 async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Item]) -> list[Scored]:
     """Return the candidates within one hop of a named node, nearest first."""
-    hops: dict[str, int] = {}
-    for start in await ask.named():
-        for node, far in (await ask.distances(start, _HOPS)).items():
-            hops[node] = min(far, hops.get(node, far))
-    return await by_hops(ask, items, hops) if hops else []
+    named = await ask.named()
+    return await by_hops(ask, items, named, _HOPS) if named else []

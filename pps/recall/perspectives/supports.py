@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pps.core.values import ChannelName, Fact
+from pps.core.values import ChannelName
 from pps.recall.ask import Ask, Scored
-from pps.recall.fetch import fetch
 from pps.recall.fusion import fused
 from pps.recall.merging import best_of, in_order
 
@@ -23,11 +22,10 @@ async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     if channel not in ("episodes", "turns", "nodes"):
         return []
     best = await _best(ask, ask.collections("facts"), depth)
-    facts = [one for one in (await fetch(ask, "facts", best)).values() if isinstance(one, Fact)]
+    links = (await ask.sources.journal.fact_links(best)).values()
     if channel == "nodes":
-        ends = [end for one in facts for end in (one.subject, one.object)]
-        return in_order(await ask.permitted("node", ends), depth)
-    return in_order(await ask.permitted("episode", [turn for one in facts for turn in one.episodes]), depth)
+        return in_order(await ask.permitted("node", [end for one in links for end in (one.subject, one.object)]), depth)
+    return in_order(await ask.permitted("episode", [turn for one in links for turn in one.episodes]), depth)
 
 
 async def _best(ask: Ask, collections: Sequence[str], depth: int) -> list[str]:

@@ -1,0 +1,85 @@
+"""Links from the mirror: ends and supports of facts, and hops between nodes, against a plain walk."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pps.core.ids import new_group
+from pps.core.values import Fact, Node
+from pps.journal.journal import Journal
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def uid(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
+def node(name: str) -> Node:
+    return Node(uid(name), name, AT)
+
+
+def fact(name: str, subject: str, object_: str, *episodes: str, kind: str = "fact") -> Fact:
+    supports = tuple(uid(one) for one in episodes)
+    return Fact(uid(name), uid(subject), uid(object_), "R", name, AT, kind=kind, episodes=supports)
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    async with await Journal.open(tmp_path / "memory.db", new_group()) as opened:
+        yield opened
+
+
+async def test_links_are_a_facts_ends_and_supports_in_the_order_asked(journal: Journal) -> None:
+    await journal.mirror_nodes([node("a"), node("b"), node("c")])
+    await journal.mirror_facts([fact("f1", "a", "b", "e1", "e2"), fact("f2", "b", "c")])
+
+    links = await journal.fact_links([uid("f2"), uid("gone"), uid("f1")])
+
+    assert list(links) == [uid("f2"), uid("f1")]
+    assert (links[uid("f1")].subject, links[uid("f1")].object) == (uid("a"), uid("b"))
+    assert set(links[uid("f1")].episodes) == {uid("e1"), uid("e2")}
+    assert links[uid("f2")].episodes == ()
+
+
+async def test_hops_count_facts_and_relations_in_both_directions(journal: Journal) -> None:
+    await journal.mirror_nodes([node(one) for one in "abcde"])
+    await journal.mirror_facts([fact("f1", "a", "b"), fact("f2", "c", "b", kind="relation"), fact("f3", "c", "d")])
+
+    found = await journal.hops([uid("a")], [uid(one) for one in "abcde"], 2)
+
+    assert found == {uid("a"): 0, uid("b"): 1, uid("c"): 2}
+
+
+async def test_hops_are_those_of_the_nearest_start(journal: Journal) -> None:
+    await journal.mirror_nodes([node(one) for one in "abcd"])
+    await journal.mirror_facts([fact("f1", "a", "b"), fact("f2", "b", "c"), fact("f3", "c", "d")])
+
+    assert await journal.hops([uid("a"), uid("d")], [uid("c"), uid("b")], 4) == {uid("c"): 1, uid("b"): 1}
+    assert await journal.hops([uid("gone")], [uid("a")], 4) == {}
+
+
+async def test_hops_agree_with_a_plain_walk(journal: Journal) -> None:
+    chance = random.Random(7)  # noqa: S311 - a fixed graph
+    names = [f"n{number}" for number in range(60)]
+    pairs = [tuple(chance.sample(names, 2)) for _ in range(70)]
+    await journal.mirror_nodes([node(name) for name in names])
+    await journal.mirror_facts([fact(f"f{at}", *pair) for at, pair in enumerate(pairs)])
+    near: dict[str, set[str]] = {name: set() for name in names}
+    for one, other in pairs:
+        near[one].add(other)
+        near[other].add(one)
+
+    for start in names[:12]:
+        far, ring = {start: 0}, {start}
+        for hop in range(1, 5):
+            ring = {other for one in ring for other in near[one]} - far.keys()
+            far.update(dict.fromkeys(ring, hop))
+        found = await journal.hops([uid(start)], [uid(name) for name in names], 4)
+        assert found == {uid(name): hop for name, hop in far.items()}
