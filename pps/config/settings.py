@@ -29,6 +29,7 @@ class EmbedderSettings(_Section):
         path: A file or folder to load the model from instead of finding it.
         base_url, api_key: For ``openai``: any server that speaks its embeddings protocol.
         dimension: Length of the vectors; needed for ``openai``, free for ``hash``, else fixed by the model.
+        threads: For ``minilm``: threads of one call; None takes the machine's, at most 4.
     """
 
     name: Literal["minilm", "e5", "sentence-transformers", "openai", "hash", "none"] = "minilm"
@@ -37,6 +38,7 @@ class EmbedderSettings(_Section):
     base_url: str = ""
     api_key: SecretStr | None = None
     dimension: int | None = Field(default=None, ge=8, le=8192)
+    threads: int | None = Field(default=None, ge=1, le=64)
 
 
 class RerankerSettings(_Section):

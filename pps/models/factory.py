@@ -82,7 +82,7 @@ def _embedder(settings: EmbedderSettings) -> Embedder | None:
         case "minilm":
             from pps.models.minilm import MiniLMEmbedder
 
-            return _of_dimension(MiniLMEmbedder(settings.path), settings)
+            return _of_dimension(MiniLMEmbedder(settings.path, threads=settings.threads), settings)
         case "e5":
             from pps.models.e5 import E5Embedder
 
