@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString
@@ -73,6 +74,7 @@ async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4j
             5.26; or an index that keeps entities apart cannot be made.
     """
     address = Address(uri, user, database)
+    _hush()
     if not _SCHEME.match(uri):  # the library would try HTTP too, which it calls a preview
         raise mapped(ConfigurationError(), address)
     with mapping(address):
@@ -94,6 +96,13 @@ async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4j
     except BaseException:
         await client.close()
         raise
+
+
+def _hush() -> None:
+    """Keep the library from logging what it raises as well; a level that somebody chose stays."""
+    library = logging.getLogger("neo4j")
+    if library.level == logging.NOTSET:
+        library.setLevel(logging.CRITICAL)
 
 
 async def _version(client: AsyncDriver, address: Address) -> str:

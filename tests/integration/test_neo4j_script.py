@@ -136,7 +136,7 @@ def test_a_running_server_is_told_and_not_started_twice(neo4j_server: Neo4jServe
 
 
 async def test_a_restart_keeps_the_data_and_an_open_pool_goes_on(
-    neo4j_server: Neo4jServer, neo4j_pool: Neo4jPool, group: str
+    neo4j_server: Neo4jServer, neo4j_pool: Neo4jPool, group: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Neo4jStore(neo4j_pool.driver(), group)
     nodes, facts, _, _ = await saved_kitchen(store)
@@ -148,6 +148,7 @@ async def test_a_restart_keeps_the_data_and_an_open_pool_goes_on(
             await store.save_nodes(nodes, {})
         with pytest.raises(StoreUnavailable):
             await neo4j_pool.check()
+        assert caplog.messages == [], "the error says it; the library's log lines would say it again"
     finally:
         start_neo4j(neo4j_server.data, port=neo4j_server.port, password=neo4j_server.password)
     await neo4j_pool.check()
