@@ -52,7 +52,7 @@ def recall(
     name: Name,
     query: Annotated[str, typer.Argument(help="A question or key words.", show_default=False)],
     channels: Annotated[str, typer.Option(help="Such as facts,nodes; 'auto' chooses by the question.")] = "",
-    profile: Annotated[str, typer.Option(help="How to rank; `pps profiles` lists them.")] = "hybrid",
+    profile: Annotated[str, typer.Option(help="How to rank; `pps profiles` lists them.")] = "default",
     limit: Annotated[int, typer.Option(help="Most results in each channel, 1 to 100.")] = 10,
     as_of: Annotated[str, typer.Option(help="What held at that time (ISO 8601) instead of now.")] = "",
     session: Annotated[str, typer.Option(help="The conversation that asks.")] = "",

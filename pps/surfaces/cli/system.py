@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pps.config import Settings
+    from pps.core.values import JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,31 @@ def verify_isolation(
     if as_json:
         show_json(report)
     else:
-        typer.echo(report["text"])
-    if report["leaks"]:
+        _verified(report)
+    if not report["ok"]:
         raise typer.Exit(1)
+
+
+def _verified(report: dict[str, JSON]) -> None:
+    operations, refused = _counts(report["operations"]), _counts(report["refused"])
+    typer.echo(
+        f"{sum(operations.values()):,} operations by {report['entities']} entities on the store {report['store']}"
+    )
+    typer.echo("tried:   " + ", ".join(f"{kind} {number:,}" for kind, number in operations.items()))
+    typer.echo("ended:   " + ", ".join(f"{how} {number:,}" for how, number in refused.items()))
+    for what, words in (("leaks", "leaks"), ("told_apart", "told apart from nobody's ids"), ("broken", "broken calls")):
+        found = report[what]
+        listed = found if isinstance(found, list) else []
+        typer.echo(f"{words}: {len(listed)}")
+        for one in listed:
+            if isinstance(one, dict):
+                typer.echo(f"  {one['operation']} by {one['entity']}: {one['what']}")
+    typer.echo(f"{'Nothing crossed the boundary' if report['ok'] else 'THE BOUNDARY FAILED'} ({report['seconds']} s)")
+
+
+def _counts(value: JSON) -> dict[str, int]:
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {name: number for name, number in pairs if isinstance(number, int)}
 
 
 def demo() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time as clock
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pps.core.errors import InvalidRequest, PPSError
 from pps.core.values import JSON
 from pps.ingest.importing import read_lines
 from pps.ingest.indexer import Progress
+from pps.isolation.proof import Finding, verify
 from pps.surfaces.http.answers import internal, said, text
 
 _log = logging.getLogger(__name__)
@@ -107,6 +108,32 @@ async def _import_anchors(app: App, arguments: Mapping[str, JSON], progress: Pro
     return {"saved": [one.slug for one in report.saved], "unchanged": report.unchanged, "skipped": skipped}
 
 
+async def _verify(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    """Attack throw-away entities on the store that is set."""
+    operations = arguments.get("operations", 2000)
+    if not isinstance(operations, int) or operations < 1:
+        raise InvalidRequest("operations", "must be a number, 1 or more")
+    report = await verify(
+        app.settings, operations=operations, progress=lambda done, total: progress("attacks", done, total)
+    )
+    return {
+        "ok": report.ok,
+        "store": report.store,
+        "entities": report.entities,
+        "operations": report.operations,
+        "refused": report.refused,
+        "leaks": _findings(report.leaks),
+        "told_apart": _findings(report.told_apart),
+        "broken": _findings(report.broken),
+        "second_lock": report.second_lock,
+        "seconds": round(report.seconds, 2),
+    }
+
+
+def _findings(found: Sequence[Finding]) -> list[JSON]:
+    return [{"operation": one.operation, "entity": one.entity, "what": one.what} for one in found]
+
+
 def _path(arguments: Mapping[str, JSON]) -> Path:
     path = Path(text(arguments, "path"))
     if not path.is_absolute():
@@ -135,4 +162,5 @@ _TASKS: dict[str, Task] = {
     "reembed": _reembed,
     "import": _import,
     "anchors.import": _import_anchors,
+    "verify": _verify,
 }
