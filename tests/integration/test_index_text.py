@@ -1,0 +1,366 @@
+"""The text index on a real tantivy: any query, any script, full lists, and deleted text that is gone."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError
+from pps.index.text import TextDoc, TextIndex
+from tests.index_data import GROUP, OTHER_GROUP
+
+
+def filled(path: Path, texts: dict[str, str], collection: str = "episodes", *, language: str = "english") -> TextIndex:
+    index = TextIndex.open(path, group=GROUP, language=language)
+    index.replace([TextDoc(collection, owner, text) for owner, text in texts.items()])
+    index.commit()
+    return index
+
+
+def owners(index: TextIndex, query: str, k: int = 10, collection: str = "episodes") -> list[str]:
+    return [hit.owner for hit in index.search(collection, query, k)]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[TextIndex]:
+    made = TextIndex.open(tmp_path / "text", group=GROUP)
+    yield made
+    made.close()
+
+
+WORLD = {
+    "running": "Ana was running to the coffee shop.",
+    "tea": "Ben drinks green tea at noon",
+    "chinese": "我今天在北京喝了一杯很好的咖啡",
+    "japanese": "毎朝コーヒーを飲みます",
+    "thai": "ฉันชอบดื่มกาแฟร้อน",
+    "korean": "오늘 아침에 커피를 마셨다",
+    "lao": "ຂ້ອຍມັກກາເຟ",
+    "khmer": "ខ្ញុំចូលចិត្តកាហ្វេ",
+    "burmese": "ကျွန်တော် ကော်ဖီ ကြိုက်တယ်",
+    "russian": "Она пьёт кофе каждое утро",
+    "hindi": "मुझे हिन्दी में चाय पसंद है",
+    "hebrew": "אני אוהב קפה",
+    "french": "Les résumés du café étaient prêts",
+    "code": "call memory_store.flush_all(path='/tmp/x') in C++",
+    "emoji": "what a day 🎉",
+    "mixed": "我的iPhone充电器坏了",
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextIndex]:
+    made = filled(tmp_path_factory.mktemp("world"), WORLD)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "owner"),
+    [
+        ("run", "running"),
+        ("coffee shops", "running"),
+        ("ANA", "running"),
+        ("咖啡", "chinese"),
+        ("北京咖啡", "chinese"),
+        ("茶 杯", "chinese"),
+        ("喝", "chinese"),
+        ("コーヒー", "japanese"),
+        ("ｺｰﾋｰ", "japanese"),
+        ("朝", "japanese"),
+        ("กาแฟ", "thai"),
+        ("커피", "korean"),
+        ("ກາເຟ", "lao"),
+        ("កាហ្វេ", "khmer"),
+        ("ကော်ဖီ", "burmese"),
+        ("кофе", "russian"),
+        ("हिन्दी", "hindi"),
+        ("קפה", "hebrew"),
+        ("cafe resume", "french"),
+        ("CAFÉ", "french"),
+        ("flush_all", "code"),
+        ("memory-store", "code"),
+        ("🎉", "emoji"),
+        ("充电", "mixed"),
+        ("iphone", "mixed"),
+        ("ｉＰｈｏｎｅ", "mixed"),
+    ],
+)
+def test_every_script_is_found(world: TextIndex, query: str, owner: str) -> None:
+    assert owners(world, query)[0] == owner
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", " ", '"', '"tea', "tea?", "-tea", "+tea", "NOT tea", "tea AND", "tea OR OR", "(tea", "tea)", "tea^9", "tea~",
+     "body:tea", "*", "te*", "[a TO b]", "\\", "/tea/", "tea\x00", "\ud83d", "'; DROP TABLE", "owner:tea IN [tea]"],
+)  # fmt: skip
+def test_nothing_in_a_query_is_an_operator(world: TextIndex, query: str) -> None:
+    found = owners(world, query)
+    assert ("tea" in found) == ("tea" in query)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters()), st.integers(1, 20))
+def test_any_query_text_is_safe(world: TextIndex, query: str, k: int) -> None:
+    hits = world.search("episodes", query, k)
+    assert len(hits) <= k
+    assert all(hit.score > 0 and hit.owner in WORLD for hit in hits)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=20), st.text(st.characters()), max_size=8))
+def test_any_text_of_any_owner_is_kept_and_dropped(index: TextIndex, texts: dict[str, str]) -> None:
+    index.replace([TextDoc("anchors", owner, text, title=text[:9]) for owner, text in texts.items()])
+    index.commit()
+    assert index.owners("anchors") == set(texts)
+    index.delete("anchors", texts)
+    index.commit()
+    assert index.count("anchors") == 0
+
+
+def test_a_query_of_ten_thousand_words_finds_what_few_of_them_name(world: TextIndex) -> None:
+    words = [f"filler{at}" for at in range(10_000)]
+    words[5000] = "coffee"
+    assert owners(world, " ".join(words)) == ["running"]
+
+
+def test_a_long_query_is_condensed_to_the_words_that_say_most(tmp_path: Path) -> None:
+    texts = {f"common{at}": " ".join(f"word{n}" for n in range(100)) for at in range(30)}
+    index = filled(tmp_path, {**texts, "rare": "zebra"})
+    assert owners(index, " ".join([*(f"word{n}" for n in range(100)), "zebra"]), 1) == ["rare"]
+    index.close()
+
+
+def test_a_word_of_every_text_is_still_found_as_a_name(index: TextIndex) -> None:
+    index.replace([TextDoc("nodes", "will", "", title="Will"), TextDoc("nodes", "the", "will be there for this")])
+    index.commit()
+    assert owners(index, "will", collection="nodes") == ["will"]
+
+
+def test_a_name_counts_more_than_a_mention(index: TextIndex) -> None:
+    index.replace(
+        [TextDoc("nodes", "mention", "met Ana in Paris"), TextDoc("nodes", "name", "met her in Rome", title="Ana")]
+    )
+    index.commit()
+    assert owners(index, "Ana", collection="nodes") == ["name", "mention"]
+
+
+def test_scores_are_bm25(tmp_path: Path) -> None:
+    index = filled(tmp_path, {"short": "zebra", "long": "zebra and a great many other striped animals", "no": "cat"})
+    hits = index.search("episodes", "zebra", 5)
+    # idf = ln(1 + (3 - 2 + .5) / (2 + .5)); tf part with k1 = 1.2, b = .75 and a mean length of 3 words.
+    assert hits[0].owner == "short"
+    assert hits[0].score == pytest.approx(0.470 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 1 / 3)), rel=0.15)
+    assert hits[0].score > hits[1].score
+    index.close()
+
+
+def test_other_collections_do_not_change_scores(index: TextIndex) -> None:
+    index.replace([TextDoc("nodes", f"n{at}", f"animal number {at} zebra") for at in range(20)])
+    index.commit()
+    alone = index.search("nodes", "zebra 7", 20)
+    index.replace([TextDoc("episodes", f"e{at}", "zebra " * (1 + at % 50)) for at in range(500)])
+    index.commit()
+    assert index.search("nodes", "zebra 7", 20) == alone
+
+
+def test_a_change_is_found_from_the_commit_on(index: TextIndex) -> None:
+    index.replace([TextDoc("facts", "a", "first zebra")])
+    assert owners(index, "zebra", collection="facts") == []
+    index.commit()
+    assert owners(index, "zebra", collection="facts") == ["a"]
+    index.replace([TextDoc("facts", "a", "second"), TextDoc("facts", "a", "third lion")])
+    index.commit()
+    assert owners(index, "zebra second", collection="facts") == []
+    assert owners(index, "lion", collection="facts") == ["a"]
+    assert index.count("facts") == 1
+
+
+def test_deleted_owners_are_gone_and_absent_ones_are_no_error(index: TextIndex) -> None:
+    index.replace([TextDoc("facts", "a", "zebra"), TextDoc("facts", "b", "zebra lion")])
+    index.delete("facts", ["a", "nobody"])
+    index.delete("nodes", ["a"])
+    index.commit()
+    assert owners(index, "zebra", collection="facts") == ["b"]
+    assert index.owners("facts") == {"b"}
+
+
+def test_what_was_not_committed_is_dropped_at_a_close(tmp_path: Path) -> None:
+    index = filled(tmp_path, {"a": "zebra"})
+    index.replace([TextDoc("episodes", "b", "zebra")])
+    index.close()
+    again = TextIndex.open(tmp_path, group=GROUP)
+    assert owners(again, "zebra") == ["a"]
+    again.close()
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.1, 0.02, 0.001])
+def test_lists_are_full_and_exact_at_any_share_of_allowed_owners(tmp_path: Path, share: float) -> None:
+    words, chance = [f"w{at}" for at in range(300)], random.Random(5)  # noqa: S311 - a test's data
+    weights = [1 / (at + 1) for at in range(300)]
+    texts = {f"o{at}": " ".join(chance.choices(words, weights, k=12)) for at in range(4000)}
+    index = filled(tmp_path, texts)
+    allowed = set(chance.sample(sorted(texts), int(4000 * share)))
+    for query in ("w0 w5", "w120", "w1 w250 w299"):
+        exact = [hit for hit in index.search("episodes", query, 4000) if hit.owner in allowed][:10]
+        found = index.search("episodes", query, 10, allowed)
+        assert {hit.owner for hit in found} <= allowed
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in exact], rel=1e-4)
+    assert index.search("episodes", "w0", 10, set()) == []
+    assert index.search("episodes", "w0", 10, {f"stranger{at}" for at in range(5000)}) == []
+    index.close()
+
+
+def traces(folder: Path, *secrets: bytes) -> list[Path]:
+    return [
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and any(secret in file.read_bytes() for secret in secrets)
+    ]
+
+
+def test_purged_text_is_not_on_disk_and_the_rest_is_found(tmp_path: Path) -> None:
+    index = TextIndex.open(tmp_path, group=GROUP)
+    secrets = (b"qqsecretword", "泄漏密码".encode(), b"qqoldtitle")
+    index.replace([TextDoc("episodes", f"o{at}", f"keep{at} zebra 咖啡 {at}") for at in range(300)])
+    index.replace([TextDoc("episodes", "o7", "qqsecretword 泄漏密码 once", title="qqoldtitle")])
+    index.replace([TextDoc("nodes", "n", "qqsecretword too"), TextDoc("nodes", "stays", "zebra")])
+    index.commit()
+    assert traces(tmp_path, *secrets)
+    index.delete("nodes", ["n"])
+    index.replace([TextDoc("episodes", "o7", "keep7 zebra 咖啡 7")])
+    index.commit()
+    assert owners(index, "qqsecretword 泄漏密码 qqoldtitle") == []
+    assert traces(tmp_path, *secrets)
+    assert index.purge() >= 2
+    assert traces(tmp_path, *secrets) == []
+    assert index.count("episodes") == 300
+    assert owners(index, "keep7") == ["o7"]
+    assert len(owners(index, "咖啡", 300)) == 300
+    assert index.purge() == 0
+    index.close()
+
+
+def test_purging_keeps_scores_titles_and_every_field(index: TextIndex) -> None:
+    docs = [TextDoc("nodes", f"n{at}", f"body{at} 很好的咖啡", title=f"Name{at}", at=at) for at in range(50)]
+    index.replace([*docs, TextDoc("nodes", "gone", "body1")])
+    index.delete("nodes", ["gone"])
+    index.commit()
+    index.purge()
+    before = [index.search("nodes", query, 50) for query in ("Name7", "body9", "咖啡", "好")]
+    index.replace([docs[3]])
+    index.commit()
+    index.purge()
+    assert [index.search("nodes", query, 50) for query in ("Name7", "body9", "咖啡", "好")] == before
+
+
+def test_stemming_follows_the_language(tmp_path: Path) -> None:
+    german = filled(tmp_path / "de", {"a": "Die Häuser der Kinder"}, language="german")
+    assert owners(german, "haus kind") == ["a"]
+    german.close()
+    plain = filled(tmp_path / "none", {"a": "running the shops"}, language="none")
+    assert (owners(plain, "run"), owners(plain, "the"), owners(plain, "RUNNING")) == ([], ["a"], ["a"])
+    plain.close()
+
+
+def test_another_language_starts_the_index_anew(tmp_path: Path) -> None:
+    filled(tmp_path, {"a": "zebra"}).close()
+    again = TextIndex.open(tmp_path, group=GROUP, language="german")
+    assert again.count("episodes") == 0
+    again.close()
+
+
+def test_an_unknown_language_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="text.language"):
+        TextIndex.open(tmp_path, group=GROUP, language="klingon")
+
+
+def test_another_entitys_folder_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path, {"a": "zebra"}).close()
+    for language in ("english", "german"):
+        with pytest.raises(IsolationError):
+            TextIndex.open(tmp_path, group=OTHER_GROUP, language=language)
+    again = TextIndex.open(tmp_path, group=GROUP)
+    assert owners(again, "zebra") == ["a"]
+    again.close()
+
+
+def test_a_folder_is_open_once(tmp_path: Path) -> None:
+    index = filled(tmp_path, {"a": "zebra"})
+    with pytest.raises(StoreConflict):
+        TextIndex.open(tmp_path, group=GROUP)
+    assert owners(index, "zebra") == ["a"]
+    index.close()
+    index.close()
+    with pytest.raises(StoreError, match="closed"):
+        index.search("episodes", "zebra", 1)
+    TextIndex.open(tmp_path, group=GROUP).close()
+
+
+def test_files_that_cannot_be_read_are_an_error_that_names_reindex(tmp_path: Path) -> None:
+    filled(tmp_path, {"a": "zebra"}).close()
+    meta = tmp_path / "episodes" / "meta.json"
+    good = meta.read_text()
+    for broken in ("not json", json.dumps({"segments": []})):
+        meta.write_text(broken)
+        with pytest.raises(StoreError, match="pps reindex"):
+            TextIndex.open(tmp_path, group=GROUP)
+    meta.write_text(good)
+    TextIndex.open(tmp_path, group=GROUP).close()
+
+
+def test_clearing_empties_every_collection_and_the_index_goes_on(index: TextIndex) -> None:
+    index.replace([TextDoc("facts", "a", "zebra")])
+    index.commit()
+    index.clear()
+    assert (index.count("facts"), owners(index, "zebra", collection="facts")) == (0, [])
+    index.replace([TextDoc("facts", "b", "zebra")])
+    index.commit()
+    assert owners(index, "zebra", collection="facts") == ["b"]
+
+
+def test_bad_arguments_are_refused(index: TextIndex) -> None:
+    with pytest.raises(InvalidRequest, match="collection"):
+        index.search("secrets", "zebra", 1)
+    with pytest.raises(InvalidRequest, match="collection"):
+        index.replace([TextDoc("secrets", "a", "zebra")])
+    with pytest.raises(InvalidRequest, match="k:"):
+        index.search("facts", "zebra", 0)
+
+
+def test_searches_and_writes_run_beside_each_other(tmp_path: Path) -> None:
+    index = filled(tmp_path, {f"o{at}": f"zebra {at}" for at in range(200)})
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        try:
+            while not done.is_set():
+                assert len(index.search("episodes", "zebra", 50)) == 50
+                assert len(index.search("episodes", "zebra", 5, {f"o{at}" for at in range(150)})) == 5
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for at in range(15):
+        index.replace([TextDoc("episodes", f"x{at}-{n}", "zebra lion") for n in range(20)])
+        index.commit()
+        if at % 5 == 4:
+            index.delete("episodes", [f"x{at}-0"])
+            index.purge()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert index.count("episodes") == 497
+    index.close()

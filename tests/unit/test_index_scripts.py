@@ -1,0 +1,51 @@
+"""Cutting text by script."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pps.index.scripts import split
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "runs"),
+    [
+        ("plain ASCII text", "plain ASCII text", ()),
+        ("Ünïcode wörds", "Ünïcode wörds", ()),
+        ("我喜欢咖啡", " ", ("我喜欢咖啡",)),
+        ("买 iPhone 充电器!", "  iPhone  !", ("买", "充电器")),
+        ("コーヒーを飲む", " ", ("コーヒーを飲む",)),
+        ("ｺｰﾋｰ", " ", ("コーヒー",)),
+        ("กาแฟร้อน", " ", ("กาแฟร้อน",)),
+        ("커피를 마셨다", "   ", ("커피를", "마셨다")),
+        ("ກາເຟ ကော်ဖီ កាហ្វេ", "     ", ("ກາເຟ", "ကော်ဖီ", "កាហ្វេ")),
+        ("party 🎉🎂", "party   ", ("🎉", "🎂")),
+        ("हिन्दी עברית русский", "हिन्दी עברית русский", ()),
+    ],
+)
+def test_scripts_without_spaces_are_told_from_words(text: str, words: str, runs: tuple[str, ...]) -> None:
+    cut = split(text)
+    assert (cut.words, cut.runs) == (words, runs)
+
+
+def test_a_run_gives_its_pairs_and_its_characters() -> None:
+    cut = split("喝咖啡 茶 のむ")
+    assert list(cut.pairs()) == ["喝咖", "咖啡", "のむ"]
+    assert list(cut.characters()) == list("喝咖啡茶のむ")
+    assert list(cut.lone()) == ["茶"]
+    assert list(cut.han()) == ["喝", "咖", "啡"]
+
+
+@given(st.text(st.characters()))
+def test_any_text_can_be_cut_and_written(text: str) -> None:
+    cut = split(text)
+    cut.words.encode()
+    assert all(run and not run.isspace() for run in cut.runs)
+
+
+@given(st.text("咖啡กาแฟ ab", min_size=1))
+def test_no_character_that_carries_meaning_is_lost(text: str) -> None:
+    cut = split(text)
+    assert set("".join((cut.words, *cut.runs))) - {" "} == set(text) - {" "}
