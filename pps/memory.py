@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
@@ -72,6 +72,7 @@ class Memory:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._noting: set[asyncio.Task[None]] = set()
 
     @property
     def entity(self) -> EntityId:
@@ -185,10 +186,7 @@ class Memory:
                 started=started,
             )
         )
-        await self._parts.journal.add_mark(pack.mark)
-        if session:
-            shown = [hit.id for channel in recalled.channels.values() for hit in channel.hits]
-            await self._parts.journal.record_shown(session, shown, now())
+        self._later(self._noted(pack, recalled, session))
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
@@ -329,7 +327,21 @@ class Memory:
 
     async def close(self) -> None:
         """Give back files and threads; jobs in hand go on at the next start."""
+        await asyncio.gather(*self._noting, return_exceptions=True)
         await self._parts.closing.aclose()
+
+    def _later(self, work: Coroutine[None, None, None]) -> None:
+        """Do something after the answer; ``close`` waits for it."""
+        task = asyncio.create_task(work)
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _noted(self, pack: Pack, recalled: Recall, session: str | None) -> None:
+        """Note the pack's mark and what the session was shown."""
+        await self._parts.journal.add_mark(pack.mark)
+        if session:
+            shown = [hit.id for channel in recalled.channels.values() for hit in channel.hits]
+            await self._parts.journal.record_shown(session, shown, now())
 
     async def _awaited(self, receipt: Receipt, timeout_s: float | None) -> Receipt:
         try:

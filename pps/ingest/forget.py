@@ -56,6 +56,7 @@ class Forgetter:
         """
         plan = await self._plan(ids)
         if not dry_run:
+            await self._drop_given(plan)
             await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
             await self._carry_out(plan)
         return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
@@ -117,6 +118,15 @@ class Forgetter:
             end for f in await self._client.facts_of_nodes(candidates, _ALL) if f.uuid not in gone for end in _ends(f)
         }
         return [node for node in candidates if node not in kept and set(mentions.get(node, ())) <= set(turns)]
+
+    async def _drop_given(self, plan: _Plan) -> None:
+        """Erase what was given with the turns that supported a fact that goes; the turns themselves stay.
+
+        Raises InvalidRequest, before anything is forgotten, when one of them is still being worked on.
+        """
+        facts = await self._client.facts(list(plan.facts))
+        for turn in sorted({turn for fact in facts for turn in fact.episodes} - set(plan.turns)):
+            await self._journal.drop_payload(turn)
 
     async def _carry_out(self, plan: _Plan) -> None:
         # Turns are found by the words of their neighbours and of their facts.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pps.core.time import micros, now
+from pps.core.time import iso, micros, now, parse
 from pps.core.values import Fact, ItemKind, Node
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
@@ -21,6 +21,7 @@ from pps.journal.journal import Journal
 from pps.journal.values import Change
 
 _PAGE = 500
+_TURNED = "facts_turned_at"
 REEMBEDDING = "reembedding"
 """Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
 _COLLECTIONS: dict[ItemKind, tuple[str, ...]] = {
@@ -103,6 +104,16 @@ class Indexer:
         report = await self._anchors.resync(force=True)
         counts["anchors"] = report.added + report.changed + report.unchanged
         return counts
+
+    async def turn_facts(self) -> None:
+        """Note the facts that began or ended by the clock alone since this was last asked."""
+        moment = now()
+        last = await self._journal.get_meta(_TURNED)
+        turning = await self._journal.facts_turning(parse(last), moment) if last else []
+        if turning:
+            await self._journal.mark_dirty([Change("fact", uuid) for uuid in turning])
+        if turning or not last:
+            await self._journal.set_meta(_TURNED, iso(moment))
 
     async def purge(self) -> None:
         """Make sure that no forgotten text stays in the files of the text index."""

@@ -63,7 +63,8 @@ class Pipeline:
         return results
 
     async def settle(self) -> None:
-        """Bring the indexes up to date with whatever the outbox still holds."""
+        """Bring the indexes up to date with the clock and with whatever the outbox still holds."""
+        await self._indexer.turn_facts()
         await self._indexer.drain()
 
     async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 
 from pps.core.errors import PPSError, StoreUnavailable
 from pps.ingest.pipeline import Pipeline
@@ -15,6 +15,8 @@ from pps.journal.values import Job
 _log = logging.getLogger(__name__)
 _BATCH = 64
 _LONGEST_WAIT_S = 30.0
+_LOOK_S = 60.0
+"""How often an idle worker looks for facts that end by the clock."""
 
 
 class Worker:
@@ -32,13 +34,15 @@ class Worker:
         self._settled = asyncio.Event()
         self._waiters: dict[int, list[asyncio.Future[Job]]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._in_hand: list[Job] = []
+        self._one_by_one = 0
         self.trouble = ""
         """Why the worker is waiting to try again; empty when it is not."""
 
     def start(self) -> None:
         """Begin to work on what the journal holds."""
         self._wake.set()
-        self._task = asyncio.create_task(self._run(), name=f"worker-{self._name}")
+        self._begin(self._run())
 
     async def stop(self) -> None:
         """Stop at once; a job in hand is done again at the next start."""
@@ -75,15 +79,42 @@ class Worker:
             return False
         return True
 
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        self._task = asyncio.create_task(work, name=f"worker-{self._name}")
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Go on after an error that nobody foresaw: it must not stop the turns behind it."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        _log.critical("entity %s: an unforeseen error in ingestion", self._name, exc_info=error)
+        self.trouble = f"an unforeseen {type(error).__name__}; the server's log has the details"
+        self._begin(self._after(error))
+
+    async def _after(self, error: BaseException) -> None:
+        """Park the one turn that causes an unforeseen error; find it by going one by one."""
+        jobs, self._in_hand = self._in_hand, []
+        if len(jobs) == 1:
+            why = f"unforeseen {type(error).__name__}; the log has the details"
+            await self._journal.fail_job(jobs[0].id, why, retryable=False)
+            await self._tell(jobs)
+        elif jobs:
+            self._one_by_one = len(jobs)
+        else:
+            await asyncio.sleep(_LONGEST_WAIT_S)
+        await self._run()
+
     async def _run(self) -> None:
         wait_s = 0.5
         while True:
             try:
-                jobs = await self._journal.next_jobs(_BATCH)
+                jobs = await self._journal.next_jobs(1 if self._one_by_one else _BATCH)
                 if not jobs:
                     await self._rest()
                     continue
+                self._in_hand = jobs
                 await self._work(jobs)
+                self._in_hand, self._one_by_one = [], max(0, self._one_by_one - 1)
                 self.trouble, wait_s = "", 0.5
             except PPSError as error:
                 if not error.retryable:
@@ -101,7 +132,9 @@ class Worker:
         await self._pipeline.settle()
         if not self._wake.is_set():
             self._settled.set()
-        await self._wake.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                await self._wake.wait()
 
     async def _work(self, jobs: Sequence[Job]) -> None:
         try:
