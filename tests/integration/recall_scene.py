@@ -1,0 +1,98 @@
+"""A small memory that recall tests share: two friends, a kitchen, a move, and things that changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from pps.core.values import FactDraft, NodeDraft
+from pps.ingest.drafts import RememberOptions
+from pps.memory import Memory
+from pps.recall.ask import Ask
+from pps.recall.request import RecallRequest
+from pps.recall.sources import Sources, Tuning
+
+START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+
+PEOPLE = (
+    NodeDraft("Mira", "Person", "A gardener.", aliases=("Mirabel",)),
+    NodeDraft("Tomas", "Person", "A baker.", tags=("friend",)),
+)
+
+# (days after START, session, speaker, words, facts, tags)
+SAID: tuple[tuple[int, str, str, str, tuple[FactDraft, ...], tuple[str, ...]], ...] = (
+    (0, "s1", "Tomas", "What do you drink in the morning?", (), ()),
+    (
+        0,
+        "s1",
+        "Mira",
+        "Black coffee, always, while the kitchen is still quiet.",
+        (FactDraft("Mira", "DRINKS", "coffee", "Mira drinks black coffee in the kitchen each morning."),),
+        ("food",),
+    ),
+    (0, "s1", "Tomas", "I would never get up for that.", (), ()),
+    (
+        3,
+        "s2",
+        "Mira",
+        "The roses came back after the frost.",
+        (FactDraft("Mira", "GROWS", "roses", "Mira grows roses."),),
+        ("garden",),
+    ),
+    (3, "s2", "Tomas", "Lovely.", (), ()),
+    (
+        20,
+        "s3",
+        "Tomas",
+        "We sold the flat in Tarn last week.",
+        (FactDraft("Tomas", "LIVED_IN", "Tarn", "Tomas sold his flat in Tarn."),),
+        (),
+    ),
+    (
+        20,
+        "s3",
+        "Tomas",
+        "My bakery opens in Oslo in May.",
+        (FactDraft("Tomas", "OPENS", "bakery", "Tomas opens a bakery in Oslo."), FactDraft("bakery", "IN", "Oslo")),
+        ("work",),
+    ),
+    (40, "s4", "Mira", "Green tea these days, coffee keeps me awake.", (), ("food",)),
+)
+
+
+def drafts() -> list[tuple[str, RememberOptions]]:
+    """Return the scene as ``remember_many`` takes it."""
+    return [
+        (
+            words,
+            RememberOptions(
+                actor=speaker,
+                session=session,
+                source="chat" if session != "s4" else "diary",
+                occurred_at=START + timedelta(days=day, minutes=number),
+                nodes=PEOPLE if number == 0 else (),
+                facts=tuple(replace(fact, valid_at=START + timedelta(days=day)) for fact in facts),
+                tags=tags,
+                source_ref=f"m{number}",
+            ),
+        )
+        for number, (day, session, speaker, words, facts, tags) in enumerate(SAID)
+    ]
+
+
+async def play(memory: Memory) -> None:
+    """Remember the whole scene and wait until it is in graph and indexes."""
+    await memory.remember_many(drafts())
+    assert await memory.settled()
+
+
+def sources(memory: Memory, tuning: Tuning | None = None) -> Sources:
+    """Return what the engine of a memory reads from."""
+    parts = memory._parts
+    found = parts.engine._sources
+    return replace(found, tuning=tuning) if tuning else found
+
+
+def ask(memory: Memory, query: str, **request: object) -> Ask:
+    """Return a recall under way, for tests of one perspective."""
+    return Ask(sources(memory), RecallRequest(query, **request))  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,347 @@
+"""The engine on real stores: channels apart, full lists, damping, routing, failures that are said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pps.app import App
+from pps.config import EmbedderSettings, Settings
+from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
+from pps.core.time import now
+from pps.core.values import Fact, FactDraft, Recall
+from pps.journal.values import ItemFilter
+from pps.memory import Memory
+from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
+from pps.recall.channel import NO_EMBEDDER
+from pps.recall.engine import RecallEngine
+from pps.recall.profiles import Profiles
+from pps.recall.request import RecallRequest
+from pps.recall.sources import Tuning
+from tests.integration.recall_scene import START, play, sources
+
+
+@pytest.fixture
+async def memory(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as opened:
+        await play(opened)
+        yield opened
+
+
+def engine(memory: Memory, tmp_path: Path, tuning: Tuning | None = None, **changed: object) -> RecallEngine:
+    """Return an engine on the memory's sources with some of them changed."""
+    parts = {**_parts(memory), **changed}
+    profiles = Profiles.load(Settings(home=tmp_path))
+    profiles.tuning = tuning or profiles.tuning
+    return RecallEngine(profiles=profiles, **parts)
+
+
+def _parts(memory: Memory) -> dict[str, object]:
+    found = sources(memory)
+    names = ("client", "journal", "indexes", "embedder", "reranker", "self_node", "anchors")
+    return {name: getattr(found, name) for name in names}
+
+
+def facts_of(recalled: Recall) -> list[str]:
+    return [hit.text for hit in recalled["facts"]]
+
+
+async def remember_facts(memory: Memory, facts: Sequence[FactDraft]) -> None:
+    at = START + timedelta(days=1)
+    await memory.remember("A list of things.", facts=facts, occurred_at=at, session="list")
+
+
+class Broken:
+    """An embedder whose server is away."""
+
+    fingerprint = Fingerprint("hash", 256, "hash")
+
+    def embed_query(self, text: str) -> Vector:
+        raise ModelUnavailable("the embedder does not answer; try again")
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        raise ModelUnavailable("the embedder does not answer; try again")
+
+    def split(self, text: str) -> list[str]:
+        return [text]
+
+
+class Backwards:
+    """A reranker that prefers what stands last; it may dawdle."""
+
+    name = "backwards"
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
+        time.sleep(min(self.seconds, deadline_s))
+        late = self.seconds > deadline_s
+        return Reranked(tuple(map(float, range(len(passages)))), complete=not late)
+
+
+async def test_channels_stand_apart_and_say_why_each_hit_is_there(memory: Memory) -> None:
+    recalled = await memory.recall("What does Mira drink?")
+
+    assert list(recalled.channels) == ["nodes", "facts", "episodes", "anchors", "communities"]
+    best = recalled["facts"][0]
+    assert best.text == "Mira drinks black coffee in the kitchen each morning."
+    assert best.names == ("Mira", "coffee")
+    assert best.ranks["bm25"] == 1
+    assert {type(hit.item).__name__ for hit in recalled["nodes"]} == {"Node"}
+    assert [hit.score for hit in recalled["facts"]] == sorted((hit.score for hit in recalled["facts"]), reverse=True)
+
+
+async def test_the_parts_of_the_time_are_told(memory: Memory) -> None:
+    took = (await memory.recall("What does Mira drink?")).took_ms
+
+    assert set(took) == {"embed", "retrieve", "fetch", "rerank", "total"}
+    assert took["total"] >= max(took["embed"], took["retrieve"], took["fetch"]) > 0
+
+
+async def test_no_list_is_longer_than_the_limit_and_each_is_full_when_matches_exist(memory: Memory) -> None:
+    for limit in (1, 3, 5):
+        recalled = await memory.recall("Mira and Tomas", limit=limit, channels=("facts", "episodes"))
+        assert [len(recalled[name]) for name in ("facts", "episodes")] == [limit, limit]
+
+
+async def test_a_query_of_any_length_and_script_is_answered(memory: Memory) -> None:
+    paste = "Traceback (most recent call last): nothing to see here. " * 400
+    recalled = await memory.recall(f"{paste} What does Mira drink? {paste}")
+
+    assert "Mira drinks black coffee in the kitchen each morning." in facts_of(recalled)[:3]
+    for query in ("咖啡", '"-tea AND (NOT', "☕", "* OR *"):
+        assert all(not channel.error for channel in (await memory.recall(query)).channels.values())
+
+
+@pytest.mark.parametrize(
+    ("query", "profile", "channels"),
+    [
+        ("What does Mira drink?", "facts", ["facts"]),
+        ("Mira", "nodes", ["nodes"]),
+        ("We sat in the kitchen for an hour.", "contextual", ["facts"]),
+    ],
+)
+async def test_auto_routes_by_the_kind_of_query(memory: Memory, query: str, profile: str, channels: list[str]) -> None:
+    recalled = await memory.recall(query, channels="auto")
+
+    assert (recalled.profile, list(recalled.channels)) == (profile, channels)
+    assert all(recalled.channels[name].hits for name in recalled.channels)
+
+
+async def test_only_the_channels_asked_for_are_filled(memory: Memory) -> None:
+    assert list((await memory.recall("Mira", channels=("episodes", "nodes"))).channels) == ["episodes", "nodes"]
+    with pytest.raises(InvalidRequest, match="fills"):
+        await memory.recall("Mira", profile="facts", channels=("nodes",))
+    with pytest.raises(InvalidRequest, match="profile"):
+        await memory.recall("Mira", profile="nothing")
+
+
+async def test_a_centre_reorders_the_nodes_and_must_be_this_entitys(app: App, memory: Memory) -> None:
+    ids = await memory._parts.journal.resolve(["Tomas", "Mira"])
+    nearest = {
+        name: (await memory.recall("roses and the bakery", profile="blended", center=ids[name.casefold()]))["nodes"][0]
+        for name in ("Tomas", "Mira")
+    }
+    assert {name: hit.text.split(":")[0] for name, hit in nearest.items()} == {"Tomas": "bakery", "Mira": "roses"}
+    await app.create("bo")
+    async with app.memory("bo") as other:
+        with pytest.raises(NotFound):
+            await other.recall("roses", center=ids["mira"])
+
+
+async def test_as_of_is_world_time(memory: Memory) -> None:
+    tea = FactDraft(
+        "Mira",
+        "DRINKS",
+        "tea",
+        "Mira drinks green tea.",
+        valid_at=START + timedelta(days=40),
+        invalidates=("Mira drinks black coffee in the kitchen each morning.",),
+    )
+    await memory.remember("Tea now.", facts=[tea], occurred_at=START + timedelta(days=40))
+
+    coffee = "Mira drinks black coffee in the kitchen each morning."
+    present = facts_of(await memory.recall("What does Mira drink?"))
+    before = facts_of(await memory.recall("What does Mira drink?", as_of=START + timedelta(days=10)))
+    earlier = facts_of(await memory.recall("What does Mira drink?", as_of=START - timedelta(days=10)))
+    assert "Mira drinks green tea." in present
+    assert coffee not in present
+    assert coffee in before
+    assert "Mira drinks green tea." not in before
+    assert earlier == []
+
+
+async def test_filters_apply_before_ranking_and_lists_stay_full(memory: Memory) -> None:
+    await remember_facts(
+        memory, [FactDraft("Mira", "LIKES", f"thing {at}", f"Mira likes coffee thing {at}.") for at in range(150)]
+    )
+    kept = ItemFilter(relations=("GROWS",))
+    assert facts_of(await memory.recall("coffee thing", filters=kept)) == ["Mira grows roses."]
+
+    diary = await memory.recall("coffee", filters=ItemFilter(sources=("diary",)), channels=("episodes",))
+    assert [hit.text for hit in diary["episodes"]] == ["Mira: Green tea these days, coffee keeps me awake."]
+
+    early = ItemFilter(until=START + timedelta(days=1))
+    turns = (await memory.recall("roses bakery tea coffee", filters=early, channels=("episodes",)))["episodes"]
+    assert {hit.item.session for hit in turns} == {"s1"}
+
+
+async def test_one_fact_a_pair_is_shown_and_the_rest_fills_what_stays_empty(memory: Memory) -> None:
+    await remember_facts(
+        memory, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas story {at} about bread.") for at in range(8)]
+    )
+    recalled = await memory.recall("a story about bread", profile="ambient", limit=5, channels=("facts",))
+
+    pairs = [frozenset(hit.names or ()) for hit in recalled["facts"]]
+    assert len(pairs) == 5
+    assert len(set(pairs)) == 5
+    many = await memory.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
+    assert len(many["facts"]) == 10
+
+
+async def test_fresh_facts_win_in_ambient_recall_only(memory: Memory, tmp_path: Path) -> None:
+    for day, place in ((-200, "Rome"), (0, "Bern")):
+        at = now() + timedelta(days=day)
+        await memory.remember(
+            f"Off to {place}.",
+            facts=[FactDraft("Tomas", "TRAVELS", place, f"Tomas travels to {place} by train.", valid_at=at)],
+            occurred_at=at,
+        )
+    query = "Tomas travels to Rome or Bern by train"
+    ambient = engine(memory, tmp_path, Tuning(freshness_weight=0.9))
+    fresh = await ambient.recall(RecallRequest(query, profile="ambient", channels=("facts",)))
+    plain = await ambient.recall(RecallRequest(query, profile="default", channels=("facts",)))
+
+    ratio = {hit.text: hit.score for hit in fresh["facts"]}
+    usual = {hit.text: hit.score for hit in plain["facts"]}
+    damped = {text: ratio[text] / usual[text] for text in ratio if "travels" in text}
+    assert damped["Tomas travels to Bern by train."] == pytest.approx(1.0, abs=0.01)
+    assert damped["Tomas travels to Rome by train."] == pytest.approx(0.1, abs=0.01)
+
+
+async def test_undated_facts_get_the_usual_factor(memory: Memory, tmp_path: Path) -> None:
+    ambient = engine(memory, tmp_path)
+    await memory.remember("Undated.", facts=[FactDraft("Tomas", "OWNS", "van", "Tomas owns a van.")], occurred_at=now())
+    hits = (await ambient.recall(RecallRequest("Tomas owns a van", profile="ambient", channels=("facts",))))["facts"]
+
+    assert hits[0].text == "Tomas owns a van."
+
+
+async def test_what_a_session_was_shown_is_damped_for_that_session(memory: Memory, tmp_path: Path) -> None:
+    tuned = engine(memory, tmp_path, Tuning(novelty_weight=0.9))
+    first = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
+    await memory._parts.journal.record_shown("x", [first[0].id], now())
+
+    again = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
+    other = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="y", channels=("facts",))))["facts"]
+    assert again[-1].id == first[0].id
+    assert {hit.id for hit in again} == {hit.id for hit in first}
+    assert [hit.id for hit in other] == [hit.id for hit in first]
+
+
+async def test_mmr_shows_different_facts_first(memory: Memory) -> None:
+    await remember_facts(
+        memory, [FactDraft("Mira", "LIKES", f"jam {at}", f"Mira likes plum jam number {at}.") for at in range(6)]
+    )
+    plain = facts_of(await memory.recall("Mira likes plum jam and roses", profile="facts", limit=4))
+    spread = facts_of(await memory.recall("Mira likes plum jam and roses", profile="diverse", limit=4))
+
+    assert sum("jam" in text for text in spread) < sum("jam" in text for text in plain)
+
+
+async def test_a_reranker_reorders_the_top(memory: Memory, tmp_path: Path) -> None:
+    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
+    turned = await engine(memory, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
+
+    assert facts_of(turned) == facts_of(plain)[::-1]
+    assert turned.took_ms["rerank"] > 0
+
+
+async def test_a_late_reranker_leaves_the_fused_order_and_says_so(memory: Memory, tmp_path: Path) -> None:
+    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
+    slow = engine(memory, tmp_path, Tuning(rerank_deadline_s=0.05), reranker=Backwards(1.0))
+    late = await slow.recall(RecallRequest("Mira", profile="facts"))
+
+    assert facts_of(late) == facts_of(plain)
+    assert late.channels["facts"].notes == ("the reranker ran out of its 50 ms: the fused order stands",)
+
+
+async def test_a_broken_embedder_is_named_and_text_still_answers(memory: Memory, tmp_path: Path) -> None:
+    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira grows roses"))
+
+    facts = recalled.channels["facts"]
+    assert facts.hits[0].text == "Mira grows roses."
+    assert any("dense left out: the embedder does not answer" in note for note in facts.notes)
+
+
+async def test_a_channel_in_which_nothing_works_says_why_and_is_not_empty_in_silence(
+    memory: Memory, tmp_path: Path
+) -> None:
+    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira", profile="e1_only"))
+
+    assert recalled.channels["facts"].error == "model_unavailable: the embedder does not answer; try again"
+    assert recalled["facts"] == ()
+
+
+async def test_without_an_embedder_text_and_graph_answer_and_say_so(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "bare", embedder=EmbedderSettings(name="none"))
+    async with App.open(settings) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            await play(memory)
+            recalled = await memory.recall("What does Mira drink in the kitchen?")
+
+    assert recalled["facts"][0].text == "Mira drinks black coffee in the kitchen each morning."
+    assert all(NO_EMBEDDER in recalled.channels[name].notes for name in ("nodes", "facts", "episodes"))
+    assert recalled["episodes"][0].text.startswith("Mira: Black coffee")
+
+
+async def test_graphitis_recipes_are_profiles_too(memory: Memory) -> None:
+    edges = await memory.recall("Mira grows roses", profile="EDGE_HYBRID_SEARCH_RRF")
+    nodes = await memory.recall("Mira", profile="NODE_HYBRID_SEARCH_NODE_DISTANCE")
+
+    assert list(edges.channels) == ["facts"]
+    assert edges["facts"][0].text == "Mira grows roses."
+    assert isinstance(edges["facts"][0].item, Fact)
+    assert list(nodes.channels) == ["nodes"]
+    assert nodes["nodes"][0].text.startswith("Mira")
+
+
+async def test_a_blended_hit_carries_its_breakdown(memory: Memory) -> None:
+    mira = (await memory._parts.journal.resolve(["Mira"]))["mira"]
+    best = (await memory.recall("coffee", profile="blended", center=mira))["nodes"][0]
+
+    assert best.text == "coffee"
+    assert set(best.signals) >= {"dense", "bm25", "near_center", "recency"}
+    assert best.signals["near_center"] == 0.5
+    assert all(0 <= signal <= 1 for signal in best.signals.values())
+    assert 0 < best.score <= 1
+
+
+async def test_recall_is_unchanged_when_other_entities_are_added(app: App, memory: Memory) -> None:
+    before = await memory.recall("What does Mira drink?")
+    for number in range(3):
+        await app.create(f"other_{number}")
+        async with app.memory(f"other_{number}") as other:
+            await play(other)
+    after = await memory.recall("What does Mira drink?")
+
+    for name in before.channels:
+        assert [replace(hit) for hit in after[name]] == list(before[name])
+
+
+async def test_a_fact_that_is_forgotten_stops_raising_its_turn(memory: Memory) -> None:
+    query = "each morning she is in the kitchen"
+    fact = (await memory.recall(query, channels=("facts",)))["facts"][0]
+    await memory.forget([fact.id], dry_run=False)
+    recalled = await memory.recall(query, channels=("episodes", "facts"))
+
+    assert fact.text not in facts_of(recalled)
+    assert all("supports" not in hit.ranks for hit in recalled["episodes"] if "coffee" in hit.text.lower())

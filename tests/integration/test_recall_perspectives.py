@@ -1,0 +1,198 @@
+"""Each perspective by itself, on real stores: what it finds, and in what order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+import pytest
+
+from pps.app import App
+from pps.core.values import ChannelName, Fact, Node, Turn
+from pps.journal.values import ItemFilter
+from pps.memory import Memory
+from pps.recall.ask import Ask, Scored
+from pps.recall.fetch import fetch
+from pps.recall.perspectives import PERSPECTIVES
+from tests.integration.recall_scene import START, ask, play
+
+
+@pytest.fixture
+async def memory(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as opened:
+        await play(opened)
+        yield opened
+
+
+async def found(asked: Ask, name: str, channel: ChannelName, depth: int = 10) -> list[str]:
+    """Return the texts that a finding perspective brings, in its order."""
+    find = PERSPECTIVES[name].find
+    assert find is not None
+    return await texts(asked, channel, await find(asked, channel, depth))
+
+
+async def weighed(asked: Ask, name: str, channel: ChannelName, query: str = "") -> list[tuple[str, float]]:
+    """Return text and signal of what a weighing perspective says of everything that BM25 finds."""
+    weigh, find = PERSPECTIVES[name].weigh, PERSPECTIVES["bm25"].find
+    assert weigh is not None
+    assert find is not None
+    items = await fetch(asked, channel, [one.id for one in await find(asked, channel, 50)])
+    opinion = await weigh(asked, channel, items)
+    return list(zip(await texts(asked, channel, opinion), [one.signal for one in opinion], strict=True))
+
+
+async def texts(asked: Ask, channel: ChannelName, scored: Sequence[Scored]) -> list[str]:
+    items = await fetch(asked, channel, [one.id for one in scored])
+    return [_text(item) for item in items.values()]
+
+
+def _text(item: object) -> str:
+    if isinstance(item, Fact):
+        return item.text
+    return item.name if isinstance(item, Node) else item.content if isinstance(item, Turn) else ""
+
+
+async def test_bm25_finds_shared_words(memory: Memory) -> None:
+    assert (await found(ask(memory, "who grows roses?"), "bm25", "facts"))[0] == "Mira grows roses."
+    assert (await found(ask(memory, "Tarn"), "bm25", "nodes")) == ["Tarn"]
+
+
+async def test_dense_finds_what_is_near_and_ranks_everything(memory: Memory) -> None:
+    order = await found(ask(memory, "Mira grows roses"), "dense", "facts")
+
+    assert order[0] == "Mira grows roses."
+    assert len(order) == 5
+
+
+async def test_bm25_over_windows_finds_the_answer_to_a_question_that_was_asked(memory: Memory) -> None:
+    asked = ask(memory, "what does she drink in the morning")
+
+    order = await found(asked, "bm25_windows", "episodes")
+    assert "Black coffee, always, while the kitchen is still quiet." in order[:3]
+    assert await found(asked, "bm25_windows", "facts") == []
+
+
+async def test_dense_over_windows_ranks_turns_with_their_surroundings(memory: Memory) -> None:
+    asked = ask(memory, "What do you drink in the morning?")
+
+    assert (
+        "Black coffee, always, while the kitchen is still quiet."
+        in (await found(asked, "dense_windows", "episodes"))[:3]
+    )
+    assert await found(asked, "dense_windows", "nodes") == []
+
+
+async def test_supports_let_a_fact_vote_for_its_turns_and_nodes_and_a_turn_for_its_facts(memory: Memory) -> None:
+    asked = ask(memory, "Mira drinks black coffee in the kitchen each morning.")
+
+    assert (await found(asked, "supports", "episodes"))[0] == "Black coffee, always, while the kitchen is still quiet."
+    assert set((await found(asked, "supports", "nodes"))[:2]) == {"Mira", "coffee"}
+    assert "Tomas opens a bakery in Oslo." in await found(ask(memory, "opens in May"), "supports", "facts")
+
+
+async def test_named_finds_the_nodes_that_a_query_calls_by_name_or_alias(memory: Memory) -> None:
+    assert set(await found(ask(memory, "did mirabel call TOMAS?"), "named", "nodes")) == {"Mira", "Tomas"}
+    assert await found(ask(memory, "nobody in particular"), "named", "nodes") == []
+
+
+async def test_named_brings_a_persons_facts_only_when_nothing_else_is_asked(memory: Memory) -> None:
+    assert set(await found(ask(memory, "tell me about Tomas"), "named", "facts")) == {
+        "Tomas sold his flat in Tarn.",
+        "Tomas opens a bakery in Oslo.",
+    }
+    assert await found(ask(memory, "when did Tomas sell the flat?"), "named", "facts") == []
+
+
+async def test_near_the_centre_is_nearer_first(memory: Memory) -> None:
+    mira = (await found_nodes(memory, "Mira"))[0]
+    asked = ask(memory, "coffee roses bakery Oslo Mira Tomas", center=mira)
+
+    signals = dict(await weighed(asked, "near_center", "nodes"))
+    assert signals["Mira"] == 1.0
+    assert signals["coffee"] == signals["roses"] == 0.5
+    assert "Oslo" not in signals
+
+
+async def test_near_the_named_prefers_facts_that_touch_a_named_node(memory: Memory) -> None:
+    order = [text for text, _ in await weighed(ask(memory, "Tomas and the roses in Oslo"), "near_named", "facts")]
+
+    assert {"Tomas opens a bakery in Oslo.", "Mira grows roses."} <= set(order)
+    assert await weighed(ask(memory, "flat sold"), "near_named", "facts") == []
+
+
+async def test_recency_is_latest_first_and_falls_in_a_straight_line(memory: Memory) -> None:
+    asked = ask(memory, "coffee tea roses flat bakery", as_of=START + timedelta(days=41))
+
+    order = await weighed(asked, "recency", "episodes")
+    assert order[0][0] == "Green tea these days, coffee keeps me awake."
+    assert order[0][1] == pytest.approx(1 - 1 / 28, abs=0.01)
+    assert [signal for _, signal in order] == sorted((signal for _, signal in order), reverse=True)
+    assert order[-1][1] == 0.0
+
+
+async def test_recency_takes_a_facts_age_from_its_latest_support(memory: Memory) -> None:
+    asked = ask(memory, "Tomas Mira", as_of=START + timedelta(days=21))
+
+    assert (await weighed(asked, "recency", "facts"))[0][0].startswith("Tomas")
+
+
+async def test_tags_give_the_share_of_the_tags_asked_for(memory: Memory) -> None:
+    order = dict(await weighed(ask(memory, "#food #garden coffee roses tea"), "tags", "episodes"))
+
+    assert order["Green tea these days, coffee keeps me awake."] == 0.5
+    assert order["The roses came back after the frost."] == 0.5
+    assert "We sold the flat in Tarn last week." not in order
+
+
+async def test_tags_of_the_filter_count_too(memory: Memory) -> None:
+    asked = ask(memory, "coffee", filters=ItemFilter(tags=("food",)))
+
+    assert {signal for _, signal in await weighed(asked, "tags", "episodes")} == {1.0}
+
+
+async def test_mentions_put_facts_with_more_supports_first(memory: Memory) -> None:
+    again = (await memory.recall("Mira grows roses", limit=1))["facts"]
+    await memory.remember(
+        "Roses again, all over.",
+        facts=[_again(again[0].item)],
+        occurred_at=START + timedelta(days=50),
+    )
+    order = await weighed(ask(memory, "Mira Tomas roses flat"), "mentions", "facts")
+
+    assert order[0] == ("Mira grows roses.", 1.0)
+    assert order[1][1] == 0.5
+
+
+async def test_latest_are_the_turns_said_last_that_the_filters_let_through(memory: Memory) -> None:
+    assert (await found(ask(memory, "anything"), "latest", "turns", 2))[0].startswith("Green tea")
+    filtered = ask(memory, "anything", filters=ItemFilter(sessions=("s1",)))
+    assert await found(filtered, "latest", "turns", 2) == [
+        "I would never get up for that.",
+        "Black coffee, always, while the kitchen is still quiet.",
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name, one in PERSPECTIVES.items() if one.finds])
+async def test_every_finder_honours_the_filters_and_its_depth(memory: Memory, name: str) -> None:
+    channels: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "turns")
+    nothing = ItemFilter(sessions=("nowhere",), kinds=("Nothing",))
+    for channel in channels:
+        find = PERSPECTIVES[name].find
+        assert find is not None
+        assert await find(ask(memory, "Mira and Tomas", filters=nothing), channel, 5) == []
+        entries = await find(ask(memory, "Mira and Tomas"), channel, 2)
+        assert len(entries) <= 2
+        assert len({one.id for one in entries}) == len(entries)
+
+
+async def found_nodes(memory: Memory, name: str) -> list[str]:
+    """Return the uuid of a node by its name."""
+    return list((await memory._parts.journal.resolve([name])).values())
+
+
+def _again(item: object):
+    from pps.core.values import FactDraft
+
+    assert isinstance(item, Fact)
+    return FactDraft("Mira", item.relation, "roses", item.text, valid_at=item.valid_at)
