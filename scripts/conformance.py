@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Run the protocol's own checks against a throw-away server: its conformance suite and its inspector.
 
-Both come from npm into ``.cache/conformance`` and need Node 22, which comes from there too. The suite sends no token,
-so a small proxy on loopback adds one. See docs/conformance.md.
+Both come from npm into ``.cache/conformance`` and need Node 22, which comes from there too. Over HTTP they send
+no token, so a small proxy on loopback adds one. See docs/conformance.md.
 """
 
 from __future__ import annotations
@@ -57,10 +57,12 @@ def main() -> int:
         home = Path(folder) / "home"
         home.mkdir(mode=0o700)
         with _server(home) as run, _proxy(run, _token(run)) as url:
-            failed = sum(not _conforms(node, url, name) for name in _SCENARIOS)
-            failed += sum(not _inspected(node, home, step) for step in _INSPECTIONS)
-    print(f"{len(_SCENARIOS) + len(_INSPECTIONS) - failed} passed, {failed} failed")
-    return failed
+            passed = [_conforms(node, url, name) for name in _SCENARIOS]
+            stdio = (sys.executable, "-m", "pps", "mcp", "--entity", "checked")
+            for kind, target in (("stdio", stdio), ("http", (url, "--transport", "http"))):
+                passed += [_inspected(node, home, kind, target, step) for step in _INSPECTIONS]
+    print(f"{passed.count(True)} passed, {passed.count(False)} failed")
+    return passed.count(False)
 
 
 def _installed() -> Path:
@@ -82,11 +84,10 @@ def _conforms(node: Path, url: str, scenario: str) -> bool:
     )
 
 
-def _inspected(node: Path, home: Path, step: tuple[str, ...]) -> bool:
+def _inspected(node: Path, home: Path, kind: str, target: tuple[str, ...], step: tuple[str, ...]) -> bool:
     method, *rest = step
     inspector = _TOOLS / "node_modules" / ".bin" / "mcp-inspector-cli"
-    command = [str(node), str(inspector), "--cli", sys.executable, "-m", "pps", "mcp", "--entity", "checked"]
-    command += ["--method", method]
+    command = [str(node), str(inspector), "--cli", *target, "--method", method]
     if rest:
         command += ["--tool-name", rest[0], *(part for given in rest[1:] for part in ("--tool-arg", given))]
     path = f"{node.parent}{os.pathsep}{os.environ['PATH']}"
@@ -94,7 +95,7 @@ def _inspected(node: Path, home: Path, step: tuple[str, ...]) -> bool:
     ended = subprocess.run(command, cwd=_TOOLS, env=env, capture_output=True, text=True, check=False)
     if ended.returncode == 0 and json.loads(ended.stdout).get("isError"):
         ended.returncode = 1
-    return _said(f"inspector {' '.join(step)}", ended)
+    return _said(f"inspector over {kind}: {' '.join(step)}", ended)
 
 
 def _said(what: str, ended: subprocess.CompletedProcess[str]) -> bool:
