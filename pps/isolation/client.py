@@ -85,7 +85,11 @@ class IsolatedGraphitiClient(Reads, Writes, RecipeSearch, Communities, Transfer)
         if driver.provider != _PROVIDERS[store]:
             raise ConfigError(f"store: is {store}, but the driver leads to {driver.provider.value}")
         client = cls(_inside(entity, driver, options))
-        await client._audit(store)
+        try:
+            await client._audit(store)
+        except BaseException:
+            await client.close()
+            raise
         return client
 
     async def close(self) -> None:

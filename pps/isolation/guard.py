@@ -19,7 +19,7 @@ from pps.core.ids import EntityId
 from pps.graph.protocol import Executor, Rows
 from pps.isolation.counters import BreachKind, IsolationCounters
 from pps.isolation.ownership import foreign_ids
-from pps.isolation.values import Refused, check_rows, names_foreign_group, names_of
+from pps.isolation.values import Refused, check_rows, ids_of_unbound_rows, names_foreign_group, names_of
 
 _OPTIONS = frozenset(("routing_", "database_"))
 _OPERATIONS = (
@@ -89,12 +89,14 @@ class _Checks:
         """Tell whether none of the ids belongs to another group."""
         return not (self._shared and await foreign_ids(self._inner, self._entity.group, ids))
 
-    def after(self, rows: Rows) -> Rows:
+    async def after(self, rows: Rows, *, own: bool) -> Rows:
         """Return the rows, or refuse all of them when one is of another group."""
         try:
             check_rows(self._entity.group, rows)
         except Refused as refused:
             raise self.refuse("row", refused.why) from None
+        if not own and self._shared and not await self.free(ids_of_unbound_rows(rows)):
+            raise self.refuse("row", "a row named something of another group")
         return rows
 
     async def run(self, way: _Runs, query: str, keywords: dict[str, Any], *, own: bool) -> Rows:
@@ -103,7 +105,7 @@ class _Checks:
         parameters = _merged(keywords)
         if not await self.before(query, parameters, own=own):
             return []
-        return self.after(await _fetched(await way.run(query, **parameters)))
+        return await self.after(await _fetched(await way.run(query, **parameters)), own=own)
 
     def refuse(self, kind: BreachKind, why: str) -> IsolationError:
         """Count and log a refusal and return the error to raise."""
@@ -216,7 +218,7 @@ class GuardedDriver(GraphDriver):
         if not await checks.before(query, parameters, own=own):
             return [], None, None
         rows, summary, keys = await self.__inner.execute_query(query, **parameters, **options)
-        return checks.after(rows), summary, keys
+        return await checks.after(rows, own=own), summary, keys
 
     def _operation(self, name: str) -> Any:
         return self.__operations[name]

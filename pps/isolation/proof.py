@@ -7,15 +7,16 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
 from pps.core.ids import EntityId
-from pps.isolation.attacks.arena import Arena, Being, OpenDriver
+from pps.isolation.attacks.arena import Arena, Being, OpenDriver, dice
 from pps.isolation.attacks.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
 from pps.isolation.attacks.by_statement import STOCK, GuardAttack, Strike, raw_attacks
 from pps.isolation.attacks.honest import Honest
@@ -24,12 +25,22 @@ from pps.isolation.recipes import RECIPES
 
 Progress = Callable[[int, int], None]
 
-_KINDS = (
-    *(("read", 34), ("write", 16), ("create", 4), ("malformed", 10), ("statement", 12), ("stock call", 10)),
-    *(("search", 4), ("query", 4), ("honest", 6)),
-)
+_WEIGHTS: Mapping[str, int] = {
+    "read": 34,
+    "write": 16,
+    "create": 4,
+    "malformed": 10,
+    "search": 4,
+    "query": 4,
+    "statement": 12,
+    "stock call": 10,
+    "honest": 6,
+}
+KINDS = tuple(_WEIGHTS)
+"""Kinds of operation; the first six go through the client, the next two to the guard, the last is honest work."""
+
 _LOOK_EVERY = 150
-_MOST_FINDINGS = 50
+_MOST_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,8 @@ class Report:
     Attributes:
         operations: How many of each kind were run; ``honest`` ones are the entities' own work meanwhile.
         refused: How many ended in which error; ``answered`` counts those that found nothing and said so.
-        leaks: Something of one entity was seen, changed or made by another.
+        leaks: Something of one entity was seen, changed or made by another. Of this and the next two, the first 20
+            of each kind of operation.
         told_apart: An id of another entity had another outcome than an id of nobody.
         broken: A call failed in a way that is none of PPS's errors, or an honest call failed.
         second_lock: Attacks through the client that the first lock let by and the guard refused.
@@ -90,7 +102,7 @@ async def verify(
     Args:
         settings: Which store, and where.
         operations: How many, 1 upwards; about 500 a second.
-        seed: Of the choices, so that a run can be repeated; None takes a fresh one.
+        seed: Of the choices, so that a run's kinds can be repeated; None takes a fresh one.
         progress: Called now and then with (done, wanted).
 
     Raises:
@@ -125,17 +137,32 @@ async def _embedded(entity: EntityId, folder: Path) -> EntityDriver:
     return await open_embedded(folder / "graph.lbug")
 
 
-async def attack(arena: Arena, *, operations: int, seed: int | None = None, progress: Progress | None = None) -> Report:
+class AttackOptions(TypedDict, total=False):
+    """How a run attacks.
+
+    Attributes:
+        seed: Of the choices, so that a run's kinds can be repeated; None, the default, takes a fresh one.
+        progress: Called now and then with (done, wanted).
+        kinds: Which of ``KINDS``; all of them by default.
+    """
+
+    seed: int | None
+    progress: Progress | None
+    kinds: Sequence[str]
+
+
+async def attack(arena: Arena, *, operations: int, **options: Unpack[AttackOptions]) -> Report:
     """Run the adversarial set in an arena: one attacker an entity, all at once, each against the others."""
     began = time.perf_counter()
-    run = _Run(arena, operations, progress)
-    base = random.Random(seed).getrandbits(64)  # noqa: S311 - choices of a test, not a secret
+    weights = {kind: _WEIGHTS[kind] for kind in options.get("kinds", KINDS)}
+    run = _Run(arena, operations, options.get("progress"), weights)
+    base = dice(options.get("seed")).getrandbits(64)
     shares = [
         operations // len(arena.beings) + (index < operations % len(arena.beings)) for index in range(len(arena.beings))
     ]
     async with asyncio.TaskGroup() as tasks:
         for index, (being, share) in enumerate(zip(arena.beings, shares, strict=True)):
-            tasks.create_task(run.act(being, share, random.Random(base + index)))  # noqa: S311 - as above
+            tasks.create_task(run.act(being, share, dice(base + index)))
     return run.report(time.perf_counter() - began)
 
 
@@ -156,6 +183,7 @@ class _Run:
     arena: Arena
     wanted: int
     progress: Progress | None
+    weights: Mapping[str, int]
     done: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
@@ -166,10 +194,9 @@ class _Run:
 
     async def act(self, being: Being, share: int, chance: random.Random) -> None:
         """Attack the others ``share`` times, and look now and then whether this one is whole."""
-        kinds, weights = [kind for kind, _ in _KINDS], [weight for _, weight in _KINDS]
+        kinds = chance.choices(list(self.weights), list(self.weights.values()), k=share)
         honest = Honest(self.arena)
-        for number in range(share):
-            kind = chance.choices(kinds, weights)[0]
+        for number, kind in enumerate(kinds):
             await self._step(kind, being, self.arena.random_of(being, chance), chance, honest)
             self.counts[kind] += 1
             self.done += 1
@@ -234,8 +261,8 @@ class _Run:
             await self._must_refuse(name, being, lambda: one.call(strike), IsolationError)
         else:
             await self._call(name, being, lambda: one.call(strike), strike.ids, library=True)
-        if not being.shared:
-            await self._clean(being, strike.ids)
+            if not being.shared:
+                await self._clean(being, strike.ids)
 
     async def _must_refuse(
         self, name: str, being: Being, call: Callable[[], Awaitable[object]], error: type[PPSError]
@@ -279,7 +306,8 @@ class _Run:
             self.progress(self.done, self.wanted)
 
     def _find(self, findings: list[Finding], name: str, being: Being, what: str) -> None:
-        if len(findings) < _MOST_FINDINGS:
+        kind = name.partition(":")[0]
+        if sum(one.operation.startswith(kind) for one in findings) < _MOST_FINDINGS:
             findings.append(Finding(name, being.name, what))
 
     def report(self, seconds: float) -> Report:

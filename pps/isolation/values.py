@@ -90,6 +90,16 @@ def check_rows(group: str, rows: Iterable[Any]) -> None:
         _check_row(group, "", row, 0, content=False)
 
 
+def ids_of_unbound_rows(rows: Iterable[Any]) -> set[str]:
+    """Return the ids in rows that do not say whose they are: counts, embeddings, scores."""
+    found: set[str] = set()
+    for row in rows:
+        mapping = as_mapping(row)
+        if mapping is None or not any(str(key).rpartition(".")[2] in GROUP_KEYS for key in mapping):
+            _collect_ids("", row, 0, found)
+    return found
+
+
 def names_foreign_group(group: str, text: str) -> bool:
     """Tell whether a text spells the group of somebody else."""
     return any(found != group for found in _GROUP.findall(text))
@@ -143,7 +153,7 @@ class _Walk:
         listed = list(items)
         if not listed:
             self._named.emptiness = True
-        elif self._own and isinstance(listed[0], float) and isinstance(listed[-1], float):
+        elif self._own and _is_vector(listed):
             return
         for item in listed:
             if type(item) is not float:
@@ -190,6 +200,25 @@ def _same(value: object, group: str) -> bool:
     return isinstance(value, str) and str.__eq__(value, group) is True
 
 
+def _collect_ids(key: str, value: object, depth: int, found: set[str]) -> None:
+    if depth > _MAX_DEPTH or key in CONTENT_KEYS:
+        return
+    mapping = as_mapping(value)
+    if is_uuid(value):
+        found.add(cast(str, value))
+    elif mapping is not None:
+        for name, item in mapping.items():
+            _collect_ids(str(name).rpartition(".")[2], item, depth + 1, found)
+    elif isinstance(value, (list, tuple, AbstractSet)) and not _is_vector(cast("list[object]", value)):
+        for item in cast("list[object]", value):
+            _collect_ids(key, item, depth + 1, found)
+
+
+def _is_vector(value: object) -> bool:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return bool(items) and isinstance(items[0], float) and isinstance(items[-1], float)
+
+
 def _check_row(group: str, key: str, value: object, depth: int, *, content: bool) -> None:
     if depth > _MAX_DEPTH:
         raise Refused("row", "a row is nested too deeply to be checked")
@@ -218,7 +247,7 @@ def _check_compound(group: str, key: str, value: object, depth: int, content: bo
             _check_row(group, name, item, depth + 1, content=inside)
     elif isinstance(value, (list, tuple, AbstractSet)):
         items = cast("list[object]", value)
-        if isinstance(value, list) and value and isinstance(value[0], float) and isinstance(value[-1], float):
+        if _is_vector(items):
             return
         for item in items:
             _check_row(group, key, item, depth + 1, content=content)

@@ -47,6 +47,11 @@ _WORD = re.compile(r"\w+")
 OpenDriver: TypeAlias = Callable[[EntityId, Path], Awaitable[EntityDriver]]
 
 
+def dice(seed: int | None) -> random.Random:
+    """Return the choices of a run; None makes them different each time."""
+    return random.Random(seed)  # noqa: S311 - choices of a trial, not a secret
+
+
 class OverlapReranker:
     """Scores a passage by the words it shares with the query: fast, and there is no model to fetch."""
 
@@ -57,6 +62,9 @@ class OverlapReranker:
         words = set(_WORD.findall(query.casefold()))
         scores = (len(words & set(_WORD.findall(one.casefold()))) / (len(words) or 1) for one in passages)
         return Reranked(tuple(scores), complete=True)
+
+    def close(self) -> None:
+        """Give back what it holds: nothing."""
 
 
 @dataclass(slots=True)
@@ -147,6 +155,7 @@ class Arena:
                     extractor=None,
                     counters=counters,
                 )
+                stack.push_async_callback(opened.close)
                 stack.push_async_callback(opened.clear)
                 bare = GuardedDriver(
                     driver.driver, entity, IsolationCounters(logging.DEBUG), shared=driver.store == "neo4j"

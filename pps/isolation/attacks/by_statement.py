@@ -120,6 +120,7 @@ _OTHERS = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.uuid AS uuid,
 _OTHERS_RENAMED = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.group_id AS whose"
 _OTHERS_NESTED = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN collect({a: {group_id: n.group_id}}) AS found"
 _OTHERS_WHOLE = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n"
+_OTHERS_BY_ID = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.uuid AS uuid, 1 AS score"
 _DELETE = "MATCH (n:Entity {uuid: $uuid}) DETACH DELETE n"
 _MOVE = "MATCH (n:Entity {uuid: $uuid}) SET n.group_id = $group_id"
 _STEAL = "UNWIND $nodes AS node MATCH (n:Entity {uuid: node.uuid}) SET n.group_id = node.group_id"
@@ -154,6 +155,7 @@ def _raw(s: Strike) -> list[tuple[str, str, dict[str, Any], bool]]:
         ("move their node", _MOVE, {"uuid": node, "group_id": ours}, False),
         ("move their nodes", _STEAL, {"nodes": [{"uuid": node, "group_id": ours}]}, False),
         ("rows of others", _OTHERS, {"group_id": ours}, False),
+        ("rows of others, by id", _OTHERS_BY_ID, {"group_id": ours}, False),
         ("rows of others, renamed", _OTHERS_RENAMED, {"group_id": ours}, False),
         ("rows of others, nested", _OTHERS_NESTED, {"group_id": ours}, False),
         ("rows of others, whole", _OTHERS_WHOLE, {"group_id": ours}, False),

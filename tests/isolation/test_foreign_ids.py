@@ -1,0 +1,187 @@
+"""S2-01, S2-11: another entity's id behaves as nobody's, for every verb of the client, on both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
+from pps.core.ids import EntityId
+from pps.isolation.attacks.arena import Arena, Being, dice
+from pps.isolation.attacks.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
+from pps.isolation.attacks.honest import Honest
+from pps.isolation.recipes import RECIPES
+
+pytestmark = pytest.mark.timeout(300)
+
+
+async def outcome(attack: Attack, being: Being, ids: Ids) -> object:
+    """Return what a caller can tell of a call."""
+    try:
+        return repr(await attack.call(being, ids))
+    except PPSError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+async def everyone_is_whole(arena: Arena) -> None:
+    for being in arena.beings:
+        assert await Honest(arena).differences(being) == []
+
+
+@pytest.mark.parametrize("table", [READS, SEARCHES, WRITES], ids=["reads", "searches", "writes"])
+async def test_a_foreign_id_is_nobodys_id_for_every_verb(arena: Arena, table: Sequence[Attack]) -> None:
+    chance = dice(1)
+    for attack in table:
+        for being in arena.beings:
+            other = arena.random_of(being, chance)
+            ids = Ids.of(other, chance)
+            theirs = await outcome(attack, being, ids)
+            assert arena.watch.leaks(being.name, theirs, ids.all()) == [], attack.name
+            if attack.alike:
+                assert theirs == await outcome(attack, being, Ids.of_nobody(chance)), attack.name
+    await everyone_is_whole(arena)
+    assert arena.counters.total == 0, "the first lock let something by, and the second one caught it"
+
+
+@pytest.mark.neo4j
+async def test_a_shared_database_takes_nothing_under_a_foreign_id(shared_arena: Arena) -> None:
+    chance = dice(2)
+    for attack in CREATES:
+        being = shared_arena.beings[0]
+        ids = Ids.of(shared_arena.random_of(being, chance), chance)
+        with pytest.raises(NotFound):
+            await attack.call(being, ids)
+    await everyone_is_whole(shared_arena)
+
+
+async def test_what_is_no_id_is_refused_before_anything_is_asked(arena: Arena) -> None:
+    chance = dice(3)
+    for _ in range(60):
+        for name, call in malformed(arena.beings[0], chance):
+            with pytest.raises(InvalidRequest):
+                await call()
+            assert name
+
+
+async def test_a_blank_group_cannot_be_expressed() -> None:
+    good = "ent_" + "a" * 26
+    assert EntityId("ana", good).group == good
+    for blank in ("", " ", "ent_", good.upper(), good + "\n", good[:-1], None, [], [""], 0):
+        with pytest.raises(InvalidRequest):
+            EntityId("ana", blank)  # type: ignore[arg-type]
+
+
+async def test_no_public_method_of_the_client_takes_a_group(arena: Arena) -> None:
+    import inspect
+
+    client = arena.beings[0].client
+    for name in dir(client):
+        if name.startswith("_"):
+            continue
+        member = getattr(client, name)
+        if callable(member):
+            for parameter in inspect.signature(member).parameters:
+                assert "group" not in parameter, f"{name}({parameter})"
+
+
+async def test_no_recipe_finds_what_only_another_entity_has(arena: Arena) -> None:
+    chance = dice(4)
+    for being in arena.beings:
+        for recipe in RECIPES:
+            other = arena.random_of(being, chance)
+            for text in (other.mark, "Ana drinks coffee in the kitchen", queries(being, other, chance)):
+                found = await being.client.search(text, recipe=recipe, limit=20)
+                assert arena.watch.leaks(being.name, found) == []
+    assert arena.counters.total == 0
+
+
+async def test_same_names_and_facts_in_all_of_them_are_found_by_each_as_its_own(arena: Arena) -> None:
+    for being in arena.beings:
+        facts = await being.client.search("Ana drinks coffee in the kitchen.", recipe="EDGE_HYBRID_SEARCH_RRF")
+        assert facts.facts[0][0].text == "Ana drinks coffee in the kitchen."
+        nodes = await being.client.search("Ana", recipe="NODE_HYBRID_SEARCH_RRF")
+        assert nodes.nodes[0][0].name == "Ana"
+        found = [fact for fact, _ in facts.facts] + [node for node, _ in nodes.nodes]
+        assert {item.uuid for item in found} <= being.facts.keys() | being.nodes.keys()
+
+
+async def test_lists_are_full_whatever_the_others_hold(arena: Arena) -> None:
+    quiet, loud, _ = arena.beings
+    honest, chance = Honest(arena), dice(5)
+    for _ in range(40):
+        await honest.add_fact(loud, chance)
+    found = await quiet.client.search("Ana coffee kitchen", recipe="EDGE_HYBRID_SEARCH_RRF", limit=5)
+    assert len(found.facts) == len(quiet.facts)
+
+
+async def test_deleting_everything_of_one_leaves_the_others_whole(arena: Arena) -> None:
+    first, *others = arena.beings
+    await first.client.clear()
+    assert (await first.client.counts()).nodes == 0
+    for being in others:
+        assert await Honest(arena).differences(being) == []
+
+
+async def test_an_export_holds_one_entity_and_an_import_takes_no_foreign_id(arena: Arena) -> None:
+    first, second, third = arena.beings
+    exported = [item async for item in first.client.export()]
+    assert arena.watch.leaks(first.name, exported) == []
+    assert {one.group for one in exported} == {first.entity.group}
+    assert len(exported) == len(first.nodes) + len(first.facts) + len(first.episodes) + len(first.communities)
+
+    async def items():
+        for one in exported:
+            yield one
+
+    before = await second.client.counts()
+    changes = await second.client.import_(items())
+    made = {*changes.nodes, *changes.facts, *changes.episodes, *changes.communities}
+    assert not made & {one.item.uuid for one in exported}
+    after = await second.client.counts()
+    assert after.nodes == before.nodes + len(first.nodes)
+    assert after.facts == before.facts + len(first.facts)
+    assert await second.client.import_(items()) == changes, "run again, it makes the same ids"
+    assert (await second.client.counts()) == after
+    for being in (first, third):
+        assert await Honest(arena).differences(being) == []
+
+
+async def test_an_own_export_comes_back_under_its_own_ids(arena: Arena) -> None:
+    being = arena.beings[0]
+    exported = [item async for item in being.client.export()]
+
+    async def items():
+        for one in exported:
+            yield one
+
+    saga = being.saga
+    await being.client.clear()
+    await being.client.import_(items())
+    assert {node.uuid: node for node in await being.client.scan_nodes("", 100)} == being.nodes
+    assert {fact.uuid: fact for fact in await being.client.scan_facts("", 100)} == being.facts
+    assert {one.uuid: one for one in await being.client.scan_communities("", 100)} == being.communities
+    assert saga not in [one.uuid for one in await being.client.sagas()], "sagas are Graphiti's and are not exported"
+
+
+async def test_a_row_that_was_not_asked_for_is_refused_counted_and_not_shown(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    being, other, _ = arena.beings
+    stolen = next(iter(other.nodes.values()))
+
+    async def leaking(uuids: object) -> list[object]:
+        return [stolen]
+
+    monkeypatch.setattr(being.client._inside.store, "nodes", leaking)
+    with caplog.at_level("DEBUG"), pytest.raises(IsolationError) as refused:
+        await being.client.nodes([next(iter(being.nodes))])
+    assert arena.counters.by_kind() == {"row": 1}
+    assert arena.counters.by_entity() == {being.name: 1}
+    told = [record.getMessage() for record in caplog.records if record.name == "pps.isolation.counters"]
+    assert len(told) == 1
+    assert being.name in told[0]
+    for text in (str(refused.value), told[0]):
+        assert stolen.name not in text
+        assert stolen.uuid not in text
+        assert other.mark not in text

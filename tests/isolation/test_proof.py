@@ -1,0 +1,92 @@
+"""The proof by attack passes on both stores, each lock is enough alone, and with both away it sees the leaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from pps.config import Settings
+from pps.isolation.attacks.arena import Arena
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.drivers import Neo4jServer
+from pps.isolation.proof import KINDS, Report, attack, throw_away, verify
+from tests.isolation.unlocked import FirstLockGone, without_guard
+
+pytestmark = pytest.mark.timeout(600)
+
+THROUGH_THE_CLIENT = tuple(kind for kind in KINDS if kind not in ("statement", "stock call"))
+WITH_IDS = tuple(kind for kind in KINDS if kind != "malformed")  # which shapes are ids is the first lock's business
+
+
+async def attacked(settings: Settings, client: type[IsolatedGraphitiClient], kinds: tuple[str, ...]) -> Report:
+    async with (
+        throw_away(settings) as (folder, open_driver),
+        Arena.open(folder, open_driver, client=client) as arena,
+    ):
+        return await attack(arena, operations=600, seed=21, kinds=kinds)
+
+
+async def test_no_attack_gets_through(settings: Settings) -> None:
+    told: list[tuple[int, int]] = []
+    report = await verify(settings, operations=900, seed=20, progress=lambda done, wanted: told.append((done, wanted)))
+    assert report.leaks == ()
+    assert report.told_apart == ()
+    assert report.broken == ()
+    assert report.ok
+    assert report.second_lock == 0
+    assert report.total == 900
+    assert set(report.operations) == set(KINDS)
+    assert told[-1][1] == 900
+    assert not list(settings.home.iterdir()), "the throw-away entities are gone"
+
+
+async def test_the_kinds_of_a_run_can_be_repeated(settings: Settings) -> None:
+    first = await verify(settings, operations=60, seed=5)
+    second = await verify(settings, operations=60, seed=5)
+    assert first.operations == second.operations
+
+
+@pytest.mark.neo4j
+async def test_nothing_stays_on_a_shared_server(shared_settings: Settings) -> None:
+    at = shared_settings.neo4j
+    server = await Neo4jServer.open(at.uri, at.user, at.password.get_secret_value(), at.database)
+    count = "MATCH (n) RETURN count(n) AS number"
+    try:
+        driver = (await server.driver()).driver
+        before = (await driver.execute_query(count))[0]
+        await verify(shared_settings, operations=30, seed=6)
+        assert (await driver.execute_query(count))[0] == before
+    finally:
+        await server.close()
+
+
+@pytest.mark.neo4j
+async def test_the_second_lock_alone_lets_nothing_through(shared_settings: Settings) -> None:
+    report = await attacked(shared_settings, FirstLockGone, WITH_IDS)
+    assert report.leaks == ()
+    assert report.second_lock > 50, "the first lock is still there: nothing came as far as the second"
+
+
+@pytest.mark.neo4j
+async def test_the_first_lock_alone_lets_nothing_through(
+    shared_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_guard(monkeypatch)
+    report = await attacked(shared_settings, IsolatedGraphitiClient, THROUGH_THE_CLIENT)
+    assert report.leaks == ()
+    assert report.told_apart == ()
+    assert report.broken == ()
+    assert "IsolationError" not in report.refused, "the second lock is still there"
+
+
+@pytest.mark.neo4j
+async def test_with_both_locks_away_the_same_attacks_are_seen_to_leak(
+    shared_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_guard(monkeypatch)
+    both = tuple(kind for kind in THROUGH_THE_CLIENT if kind in WITH_IDS)
+    report = await attacked(shared_settings, FirstLockGone, both)
+    kinds = {finding.operation.partition(":")[0] for finding in report.leaks}
+    assert not report.ok
+    assert {"read", "look"} <= kinds, "what was read and what was changed, both are seen"
+    assert any("mark planted in" in finding.what for finding in report.leaks)
+    assert any("should hold" in finding.what for finding in report.leaks)
