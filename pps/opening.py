@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pps.config import Settings
-from pps.core.errors import ConfigError, StoreConflict
+from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
@@ -66,7 +66,10 @@ class Shared:
             return self._server
 
     async def close(self) -> None:
-        """Give back the server's connections and the threads."""
+        """Give back the server's connections, the models and the threads."""
+        for model in (self.embedder, self.reranker):
+            if model is not None:
+                await asyncio.to_thread(model.close)
         if self._server:
             await self._server.close()
         await asyncio.to_thread(self.threads.shutdown)
@@ -149,7 +152,7 @@ async def _assembled(stack: contextlib.AsyncExitStack, entry: Entry, shared: Sha
     worker = Worker(journal, pipeline, entity.name)
     self_node = await _self_node(entity, client, journal, pipeline)
     forgetter = Forgetter(client, journal, indexer, anchors, self_node)
-    await _repaired(forgetter, indexer, anchors)
+    notes = await _repaired(forgetter, indexer, anchors)
     engine = RecallEngine(
         client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
     )
@@ -171,7 +174,7 @@ async def _assembled(stack: contextlib.AsyncExitStack, entry: Entry, shared: Sha
             engine=engine,
             forgetter=forgetter,
             closing=stack.pop_all(),
-            notes=() if shared.embedder else ("no embedder is set: recall goes by text and graph",),
+            notes=notes if shared.embedder else ("no embedder is set: recall goes by text and graph",),
         )
     )
 
@@ -238,11 +241,17 @@ async def _self_node(entity: EntityId, client: IsolatedGraphitiClient, journal: 
     return uuid
 
 
-async def _repaired(forgetter: Forgetter, indexer: Indexer, anchors: Anchors) -> None:
-    """Carry through what a crash cut short and bring lagging indexes up to date."""
-    await forgetter.resume()
-    await indexer.drain()
-    if await indexer.lags():
-        await indexer.repair()
+async def _repaired(forgetter: Forgetter, indexer: Indexer, anchors: Anchors) -> tuple[str, ...]:
+    """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
+
+    A model that is away keeps nobody from opening a memory: its worker tries again.
+    """
+    try:
+        await forgetter.resume()
+        if await indexer.lags():
+            await indexer.repair()
         await indexer.drain()
-    await anchors.resync()
+        await anchors.resync()
+    except ModelUnavailable as error:
+        return (f"the indexes lag, the embedding model is away: {error.message}",)
+    return ()

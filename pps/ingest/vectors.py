@@ -33,7 +33,7 @@ class PassageVectors:
 
     async def passages(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Matrix]]:
         """Return each text's passages and one vector a passage, shape (passages, dimension)."""
-        split = [tuple(self.embedder.split(text)) for text in texts]
+        split = await asyncio.to_thread(lambda: [tuple(self.embedder.split(text)) for text in texts])
         vectors = await self.of([passage for passages in split for passage in passages])
         width = self.embedder.fingerprint.dimension
         empty = np.zeros((0, width), dtype=np.float32)

@@ -67,6 +67,10 @@ class CachedEmbedder:
         """Return the text cut to the model's window."""
         return self._embedder.split(text)
 
+    def close(self) -> None:
+        """Close the model underneath."""
+        self._embedder.close()
+
     def _find(self, key: _Key) -> Vector | None:
         with self._lock:
             kept = self._kept.get(key)

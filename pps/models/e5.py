@@ -75,6 +75,9 @@ class E5Embedder:
         """Return passages of at most 480 tokens; sentences of up to 60 tokens overlap."""
         return split_to_window(readable(text), self._count, _CONTENT_TOKENS, overlap=_OVERLAP_TOKENS)
 
+    def close(self) -> None:
+        """Give back what it holds: nothing beside memory."""
+
     def _passages(self, texts: list[str]) -> Matrix:
         model = self._loaded()
         return np.concatenate(

@@ -48,6 +48,9 @@ class HashEmbedder:
         """Return passages of at most 200 words."""
         return split_to_window(readable(text), lambda piece: len(_WORD.findall(piece)), _WINDOW_WORDS)
 
+    def close(self) -> None:
+        """Give back what it holds: nothing beside memory."""
+
     def _rows(self, texts: list[str]) -> Matrix:
         rows = np.zeros((len(texts), self._fingerprint.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):

@@ -89,6 +89,9 @@ class MiniLMEmbedder:
         """Return passages of at most 254 word pieces; sentences of up to 40 pieces overlap."""
         return split_to_window(readable(text), _count, _CONTENT_TOKENS, overlap=_OVERLAP_TOKENS)
 
+    def close(self) -> None:
+        """Give back what it holds: nothing beside memory."""
+
     def _embed(self, texts: list[str]) -> Matrix:
         tokenizer = wordpiece()
         ids = [tokenizer.encode(text).ids[:WINDOW_TOKENS] for text in texts]

@@ -49,6 +49,10 @@ class Embedder(Protocol):
         """Return the text cut into passages that each fit the model's window; one when it fits."""
         ...
 
+    def close(self) -> None:
+        """Give back what it holds; a second call does nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
@@ -68,4 +72,8 @@ class Reranker(Protocol):
 
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
         """Score each passage, higher is better; checks the deadline between batches."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds; a second call does nothing."""
         ...

@@ -107,6 +107,9 @@ class SentenceTransformerEmbedder:
         limit = min(model.max_seq_length or _LONGEST_PASSAGE, _LONGEST_PASSAGE) - _MARGIN_TOKENS - prompt // 3
         return split_to_window(readable(text), self._count, max(limit, 8), overlap=_OVERLAP_TOKENS)
 
+    def close(self) -> None:
+        """Give back what it holds: nothing beside memory."""
+
     def _queries(self, texts: list[str]) -> Matrix:
         return self._checked(self._run(self._loaded().encode_query, texts))
 

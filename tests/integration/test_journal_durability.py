@@ -65,6 +65,7 @@ def run(shim: Path, path: Path, body: str) -> dict[str, int | list[str]]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.cc
 def test_every_acknowledgement_stands_after_an_fsync(shim: Path, tmp_path: Path) -> None:
     counted = run(
         shim,
@@ -89,6 +90,7 @@ asyncio.run(main())
     assert 100 <= int(str(counted["syncs"])) <= 110
 
 
+@pytest.mark.cc
 def test_writers_that_wait_together_share_an_fsync_and_none_is_answered_before_it(shim: Path, tmp_path: Path) -> None:
     counted = run(
         shim,
@@ -117,6 +119,7 @@ asyncio.run(main())
     assert int(str(counted["syncs"])) <= 400 * 0.6  # eight at a time: about 60 to 110 are seen
 
 
+@pytest.mark.cc
 def test_a_batch_of_a_thousand_turns_costs_a_handful_of_fsyncs(shim: Path, tmp_path: Path) -> None:
     counted = run(
         shim,
@@ -135,6 +138,7 @@ asyncio.run(main())
     assert 1 <= int(str(counted["syncs"])) <= 4
 
 
+@pytest.mark.cc
 @pytest.mark.parametrize(
     ("fault", "told"),
     [("disk_sync_fails", "the disk reported an error"), ("disk_is_full", "the disk is full")],

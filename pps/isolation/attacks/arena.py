@@ -27,6 +27,7 @@ from pps.isolation.drivers import EntityDriver
 from pps.isolation.guard import GuardedDriver
 from pps.journal.journal import Journal
 from pps.journal.values import JobPayload, TurnDraft
+from pps.models.extractor import ExtractorModel
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Reranked
 
@@ -119,6 +120,7 @@ class Arena:
         *,
         count: int = 3,
         client: type[IsolatedGraphitiClient] = IsolatedGraphitiClient,
+        extractor: ExtractorModel | None = None,
     ) -> AsyncGenerator[Arena]:
         """Make entities in a folder, plant in each, and leave nothing behind.
 
@@ -127,6 +129,7 @@ class Arena:
             open_driver: Opens the driver of an entity.
             count: 2 to 5 entities.
             client: The class of their clients.
+            extractor: Their language model, for those who have one at hand.
         """
         watch, counters = Watch(), IsolationCounters(logging.DEBUG)
         async with AsyncExitStack() as stack:
@@ -152,7 +155,7 @@ class Arena:
                     indexes=indexes,
                     embedder=HashEmbedder(DIMENSION),
                     reranker=OverlapReranker(),
-                    extractor=None,
+                    extractor=extractor,
                     counters=counters,
                 )
                 stack.push_async_callback(opened.close)
