@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar, cast
 
@@ -124,9 +125,14 @@ class EntityIndexes:
         pairs = list(deletes)
         async with self._changing:
             await self._run(lambda: self._apply_text(upserts, pairs))
+            # Waiting for the disk is most of it, and every collection's files are its own.
+            touched = {collection for collection, _ in pairs} | {doc.collection for doc in upserts}
+            work = [self._run(partial(self._text.commit, collection)) for collection in touched]
             if self._vectors is not None:
-                vectors = self._vectors
-                await self._run(lambda: _apply_vectors(vectors, upserts, pairs))
+                work.append(self._run(partial(_apply_vectors, self._vectors, upserts, pairs)))
+            for outcome in await asyncio.gather(*work, return_exceptions=True):
+                if outcome is not None:
+                    raise outcome
 
     async def text_search(
         self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None
@@ -209,7 +215,6 @@ class EntityIndexes:
         ).items():
             self._text.delete(collection, owners)
         self._text.replace([TextDoc(doc.collection, doc.owner, doc.text, doc.title, doc.at) for doc in worded])
-        self._text.commit()
 
     def _close(self) -> None:
         try:

@@ -129,10 +129,6 @@ class Shelf:
         with text_errors(self._folder):
             return {owner for owner, _ in self._searcher.terms_with_prefix("owner", "", Query.all_query())}
 
-    def count(self) -> int:
-        """Return how many owners have a committed document."""
-        return self._searcher.num_docs
-
     def close(self) -> None:
         """Drop what is not committed and give the writer back."""
         with self._writing:
@@ -178,24 +174,30 @@ class Shelf:
 
     def _deleted(self) -> list[int]:
         """Return how many deleted documents each segment still holds, as tantivy's own list says."""
-        return [deleted for _, deleted in self._segments()]
-
-    def _segments(self) -> list[tuple[int, int]]:
-        """Return the documents and the deleted documents of each segment."""
-        try:
-            listed = cast(_Listed, json.loads((self._folder / "meta.json").read_text()))["segments"]
-            return [(one["max_doc"], one["deletes"]["num_deleted_docs"] if one["deletes"] else 0) for one in listed]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise text_failure(self._folder, error) from error
+        return [deleted for _, deleted in segments(self._folder)]
 
     def _with_deleted(self, searcher: Searcher) -> set[int] | None:
         """Return the segments that hold deleted documents; None (all) when the list cannot be matched."""
-        segments = self._segments()
+        listed = segments(self._folder)
         every = searcher.search(Query.all_query(), max(1, searcher.num_docs), count=False).hits
         live = Counter(address.segment_ord for _, address in every)
-        if any(live[at] != held - deleted for at, (held, deleted) in enumerate(segments)):
+        if any(live[at] != held - deleted for at, (held, deleted) in enumerate(listed)):
             return None
-        return {at for at, (_, deleted) in enumerate(segments) if deleted}
+        return {at for at, (_, deleted) in enumerate(listed) if deleted}
+
+
+def segments(folder: Path) -> list[tuple[int, int]]:
+    """Return the documents and, of them, the deleted documents of each segment, as tantivy's own list says.
+
+    A folder without the list is one whose making was cut short: it never held anything.
+    """
+    if not (folder / "meta.json").exists():
+        return []
+    try:
+        listed = cast(_Listed, json.loads((folder / "meta.json").read_text()))["segments"]
+        return [(one["max_doc"], one["deletes"]["num_deleted_docs"] if one["deletes"] else 0) for one in listed]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise text_failure(folder, error) from error
 
 
 def _read(searcher: Searcher, hits: _Hits, allowed: AbstractSet[str] | None = None) -> list[TextHit]:

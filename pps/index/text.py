@@ -13,7 +13,7 @@ from typing import cast
 from pps.core.errors import InvalidRequest, IsolationError, StoreError
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.holding import Holding
-from pps.index.shelf import Shelf, TextHit, text_failure
+from pps.index.shelf import Shelf, TextHit, segments, text_failure
 from pps.index.terms import Terms, TextDoc
 
 __all__ = ["TextDoc", "TextHit", "TextIndex"]
@@ -61,8 +61,7 @@ class TextIndex:
         try:
             _claim(path, {"group": group, "language": language, "layout": _LAYOUT})
             for name in COLLECTIONS:
-                if (path / name).is_dir():
-                    index._shelves[name] = Shelf(path / name, terms)
+                index.count(name)
         except BaseException:
             index.close()
             raise
@@ -82,10 +81,12 @@ class TextIndex:
         if shelf is not None:
             shelf.delete(owners)
 
-    def commit(self) -> None:
-        """Put every change on disk and let searches that start now see it."""
-        for shelf in self._all():
-            shelf.commit()
+    def commit(self, collection: str | None = None) -> None:
+        """Put every change, or those of one collection, on disk and let searches that start now see it."""
+        for name in COLLECTIONS if collection is None else (check_collection(collection),):
+            shelf = self._shelves.get(name)
+            if shelf is not None:
+                shelf.commit()
 
     def search(self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None) -> list[TextHit]:
         """Return the ``k`` owners that match any word of a text best, best first.
@@ -105,7 +106,8 @@ class TextIndex:
 
     def purge(self) -> int:
         """Commit, then take the text of deleted and replaced documents off the disk; return how many."""
-        return sum(shelf.purge() for shelf in self._all())
+        shelves = (self._found(name) for name in COLLECTIONS)
+        return sum(shelf.purge() for shelf in shelves if shelf is not None)
 
     def owners(self, collection: str) -> set[str]:
         """Return every owner that has a committed document in the collection."""
@@ -113,17 +115,21 @@ class TextIndex:
         return set() if shelf is None else shelf.owners()
 
     def count(self, collection: str) -> int:
-        """Return how many owners have a committed document in the collection."""
-        shelf = self._found(collection)
-        return 0 if shelf is None else shelf.count()
+        """Return how many owners have a committed document in the collection, as its list of files says."""
+        self._open()
+        folder = self._folder / check_collection(collection)
+        return sum(held - deleted for held, deleted in segments(folder)) if folder.is_dir() else 0
 
     def clear(self) -> None:
         """Drop every document of every collection, and its files."""
         with self._changing:
             self._open()
-            for name in list(self._shelves):
-                self._shelves.pop(name).close()
-                shutil.rmtree(self._folder / name)
+            for name in COLLECTIONS:
+                shelf = self._shelves.pop(name, None)
+                if shelf is not None:
+                    shelf.close()
+                if (self._folder / name).is_dir():
+                    shutil.rmtree(self._folder / name)
 
     def close(self) -> None:
         """Drop what is not committed and let the folder go; a second call does nothing."""
@@ -139,18 +145,18 @@ class TextIndex:
         if self._closed:
             raise StoreError(f"the text index in {self._folder} is closed")
 
-    def _all(self) -> list[Shelf]:
-        with self._changing:
-            self._open()
-            return list(self._shelves.values())
-
     def _found(self, collection: str) -> Shelf | None:
+        """Return a collection's shelf, opened when it is first used; None when nothing was ever put there."""
         self._open()
-        return self._shelves.get(check_collection(collection))
+        shelf = self._shelves.get(check_collection(collection))
+        if shelf is None and (self._folder / collection).is_dir():
+            shelf = self._made(collection)
+        return shelf
 
     def _made(self, collection: str) -> Shelf:
         with self._changing:
-            shelf = self._found(collection)
+            self._open()
+            shelf = self._shelves.get(collection)
             if shelf is None:
                 shelf = self._shelves[collection] = Shelf(self._folder / collection, self._terms)
             return shelf

@@ -42,7 +42,7 @@ async def test_what_is_applied_is_found_by_text_and_by_vector(indexes: EntityInd
     await indexes.apply([doc("a", "green tea", vectors[:2]), doc("b", "black coffee", vectors[2:])])
     assert [hit.owner for hit in await indexes.text_search("episodes", "coffee", 5)] == ["b"]
     hits = await indexes.vector_search("episodes", vectors[1], 5)
-    assert [(hit.owner, hit.part) for hit in hits][0] == ("a", 1)
+    assert (hits[0].owner, hits[0].part) == ("a", 1)
     assert await indexes.vector_search("episodes", vectors[1], 5, {"b"}) == hits[1:]
     assert list(await indexes.vectors("episodes", ["a", "zz"])) == ["a"]
     assert await indexes.owners("episodes") == ({"a", "b"}, {"a", "b"})

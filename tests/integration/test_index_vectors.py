@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +78,7 @@ def test_an_owner_is_found_once_by_its_best_part(crowd: tuple[VectorIndex, Matri
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.1, 0.01, 0.001])
-def test_lists_are_full_at_any_share_of_allowed_owners(
-    crowd: tuple[VectorIndex, Matrix, Matrix], share: float
-) -> None:
+def test_lists_are_full_at_any_share_of_allowed_owners(crowd: tuple[VectorIndex, Matrix, Matrix], share: float) -> None:
     index, vectors, queries = crowd
     chosen = np.random.default_rng(3).choice(3000, max(1, int(3000 * share)), replace=False)
     allowed = {f"o{at}" for at in chosen}
@@ -366,25 +365,21 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
 def test_queries_and_writes_run_beside_each_other(index: VectorIndex) -> None:
     vectors, _ = clustered(3000, 1)
     index.replace("facts", rows_of(vectors[:500]))
-    failures: list[BaseException] = []
     done = threading.Event()
 
     def ask() -> None:
-        try:
-            while not done.is_set():
-                assert index.query("facts", vectors[7], 1)[0].owner == "o7"
-                assert len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(400)})) == 20
-        except BaseException as error:
-            failures.append(error)
+        while not done.is_set():
+            assert index.query("facts", vectors[7], 1)[0].owner == "o7"
+            assert len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(400)})) == 20
 
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for at in range(500, 3000, 250):
-        index.replace("facts", rows_of(vectors[at : at + 250], start=at))
-        index.delete("facts", [f"o{at + 1}"])
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(3) as threads:
+        asking = [threads.submit(ask) for _ in range(3)]
+        try:
+            for at in range(500, 3000, 250):
+                index.replace("facts", rows_of(vectors[at : at + 250], start=at))
+                index.delete("facts", [f"o{at + 1}"])
+        finally:
+            done.set()
+        for one in asking:
+            one.result()
     assert index.count("facts") == 2990
