@@ -12,6 +12,7 @@ from pps.core.values import Community, Episode, Fact, GraphCounts, Node, Path, S
 from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
 from pps.graph import traverse
+from pps.graph.embedded_statements import AT_ONCE, ByNumber
 from pps.graph.embedded_write import parts
 from pps.graph.mapping import community_of, episode_of, fact_of, in_order, node_of, parse_cursor, vector_of
 from pps.graph.protocol import Executor, Rows, TimelineOptions
@@ -21,7 +22,7 @@ _Value = TypeVar("_Value", Node, Fact, Episode)
 
 _Run: TypeAlias = Callable[..., Awaitable[Rows]]
 
-_FEW = 8
+_FEW = 64
 _IDS_AT_ONCE = 2_000
 _MAX_PAGE = 100_000
 _TIMELINE_MAX = 1_000
@@ -105,12 +106,10 @@ class EmbeddedReads:
 
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode uuid → uuids of the nodes it mentions."""
-        rows = await of_one_or_many(
-            self._run, statements.MENTIONED_BY_ONE, statements.MENTIONED_BY_MANY, list(dict.fromkeys(episodes))
-        )
+        rows = await rows_of(self._run, statements.MENTIONED, episodes)
         found: dict[str, list[str]] = {}
-        for row in sorted(rows, key=lambda row: row["node"]):
-            found.setdefault(row["episode"], []).append(row["node"])
+        for episode, node in sorted({(row["episode"], row["node"]) for row in rows}):
+            found.setdefault(episode, []).append(node)
         return found
 
     async def distances(self, center: str, max_hops: int) -> dict[str, int]:
@@ -168,8 +167,7 @@ class EmbeddedReads:
         return [Link(row["fact"], row["subject"], row["object"]) for row in await self._links(uuids)]
 
     async def _links(self, uuids: Sequence[str]) -> Rows:
-        unique = list(dict.fromkeys(uuids))
-        return await of_one_or_many(self._run, statements.LINKS_OF_ONE, statements.LINKS_OF_MANY, unique)
+        return await rows_of(self._run, statements.LINKS, uuids)
 
     async def _present(self, uuids: Sequence[str]) -> list[str]:
         rows = await self._by_uuid(statements.present("Entity"), uuids)
@@ -200,11 +198,20 @@ class EmbeddedReads:
         return rows
 
 
-async def of_one_or_many(run: _Run, of_one: str, of_many: str, uuids: Sequence[str]) -> Rows:
-    """Return the rows of unique ids: by a look-up each when they are few, else by a join of all."""
-    if len(uuids) <= _FEW:
-        return [row for uuid in uuids for row in await run(of_one, uuid=uuid)]
-    return [row for part in parts(uuids, _IDS_AT_ONCE) for row in await run(of_many, uuids=list(part))]
+async def rows_of(run: _Run, question: ByNumber, uuids: Sequence[str]) -> Rows:
+    """Return the rows of a question about some ids; a row may come twice."""
+    unique = list(dict.fromkeys(uuids))
+    if len(unique) == 1:
+        return await run(question.one, uuid=unique[0])
+    rows: Rows = []
+    if len(unique) <= _FEW:
+        for part in parts(unique, AT_ONCE):
+            padded = [*part, *[part[0]] * (AT_ONCE - len(part))]
+            rows += await run(question.few, **{f"uuid{number}": uuid for number, uuid in enumerate(padded)})
+        return rows
+    for part in parts(unique, _IDS_AT_ONCE):
+        rows += await run(question.many, uuids=list(part))
+    return rows
 
 
 def _timeline(options: TimelineOptions) -> tuple[str, dict[str, Any]]:

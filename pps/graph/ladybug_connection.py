@@ -27,7 +27,7 @@ from pps.core.errors import PPSError, StoreConflict, StoreError, StoreUnavailabl
 from pps.graph.protocol import Rows
 
 _MIB = 2**20
-_SLOW_S = 0.005
+_SLOW_S = 0.05
 _MANY_USES = 200
 _POOL_FULL = "buffer pool is full"
 _NAMED_KINDS = ("Parser exception", "Binder exception", "Catalog exception")
@@ -48,7 +48,7 @@ class LadybugOptions:
     pool_bytes: int = 256 * _MIB
     pool_limit_bytes: int = 4096 * _MIB
     threads: int = 2
-    checkpoint_bytes: int = 8 * _MIB
+    checkpoint_bytes: int = 16 * _MIB
     max_db_bytes: int = 64 * 1024 * _MIB
 
 

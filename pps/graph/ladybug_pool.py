@@ -99,7 +99,8 @@ class LadybugPool:
                 await transaction.finish()
             finally:
                 self._inside.reset(token)
-                await self._settle(self.in_thread(None, connection.close))  # rolls back what is still open
+                # Closing rolls back what is still open.
+                await self._give_back(connection, close=not transaction.committed)
                 if transaction.suspect:
                     await self._settle(self._enlarge())
             await self._checkpoint_if_due()
@@ -133,10 +134,13 @@ class LadybugPool:
         try:
             return await self.in_thread(connection, connection.run, statement, parameters)
         finally:
-            if connection.tired or len(self._idle) >= _READERS:
-                await self._settle(self.in_thread(None, connection.close))
-            else:
-                self._idle.append(connection)
+            await self._give_back(connection, close=False)
+
+    async def _give_back(self, connection: LadybugConnection, *, close: bool) -> None:
+        if close or connection.tired or len(self._idle) >= _READERS:
+            await self._settle(self.in_thread(None, connection.close))
+        else:
+            self._idle.append(connection)
 
     async def _connection(self) -> LadybugConnection:
         if self._closed:
@@ -212,6 +216,7 @@ class LadybugTransaction:
     """An open transaction on a connection of its own.
 
     Attributes:
+        committed: True when all of it is on disk.
         suspect: True when the buffer pool was too small or a commit failed: the database is opened again.
     """
 
@@ -219,6 +224,7 @@ class LadybugTransaction:
         self._pool = pool
         self._connection = connection
         self._over = False
+        self.committed = False
         self.suspect = False
 
     async def run(self, statement: str, parameters: Mapping[str, Any]) -> Rows:
@@ -237,7 +243,7 @@ class LadybugTransaction:
         except StoreError:
             self.suspect = True
             raise
-        self._over = True
+        self._over = self.committed = True
 
     async def _attempt(self, statement: str, parameters: Mapping[str, Any]) -> Rows:
         try:

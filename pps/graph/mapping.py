@@ -32,6 +32,7 @@ _ROW_FIELDS = frozenset(
         *("episodes", "expired_at", "valid_at", "invalid_at", "reference_time"),
     )
 )
+_KNOWN = _ROW_FIELDS | {ATTRIBUTE}
 _REFUSED = frozenset(("uuid", "group_id", "labels"))
 _Item = TypeVar("_Item", Node, Fact, Episode, Community)
 
@@ -69,7 +70,7 @@ def foreign_attributes(attributes: object) -> dict[str, Any]:
     Args:
         attributes: The ``attributes`` column: a mapping (``properties(n)`` included), a JSON string or None.
     """
-    return {key: value for key, value in _mapping(attributes).items() if key not in _ROW_FIELDS | {ATTRIBUTE}}
+    return {key: value for key, value in _mapping(attributes).items() if key not in _KNOWN}
 
 
 def node_of(row: Mapping[str, Any]) -> Node:
@@ -185,8 +186,9 @@ def _own(attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None) -> d
 
 
 def _split(raw: object) -> tuple[dict[str, Any], dict[str, JSON]]:
-    ours = _mapping(_mapping(raw).get(ATTRIBUTE))
-    return ours, {**foreign_attributes(raw), **_mapping(ours.get("attributes"))}
+    stored = _mapping(raw)
+    ours = _mapping(stored.get(ATTRIBUTE))
+    return ours, {**foreign_attributes(stored), **_mapping(ours.get("attributes"))}
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pps.core.time import now
 from pps.core.values import Community, Episode, Fact, Node
 from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
-from pps.graph.embedded_reads import EmbeddedReads, of_one_or_many
+from pps.graph.embedded_reads import EmbeddedReads, rows_of
 from pps.graph.embedded_write import EmbeddedWriter, parts
 from pps.graph.mapping import (
     ATTRIBUTE,
@@ -93,7 +93,7 @@ class EmbeddedStore(EmbeddedReads):
         async def work(writer: EmbeddedWriter) -> None:
             await writer.require("Episodic", episodes)
             await writer.require("Entity", {node for _, node in wanted})
-            rows = await of_one_or_many(writer.run, statements.MENTIONED_BY_ONE, statements.MENTIONED_BY_MANY, episodes)
+            rows = await rows_of(writer.run, statements.MENTIONED, episodes)
             joined = {(row["episode"], row["node"]) for row in rows}
             fresh = [
                 {"episode": episode, "node": node, "uuid": mention_id(self._group, episode, node)}
@@ -137,7 +137,7 @@ class EmbeddedStore(EmbeddedReads):
 
         async def work(writer: EmbeddedWriter) -> int:
             present = await writer.owned("Entity", uuids)
-            links = await of_one_or_many(writer.run, statements.LINKS_OF_ONE, statements.LINKS_OF_MANY, present)
+            links = await rows_of(writer.run, statements.LINKS, present)
             await writer.delete("RelatesToNode_", sorted({row["fact"] for row in links}))
             return await writer.delete("Entity", present)
 

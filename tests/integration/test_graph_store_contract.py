@@ -25,7 +25,7 @@ from tests.graph_backend import Backend, EmbeddedBackend, Neo4jBackend
 
 T0 = datetime(2025, 3, 1, 9, 30, 0, 123456, UTC)
 DAY = timedelta(days=1)
-TEXT = "Zoë 咖啡 ☕️ مرحبا\nnew line\t'quote' \"double\" \\back $group_id {uuid} `tick` 👩‍👩‍👧"
+TEXT = "\x01\x7fZoë 咖啡 ☕️ مرحبا\nnew line\t'quote' \"double\" \\back $group_id {uuid} `tick` 👩‍👩‍👧"
 
 
 @pytest.fixture(params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
@@ -214,6 +214,15 @@ async def test_a_fact_may_join_a_node_to_itself(store: GraphStore) -> None:
     assert await store.facts_between([(ana.uuid, ana.uuid)]) == [fact]
     assert await store.distances(ana.uuid, 2) == {ana.uuid: 0}
     assert await store.shortest_path(ana.uuid, ben.uuid, 3) is None
+
+
+@pytest.mark.parametrize("text", ["half of a pair: \ud800", "\udfff"])
+async def test_a_text_that_is_not_unicode_is_refused(store: GraphStore, text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        await store.save_nodes([a_node("good"), a_node(text)], {})
+    with pytest.raises(InvalidRequest):
+        await store.save_episodes([an_episode(text)])
+    assert await store.counts() == GraphCounts(0, 0, 0, 0, 0)
 
 
 # --- vectors
