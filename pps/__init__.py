@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import AsyncGenerator
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -30,6 +31,17 @@ if TYPE_CHECKING:
     from pps.memory import Memory
 
 __version__ = "0.1.0"
+
+# A private memory does not phone home: libraries that report usage unless told otherwise are told here,
+# before any of them is imported (ONNX Runtime keeps a device id in the home folder, too).
+for _switch, _off in (
+    ("ORT_DISABLE_TELEMETRY", "1"),
+    ("ANONYMIZED_TELEMETRY", "False"),
+    ("GRAPHITI_TELEMETRY_ENABLED", "false"),
+    ("HF_HUB_DISABLE_TELEMETRY", "1"),
+    ("DO_NOT_TRACK", "1"),
+):
+    os.environ.setdefault(_switch, _off)
 
 _WHERE = {
     "App": "pps.app",

@@ -16,13 +16,22 @@ from rich.table import Table
 from pps.app import App
 from pps.config import Settings, shipped
 from pps.core.reports import Stats
-from pps.core.values import Channel, Recall
+from pps.core.values import AnchorPassage, Channel, Recall
 from pps.ingest.importing import read_lines
 
 ENTITIES = ("mira", "theo")
 QUESTION = "kitchen morning Saturday Haven"
 _SHOWN = 3
 _BATCH = 64
+
+
+_NEXT = """
+Ask more of it:
+  PPS_HOME=.demo .venv/bin/pps recall mira "What is Wren allergic to?"
+  PPS_HOME=.demo .venv/bin/pps recall mira "What did Jonas make coffee with?" --as-of 2026-02-01
+  PPS_HOME=.demo .venv/bin/pps ambient theo "running in the morning"
+Begin your own:
+  .venv/bin/pps init && .venv/bin/pps entity create ana"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +72,27 @@ def show(console: Console, done: Demonstrated) -> None:
         table.add_row(stats.entity, *(str(number) for number in numbers), f"{one.took_s:.1f}")
     console.print(table)
     for name, recalled in done.asked:
-        total_ms = sum(recalled.took_ms.values())
-        console.print(f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({total_ms:.0f} ms)")
+        console.print(f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({recalled.took_ms['total']:.0f} ms)")
         for channel in recalled.channels.values():
             _show_channel(console, channel)
+    console.print(f"\n{_apart(done)}", style="bold")
+    console.print(_NEXT, markup=False, highlight=False)
+
+
+def _apart(done: Demonstrated) -> str:
+    """Say how many results came back to each, and whether one of them is the other's."""
+    (first, one), (second, other) = done.asked
+    mine, theirs = _ids(one), _ids(other)
+    both = mine & theirs
+    if both:
+        return f"LEAK: {len(both)} results came back to both {first} and {second}. Please report this."
+    return f"{len(mine)} results for {first}, {len(theirs)} for {second}; none of one came back to the other."
+
+
+def _ids(recalled: Recall) -> set[str]:
+    """Return the ids of a recall; an anchor's is its text, since both entities may use a name."""
+    hits = (hit for channel in recalled.channels.values() for hit in channel.hits)
+    return {hit.text if isinstance(hit.item, AnchorPassage) else hit.id for hit in hits}
 
 
 def _show_channel(console: Console, channel: Channel) -> None:
