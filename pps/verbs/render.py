@@ -139,7 +139,8 @@ def health(value: Health) -> str:
 
 def _hit(hit: HitView) -> str:
     text = hit.passage or hit.text
-    who = f"{hit.actor or hit.role}: " if hit.role else ""
+    speaker = hit.actor or hit.role
+    who = f"{speaker}: " if hit.role and not text.startswith(f"{speaker}:") else ""
     title = f"{hit.title}: " if hit.title and not text.startswith(hit.title) else ""
     when = _span(hit.valid_at, hit.invalid_at) if hit.relation else _at(hit.occurred_at)
     return f"{title}{who}{_line(text)}{when} [{hit.id}]"
