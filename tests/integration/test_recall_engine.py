@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -345,3 +346,43 @@ async def test_a_fact_that_is_forgotten_stops_raising_its_turn(memory: Memory) -
 
     assert fact.text not in facts_of(recalled)
     assert all("supports" not in hit.ranks for hit in recalled["episodes"] if "coffee" in hit.text.lower())
+
+
+async def test_without_a_centre_the_node_channel_falls_back_to_plain_fusion(memory: Memory, tmp_path: Path) -> None:
+    bare = await engine(memory, tmp_path, self_node=None).recall(RecallRequest("coffee and roses", profile="nodes"))
+    alone = await memory.recall("coffee and roses", profile="nodes")  # the own node knows nobody yet
+
+    order = [[hit.text for hit in recalled["nodes"] if hit.text != "Ana"] for recalled in (bare, alone)]
+    assert order[0] == order[1]
+    assert all("near_center" not in hit.ranks for hit in bare["nodes"])
+
+
+async def test_an_anchor_is_one_hit_with_the_passage_that_matched(memory: Memory) -> None:
+    filler = "\n\n".join(f"Paragraph {at} is about the weather and the road to the sea." for at in range(60))
+    await memory.anchor_save("Kitchen", f"{filler}\n\nThe copper kettle hangs by the window.\n\n{filler}")
+    await memory.anchor_save("厨房", "早上在厨房喝咖啡，猫在窗边睡觉。")
+
+    hits = (await memory.recall("where does the copper kettle hang?"))["anchors"]
+    assert [hit.id.split("#")[0] for hit in hits].count("kitchen") == 1
+    assert "copper kettle" in hits[0].text
+    assert hits[0].id != "kitchen#0"
+    assert (await memory.recall("喝咖啡"))["anchors"][0].item.title == "厨房"
+
+
+async def test_a_recall_that_is_given_up_leaves_nothing_behind(memory: Memory) -> None:
+    recalling = asyncio.ensure_future(memory.recall("What does Mira drink?"))
+    await asyncio.sleep(0)
+    recalling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await recalling
+
+    assert facts_of(await memory.recall("What does Mira drink?"))
+
+
+async def test_many_recalls_at_once_do_not_mix(memory: Memory) -> None:
+    queries = ["What does Mira drink?", "Who grows roses?", "Tomas", "the bakery in Oslo"]
+    alone = [await memory.recall(query) for query in queries]
+    together = await asyncio.gather(*(memory.recall(query) for query in queries * 4))
+
+    for at, recalled in enumerate(together):
+        assert recalled.channels == alone[at % len(queries)].channels
