@@ -64,10 +64,10 @@ class Calls:
             write.add_done_callback(self._writes.discard)
             return await asyncio.shield(write)
 
-    async def settled(self) -> None:
+    async def settled(self, timeout_s: float = 30.0) -> None:
         """Wait until every write in hand has ended; its errors were its caller's."""
         if self._writes:
-            await asyncio.wait(set(self._writes))
+            await asyncio.wait(set(self._writes), timeout=timeout_s)
 
     async def _carried_out(self, owner: str | EntityId, verb: AnyVerb, arguments: Mapping[str, JSON]) -> Answer:
         started = clock.perf_counter()

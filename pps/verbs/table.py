@@ -57,9 +57,16 @@ class Verb(Generic[In, Out]):
     hints: Hints
 
     def parse(self, arguments: Mapping[str, JSON]) -> In:
-        """Return the checked input; InvalidRequest names each field that is wrong, never its value."""
+        """Return the checked input; InvalidRequest names each field that is wrong, never its value.
+
+        A null for an argument that may be left out counts as left out: calling models send it.
+        """
+        known = self.input.model_fields
+        named = {name: value for name, value in arguments.items() if value is not None or name not in known}
         try:
-            return self.input.model_validate_json(json.dumps(dict(arguments)))
+            return self.input.model_validate_json(json.dumps({k: _without_nulls(v) for k, v in named.items()}))
+        except RecursionError:
+            raise InvalidRequest("arguments", "are nested too deeply") from None
         except ValidationError as error:
             raise _refusal(error, self.input) from None
 
@@ -84,6 +91,16 @@ AnyVerb: TypeAlias = Verb[Any, Any]
 @lru_cache
 def _adapter(output: type[Out]) -> TypeAdapter[Out]:
     return TypeAdapter(output)
+
+
+def _without_nulls(value: JSON) -> JSON:
+    """Return nested arguments without the names that are null; a user's own attributes stay as they are."""
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: one for name, one in value.items() if one is not None}
+    return {name: one if name == "attributes" else _without_nulls(one) for name, one in kept.items()}
 
 
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:

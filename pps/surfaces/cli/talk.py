@@ -14,6 +14,7 @@ from pps.config.home import home_folder
 from pps.core import errors
 from pps.core.values import JSON
 from pps.link import Link, connect
+from pps.link.start import find
 
 Answer = dict[str, JSON]
 Name = Annotated[str, typer.Argument(help="The entity's name.", metavar="NAME", show_default=False)]
@@ -26,7 +27,11 @@ EXIT_AGAIN = 4
 
 def server() -> Link:
     """Return the link to this user's server, started if it is away."""
-    return connect(home_folder())
+    home = home_folder()
+    found = find(home)
+    if found is None and sys.stderr.isatty():
+        typer.echo("(starting the server …)", err=True)
+    return found or connect(home)
 
 
 def ask(verb: str, entity: str, arguments: Mapping[str, JSON], *, as_json: bool) -> Answer:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from pps.core import errors
 from pps.core.values import JSON
+from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +44,8 @@ def answered(handler: Handler) -> Handler:
             return await handler(request)
         except errors.PPSError as error:
             return JSONResponse(said(error), status_code=_status(error), headers=_challenge(error))
-        except Exception:  # noqa: BLE001 - the surface's outermost call
-            _log.exception("%s %s failed", request.method, request.url.path)
+        except Exception as error:  # noqa: BLE001 - the surface's outermost call
+            unforeseen(_log, f"{request.method} {request.url.path} failed", error)
             return JSONResponse(internal(), status_code=500)
 
     return safe
@@ -63,7 +64,7 @@ async def body(request: Request) -> dict[str, JSON]:
             raise errors.InvalidRequest("body", "must have at most 16 MiB")
     try:
         value = json.loads(raw or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise errors.InvalidRequest("body", "must be a JSON object")

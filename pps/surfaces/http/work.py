@@ -17,6 +17,7 @@ from pps.ingest.importing import read_lines
 from pps.ingest.indexer import Progress
 from pps.isolation.proof import Finding, verify
 from pps.surfaces.http.answers import internal, said, text
+from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +150,7 @@ def _outcome(work: asyncio.Task[dict[str, JSON]]) -> dict[str, JSON]:
         return {"result": work.result()}
     if isinstance(error, PPSError):
         return said(error)
-    _log.error("long work failed", exc_info=error)
+    unforeseen(_log, "long work failed", error)
     return internal()
 
 

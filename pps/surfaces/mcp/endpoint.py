@@ -55,6 +55,7 @@ class Endpoint:
         self._manager = StreamableHTTPSessionManager(
             make_server(self._list_tools, self._call_tool), security_settings=security
         )
+        self._tools = [tool(verb) for verb in VERBS.values()]
         guarded = RequireAuthMiddleware(StreamableHTTPASGIApp(self._manager), [_SCOPE])
         backend = BearerAuthBackend(_Verifier(whose))
         self._app = AuthenticationMiddleware(AuthContextMiddleware(guarded), backend=backend)
@@ -68,7 +69,7 @@ class Endpoint:
         await self._app(scope, receive, send)
 
     async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool(verb) for verb in VERBS.values()])
+        return types.ListToolsResult(tools=self._tools)
 
     async def _call_tool(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in VERBS:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from pps import __version__
 from pps.core.errors import PPSError
+from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +45,8 @@ def make_server(list_tools: ListTools, call_tool: CallTool) -> Server[Any]:
             return refusal(error)
         except MCPError:
             raise
-        except Exception:  # noqa: BLE001 - the surface's outermost call
-            _log.exception("tool %r failed", params.name)
+        except Exception as error:  # noqa: BLE001 - the surface's outermost call
+            unforeseen(_log, f"tool {params.name!r} failed", error)
             return failure("Something went wrong inside PPS; its log has the details. (internal)")
 
     server: Server[Any] = Server(
@@ -82,6 +83,6 @@ async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
         raise MCPError(types.INTERNAL_ERROR, error.message) from None
     except ValidationError:
         raise MCPError(types.INVALID_PARAMS, f"malformed parameters of {ctx.method}") from None
-    except Exception:  # noqa: BLE001 - the surface's outermost call
-        _log.exception("method %r failed", ctx.method)
+    except Exception as error:  # noqa: BLE001 - the surface's outermost call
+        unforeseen(_log, f"method {ctx.method!r} failed", error)
         raise MCPError(types.INTERNAL_ERROR, "something went wrong inside PPS; its log has the details") from None

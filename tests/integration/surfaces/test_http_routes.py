@@ -98,7 +98,9 @@ def test_errors_come_back_as_what_they_were(served: Served) -> None:
         served.link.admin("entity.create", {"name": "Not A Name"})
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"entity": 1}', b'{"arguments": []}'])
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"entity": 1}', b'{"arguments": []}', b"[" * 100_000]
+)
 def test_a_body_without_sense_is_refused(served: Served, http: httpx.Client, body: bytes) -> None:
     answer = http.post("/owner/call/stats", headers=_bearer(served.run.secret), content=body)
     assert answer.status_code == 400

@@ -6,27 +6,12 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult
+from mcp_types import INVALID_PARAMS
 
+from tests.integration.surfaces.every_tool import TOOLS, done, refused, use_every_tool
 from tests.integration.surfaces.serving import ERAS, Served
 
-TOOLS = {
-    "ambient_recall",
-    "recall",
-    "remember",
-    "timeline",
-    "get",
-    "forget",
-    "anchor_save",
-    "anchor_search",
-    "anchor_list",
-    "anchor_delete",
-    "anchor_resync",
-    "stats",
-    "health",
-}
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -37,24 +22,6 @@ INITIALIZE = {
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
-
-
-def _text(result: CallToolResult) -> str:
-    return "\n".join(block.text for block in result.content)
-
-
-async def _done(client: Client, tool: str, /, **arguments: object) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, _text(result)
-    assert _text(result)
-    assert result.structured_content is not None
-    return result.structured_content
-
-
-async def _refused(client: Client, tool: str, /, **arguments: object) -> str:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return _text(result)
 
 
 async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_entity(served: Served, era: str) -> None:
@@ -75,66 +42,14 @@ async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_enti
 
 async def test_every_tool_does_its_work(served: Served, era: str) -> None:
     async with served.client(served.create(f"all_{ERAS.index(era)}"), era) as client:
-        receipt = await _done(
-            client,
-            "remember",
-            content="Mira makes coffee in the kitchen every morning.",
-            session="s1",
-            occurred_at="2026-01-05T08:00:00Z",
-            nodes=[{"name": "Mira", "kind": "Person", "summary": "Makes coffee."}],
-            facts=[
-                {
-                    "subject": "Mira",
-                    "relation": "MAKES",
-                    "object": "coffee",
-                    "text": "Mira makes coffee every morning.",
-                    "valid_at": "2026-01-05",
-                }
-            ],
-        )
-        assert receipt["state"] == "done"
-        found = await _done(client, "recall", query="Who makes coffee?", limit=3)
-        fact = found["channels"]["facts"]["hits"][0]
-        assert "coffee" in fact["text"]
-        assert found["channels"]["nodes"]["hits"]
-
-        pack = await _done(client, "ambient_recall", context="coffee in the kitchen", session="s2", budget_tokens=800)
-        assert "Mira makes coffee" in pack["text"]
-        assert 0 < pack["tokens"] <= 800
-        startup = await _done(client, "ambient_recall", context="", mode="startup")
-        assert startup["text"]
-
-        page = await _done(client, "timeline", about="Mira")
-        assert [one["id"] for one in page["facts"]] == [fact["id"]]
-        items = (await _done(client, "get", ids=[receipt["turn_id"], fact["id"]]))["items"]
-        assert [item["type"] for item in items] == ["turn", "fact"]
-
-        saved = await _done(client, "anchor_save", title="Sourdough", text="# Bread\n\nFlour, water, salt, time.")
-        assert [one["slug"] for one in (await _done(client, "anchor_list"))["anchors"]] == [saved["slug"]]
-        hits = (await _done(client, "anchor_search", query="flour and water"))["hits"]
-        assert hits[0]["id"].startswith(saved["slug"])
-        assert (await _done(client, "anchor_resync"))["unchanged"] == 1
-        await _done(client, "anchor_delete", slug=saved["slug"])
-        assert (await _done(client, "anchor_list"))["anchors"] == []
-
-        stats = await _done(client, "stats")
-        assert (stats["turns"], stats["facts"]) == (1, 1)
-        assert (await _done(client, "health"))["ok"] is True
-
-        dry = await _done(client, "forget", ids=[receipt["turn_id"]])
-        assert dry["dry_run"] is True
-        assert dry["turns"] == [receipt["turn_id"]]
-        assert (await _done(client, "stats"))["turns"] == 1
-        gone = await _done(client, "forget", ids=[receipt["turn_id"]], dry_run=False)
-        assert gone["turns"] == [receipt["turn_id"]]
-        assert (await _done(client, "stats"))["turns"] == 0
+        await use_every_tool(client)
 
 
 async def test_the_same_source_reference_is_a_duplicate_and_not_an_error(served: Served, era: str) -> None:
     async with served.client(served.create(f"dup_{ERAS.index(era)}"), era) as client:
-        first = await _done(client, "remember", content="yes", source_ref="m1", session="s")
-        second = await _done(client, "remember", content="yes", source_ref="m1", session="s")
-        third = await _done(client, "remember", content="yes", source_ref="m2", session="s")
+        first = await done(client, "remember", content="yes", source_ref="m1", session="s")
+        second = await done(client, "remember", content="yes", source_ref="m1", session="s")
+        third = await done(client, "remember", content="yes", source_ref="m2", session="s")
     assert second["state"] == "duplicate"
     assert second["turn_id"] == first["turn_id"]
     assert third["turn_id"] != first["turn_id"]
@@ -171,7 +86,7 @@ async def test_a_broken_bound_is_named_and_the_value_is_not_repeated(
     served: Served, era: str, tool: str, arguments: dict, word: str
 ) -> None:
     async with served.client(served.create("bounds"), era) as client:
-        said = await _refused(client, tool, **arguments)
+        said = await refused(client, tool, **arguments)
     assert word in said
     assert "secretvalue" not in said
     assert "invalid_request" in said or "not_found" in said
@@ -189,41 +104,41 @@ async def test_a_foreign_id_reads_as_an_absent_one_everywhere(served: Served, er
     number = ERAS.index(era)
     mine, theirs = served.create(f"mine_{number}"), served.create(f"theirs_{number}")
     async with served.client(theirs, era) as client:
-        receipt = await _done(
+        receipt = await done(
             client,
             "remember",
             content="The vault code is 4711.",
             nodes=[{"name": "vault"}],
             facts=[{"subject": "vault", "relation": "OPENS_WITH", "object": "4711"}],
         )
-        found = await _done(client, "recall", query="vault code")
+        found = await done(client, "recall", query="vault code")
         node, fact = (found["channels"][name]["hits"][0]["id"] for name in ("nodes", "facts"))
-        await _done(client, "anchor_save", title="Secret", text="The vault code is 4711.", slug="secret")
+        await done(client, "anchor_save", title="Secret", text="The vault code is 4711.", slug="secret")
     async with served.client(mine, era) as client:
         for foreign in (receipt["turn_id"], node, fact):
             absent = str(uuid4())
             for tool, key in (("get", "ids"), ("forget", "ids")):
-                said = await _refused(client, tool, **{key: [foreign]})
-                assert said == await _refused(client, tool, **{key: [absent]})
-            said = await _refused(client, "recall", query="vault", center=foreign)
-            assert said == await _refused(client, "recall", query="vault", center=str(uuid4()))
-            assert await _refused(client, "timeline", about=foreign) == await _refused(client, "timeline", about=absent)
-        assert await _refused(client, "anchor_delete", slug="secret") == await _refused(
+                said = await refused(client, tool, **{key: [foreign]})
+                assert said == await refused(client, tool, **{key: [absent]})
+            said = await refused(client, "recall", query="vault", center=foreign)
+            assert said == await refused(client, "recall", query="vault", center=str(uuid4()))
+            assert await refused(client, "timeline", about=foreign) == await refused(client, "timeline", about=absent)
+        assert await refused(client, "anchor_delete", slug="secret") == await refused(
             client, "anchor_delete", slug="nonesuch"
         )
         seen = json.dumps(
             [
-                await _done(client, "recall", query="vault code 4711"),
-                await _done(client, "ambient_recall", context="vault code 4711"),
-                await _done(client, "anchor_search", query="vault code"),
-                await _done(client, "timeline"),
-                await _done(client, "stats"),
+                await done(client, "recall", query="vault code 4711"),
+                await done(client, "ambient_recall", context="vault code 4711"),
+                await done(client, "anchor_search", query="vault code"),
+                await done(client, "timeline"),
+                await done(client, "stats"),
             ]
         )
     assert "4711." not in seen
     assert "OPENS_WITH" not in seen
     async with served.client(theirs, era) as client:
-        stats = await _done(client, "stats")
+        stats = await done(client, "stats")
         assert (stats["turns"], stats["facts"], stats["anchors"]) == (1, 1, 1)
 
 
@@ -239,7 +154,7 @@ async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served:
             assert answer.status_code == 401
             assert "WWW-Authenticate" in answer.headers
     async with served.client(token, era) as client:
-        await _done(client, "stats")
+        await done(client, "stats")
         served.link.admin("token.revoke", {"name": f"revoked_{ERAS.index(era)}"})
         with pytest.raises(MCPError, match="error response"):
             await client.call_tool("stats", {})
@@ -252,7 +167,7 @@ async def test_calls_of_two_tokens_interleaved_never_mix(served: Served, era: st
 
     async def hundred(name: str) -> set[str]:
         async with served.client(tokens[name], era) as client:
-            found = await asyncio.gather(*(_done(client, "stats") for _ in range(100)))
+            found = await asyncio.gather(*(done(client, "stats") for _ in range(100)))
         return {one["entity"] for one in found}
 
     left, right = await asyncio.gather(*(hundred(name) for name in names))
@@ -260,7 +175,7 @@ async def test_calls_of_two_tokens_interleaved_never_mix(served: Served, era: st
     assert right == {names[1]}
 
 
-async def test_another_host_or_origin_is_refused(served: Served, era: str) -> None:
+async def test_another_host_or_origin_isrefused(served: Served, era: str) -> None:
     headers = {**HEADERS, "Authorization": f"Bearer {served.create('hosts')}"}
     if era != "legacy":
         headers["MCP-Protocol-Version"] = era

@@ -11,8 +11,8 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from pps.link import runfile
+from tests.integration.surfaces.every_tool import TOOLS, done, refused, use_every_tool
 from tests.integration.surfaces.serving import ERAS, Served, pps, wait_for_run_file
-from tests.integration.surfaces.test_mcp_http import TOOLS, _done, _refused
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -21,21 +21,8 @@ async def test_every_tool_is_reached_through_the_bridge(served: Served, era: str
     served.create(name)
     async with served.stdio(name, era) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
-        receipt = await _done(client, "remember", content="The kettle is blue. #kitchen", nodes=[{"name": "kettle"}])
-        assert receipt["tags"] == ["kitchen"]
-        assert (await _done(client, "recall", query="kettle"))["channels"]["nodes"]["hits"]
-        assert "kettle" in (await _done(client, "ambient_recall", context="the blue kettle"))["text"]
-        assert (await _done(client, "timeline"))["facts"] == []
-        assert (await _done(client, "get", ids=[receipt["turn_id"]]))["items"][0]["content"].startswith("The kettle")
-        slug = (await _done(client, "anchor_save", title="Tea", text="Green, 80 degrees."))["slug"]
-        assert (await _done(client, "anchor_search", query="green"))["hits"]
-        assert len((await _done(client, "anchor_list"))["anchors"]) == 1
-        assert (await _done(client, "anchor_resync"))["unchanged"] == 1
-        await _done(client, "anchor_delete", slug=slug)
-        assert (await _done(client, "stats"))["entity"] == name
-        assert (await _done(client, "health"))["ok"] is True
-        assert (await _done(client, "forget", ids=[receipt["turn_id"]]))["dry_run"] is True
-        assert "did you mean 'limit'" in await _refused(client, "recall", query="x", lmit=3)
+        await use_every_tool(client)
+        assert "did you mean 'limit'" in await refused(client, "recall", query="x", lmit=3)
         with pytest.raises(MCPError):
             await client.call_tool("nonesuch", {})
 
@@ -43,7 +30,7 @@ async def test_every_tool_is_reached_through_the_bridge(served: Served, era: str
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_bridge_for_nobody_says_so(served: Served, era: str) -> None:
     async with served.stdio("nobody", era) as client:
-        said = await _refused(client, "stats")
+        said = await refused(client, "stats")
         assert "nobody" in said
         assert "pps entity create" in said
         with pytest.raises(MCPError, match="nobody"):
@@ -63,18 +50,18 @@ async def test_the_bridge_starts_the_server_and_survives_its_death(alone: dict[s
     assert pps(alone, "serve", "--stop").returncode == 0
     assert runfile.read(home) is None
     async with Served(home, alone, run=None).stdio("ana", "2026-07-28") as client:
-        first = await _done(client, "remember", content="Kept through a crash.")
+        first = await done(client, "remember", content="Kept through a crash.")
         pid = wait_for_run_file(home).pid
         os.kill(pid, signal.SIGKILL)
-        assert (await _done(client, "get", ids=[first["turn_id"]]))["items"][0]["content"] == "Kept through a crash."
+        assert (await done(client, "get", ids=[first["turn_id"]]))["items"][0]["content"] == "Kept through a crash."
         assert wait_for_run_file(home).pid != pid
         assert pps(alone, "serve", "--stop").returncode == 0
-        assert (await _done(client, "stats"))["turns"] == 1
+        assert (await done(client, "stats"))["turns"] == 1
 
 
 async def _told(client: Client, start: int, count: int) -> None:
     for number in range(start, start + count):
-        await _done(client, "remember", content=f"Message {number}.", source_ref=f"m{number}")
+        await done(client, "remember", content=f"Message {number}.", source_ref=f"m{number}")
 
 
 async def test_two_bridges_and_a_command_line_at_once_on_one_entity(alone: dict[str, str]) -> None:
@@ -92,8 +79,8 @@ async def test_two_bridges_and_a_command_line_at_once_on_one_entity(alone: dict[
         for result in results[2:]:
             assert result.returncode == 0, result.stderr
             assert result.stderr == ""
-        assert (await _done(one, "stats"))["turns"] == 43
-        assert (await _done(two, "stats"))["turns"] == 43
+        assert (await done(one, "stats"))["turns"] == 43
+        assert (await done(two, "stats"))["turns"] == 43
     assert await asyncio.to_thread(_servers_of, home) == 1
 
 
@@ -106,14 +93,14 @@ def _servers_of(home: Path) -> int:
 async def test_a_write_that_is_given_up_is_carried_through(served: Served) -> None:
     served.create("shielded")
     async with served.stdio("shielded", "2026-07-28") as client:
-        await _done(client, "stats")
+        await done(client, "stats")
         call = asyncio.create_task(client.call_tool("remember", {"content": "Half said.", "source_ref": "m1"}))
         await asyncio.sleep(0.03)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        again = await _done(client, "remember", content="Half said.", source_ref="m1")
+        again = await done(client, "remember", content="Half said.", source_ref="m1")
         assert again["state"] in ("duplicate", "done")
-        stats = await _done(client, "stats")
+        stats = await done(client, "stats")
         assert (stats["turns"], stats["episodes"], stats["unfinished_jobs"]) == (1, 1, 0)
 
 

@@ -1,0 +1,99 @@
+"""Every tool called once with sense, by a real client; the same for every transport, era and store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.client.client import Client
+from mcp_types import CallToolResult
+
+TOOLS = {
+    "ambient_recall",
+    "recall",
+    "remember",
+    "timeline",
+    "get",
+    "forget",
+    "anchor_save",
+    "anchor_search",
+    "anchor_list",
+    "anchor_delete",
+    "anchor_resync",
+    "stats",
+    "health",
+}
+
+
+def text(result: CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content)
+
+
+async def done(client: Client, tool: str, /, **arguments: object) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text(result)
+    assert text(result)
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+async def refused(client: Client, tool: str, /, **arguments: object) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    return text(result)
+
+
+async def use_every_tool(client: Client) -> None:
+    """Remember, find, read, erase; the client checks each answer against the tool's own schema."""
+    receipt = await done(
+        client,
+        "remember",
+        content="Mira makes coffee in the kitchen every morning.",
+        session="s1",
+        occurred_at="2026-01-05T08:00:00Z",
+        nodes=[{"name": "Mira", "kind": "Person", "summary": "Makes coffee."}],
+        facts=[
+            {
+                "subject": "Mira",
+                "relation": "MAKES",
+                "object": "coffee",
+                "text": "Mira makes coffee every morning.",
+                "valid_at": "2026-01-05",
+            }
+        ],
+    )
+    assert receipt["state"] == "done"
+    found = await done(client, "recall", query="Who makes coffee?", limit=3)
+    fact = found["channels"]["facts"]["hits"][0]
+    assert "coffee" in fact["text"]
+    assert found["channels"]["nodes"]["hits"]
+
+    pack = await done(client, "ambient_recall", context="coffee in the kitchen", session="s2", budget_tokens=800)
+    assert "Mira makes coffee" in pack["text"]
+    assert 0 < pack["tokens"] <= 800
+    startup = await done(client, "ambient_recall", context="", mode="startup")
+    assert startup["text"]
+
+    page = await done(client, "timeline", about="Mira")
+    assert [one["id"] for one in page["facts"]] == [fact["id"]]
+    items = (await done(client, "get", ids=[receipt["turn_id"], fact["id"]]))["items"]
+    assert [item["type"] for item in items] == ["turn", "fact"]
+
+    saved = await done(client, "anchor_save", title="Sourdough", text="# Bread\n\nFlour, water, salt, time.")
+    assert [one["slug"] for one in (await done(client, "anchor_list"))["anchors"]] == [saved["slug"]]
+    hits = (await done(client, "anchor_search", query="flour and water"))["hits"]
+    assert hits[0]["id"].startswith(saved["slug"])
+    assert (await done(client, "anchor_resync"))["unchanged"] == 1
+    await done(client, "anchor_delete", slug=saved["slug"])
+    assert (await done(client, "anchor_list"))["anchors"] == []
+
+    stats = await done(client, "stats")
+    assert (stats["turns"], stats["facts"]) == (1, 1)
+    assert (await done(client, "health"))["ok"] is True
+
+    dry = await done(client, "forget", ids=[receipt["turn_id"]])
+    assert dry["dry_run"] is True
+    assert dry["turns"] == [receipt["turn_id"]]
+    assert (await done(client, "stats"))["turns"] == 1
+    gone = await done(client, "forget", ids=[receipt["turn_id"]], dry_run=False)
+    assert gone["turns"] == [receipt["turn_id"]]
+    assert (await done(client, "stats"))["turns"] == 0

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from pps.core.errors import InvalidRequest
+from pps.core.reports import Forgotten, Health, Stats, TimelinePage
+from pps.core.values import (
+    AnchorPassage,
+    Channel,
+    Episode,
+    Fact,
+    Hit,
+    Node,
+    Pack,
+    Recall,
+    Receipt,
+    Skipped,
+    Turn,
+)
+from pps.verbs import outputs, render
+from pps.verbs.all import VERBS
+from pps.verbs.table import AnyVerb, _adapter
+
+AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
+ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
+NODE = Node(ID, "Mira", AT, kind="Person", summary="Bakes.", aliases=("M",), attributes={"age": 41, "likes": ["rye"]})
+FACT = Fact(ID, ID, ID, "BAKES", "Mira bakes\nrye bread.", AT, valid_at=AT, invalid_at=AT)
+TURN = Turn(ID, 1, "user", "Rye it is.", "s1", AT, AT, actor="Mira")
+EPISODE = Episode(ID, "talk", "Rye it is.", AT, AT)
+PASSAGE = AnchorPassage("bread", 0, "Bread", "Flour.", AT)
+RECALL = Recall(
+    "rye",
+    "default",
+    {
+        "nodes": Channel("nodes", (Hit(ID, 0.5, "Mira: Bakes.", NODE),)),
+        "facts": Channel(
+            "facts", (Hit(ID, 0.25, FACT.text, FACT, ranks={"dense": 1}, names=("Mira", "rye")),), notes=("slow",)
+        ),
+        "turns": Channel("turns", (Hit(ID, 0.1, TURN.content, TURN),)),
+        "episodes": Channel("episodes", (Hit(ID, 0.1, EPISODE.content, EPISODE),)),
+        "anchors": Channel("anchors", (), error="the index cannot be read"),
+    },
+    {"total": 3.14159},
+)
+
+
+def _data(verb: AnyVerb, value: object) -> dict[str, Any]:
+    """Return a value as the verb sends it, checked against the schema that the verb promises."""
+    data = _adapter(verb.output).dump_python(value, mode="json", exclude_none=True)
+    Draft202012Validator(verb.output_schema()).validate(data)
+    return json.loads(json.dumps(data))
+
+
+SAMPLES: dict[str, object] = {
+    "recall": outputs.recall_view(RECALL),
+    "ambient_recall": outputs.pack_view(Pack("text", 3, "estimate", {"nodes": 1}, {"facts": 2}, "m", RECALL, 1.234)),
+    "remember": Receipt(ID, 7, "done", 1, 2, 3, ("a",), (Skipped("a fact", "its node is gone"),)),
+    "timeline": outputs.timeline_view(TimelinePage((FACT,), {ID: "Mira"}, "next")),
+    "get": outputs.Items(tuple(outputs.item_view(item) for item in (NODE, FACT, TURN, EPISODE))),
+    "forget": Forgotten(True, (ID,), (ID,), (ID,), (), ("bread",)),
+    "anchor_search": outputs.AnchorHits((outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),)),
+    "anchor_list": outputs.AnchorInfos(()),
+    "anchor_delete": outputs.AnchorDeleted("bread"),
+    "stats": Stats("mira", "embedded", 1, 2, 3, 4, 5, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
+    "health": Health(False, ("the model is away; start it",), ("no embedder",)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_answer_keeps_its_promised_schema_and_reads_as_text(name: str) -> None:
+    data = _data(VERBS[name], SAMPLES[name])
+    assert data
+    text = VERBS[name].text(SAMPLES[name])
+    assert text.strip()
+    assert "None" not in text
+
+
+def test_what_does_not_apply_is_left_out() -> None:
+    data = _data(VERBS["recall"], SAMPLES["recall"])
+    node, fact = (data["channels"][name]["hits"][0] for name in ("nodes", "facts"))
+    assert "valid_at" not in node
+    assert fact["valid_at"] == "2026-01-05T08:30:00Z"
+    assert fact["between"] == ["Mira", "rye"]
+    assert data["channels"]["anchors"] == {"hits": [], "error": "the index cannot be read", "notes": []}
+    assert data["took_ms"] == {"total": 3.14}
+
+
+def test_a_failed_channel_is_said_and_a_hit_is_one_line() -> None:
+    text = render.recall(outputs.recall_view(RECALL))
+    assert "anchors: could not be searched (the index cannot be read)" in text
+    assert f"1. Mira bakes rye bread. (2026-01-05 to 2026-01-05) [{ID}]" in text
+    assert "note: slow" in text
+    assert f"Mira: Rye it is. (2026-01-05 08:30) [{ID}]" in text
+    assert render.recall(outputs.recall_view(Recall("x", "default", {}))) == "Nothing found."
+
+
+def test_a_long_text_is_cut_on_its_line() -> None:
+    long = Hit(ID, 1.0, "word " * 500, TURN)
+    view = outputs.recall_view(Recall("x", "default", {"turns": Channel("turns", (long,))}))
+    assert max(len(line) for line in render.recall(view).splitlines()) < 500
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("done", "Remembered."), ("accepted", "Safe on disk"), ("duplicate", "Known already"), ("failed", "journal")],
+)
+def test_a_receipt_says_what_became_of_the_text(state: Any, words: str) -> None:
+    assert words in render.receipt(Receipt(ID, 1, state))
+
+
+def test_what_would_be_forgotten_is_told_apart_from_what_was() -> None:
+    assert "Nothing was changed" in render.forgotten(Forgotten(True, turns=(ID,)))
+    assert render.forgotten(Forgotten(False, turns=(ID,), facts_kept=(ID,))) == (
+        "Erased 1 turn for good. 1 fact kept: others support them."
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=list(VERBS))
+def test_schemas_are_valid_and_describe_what_they_take(verb: AnyVerb) -> None:
+    for schema in (verb.input_schema(), verb.output_schema()):
+        Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+    assert verb.input_schema()["additionalProperties"] is False
+    assert len(verb.description) > 30
+    assert not {"entity", "group", "group_id"} & set(verb.input_schema().get("properties", {}))
+
+
+def test_a_null_for_what_may_be_left_out_counts_as_left_out() -> None:
+    given = VERBS["recall"].parse({"query": "x", "limit": None, "filters": None, "as_of": None})
+    assert given.limit == 10
+    fact = {"subject": "a", "relation": "R", "object": "b", "valid_at": None, "invalidates": None}
+    assert VERBS["remember"].parse({"content": "x", "facts": [fact], "tags": None}).facts[0].invalidates == ()
+    with pytest.raises(InvalidRequest, match="query"):
+        VERBS["recall"].parse({"query": None})
+    with pytest.raises(InvalidRequest, match="unknown argument"):
+        VERBS["recall"].parse({"query": "x", "entity": None})
+
+
+def test_lists_and_times_are_taken_as_json_has_them() -> None:
+    given = VERBS["remember"].parse(
+        {
+            "content": "x",
+            "occurred_at": "2026-01-05",
+            "tags": ["a"],
+            "nodes": [{"name": "Mira", "aliases": ["M"], "attributes": {"age": 41, "likes": ["rye", None]}}],
+        }
+    )
+    assert given.occurred_at == datetime(2026, 1, 5, tzinfo=UTC)
+    assert given.nodes[0].attributes == {"age": 41, "likes": ["rye", None]}
+    assert VERBS["recall"].parse({"query": "x", "channels": ["facts"]}).channels == ("facts",)
+    assert VERBS["recall"].parse({"query": "x", "channels": "auto"}).channels == "auto"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"query": "x", "limit": "4"}, "limit"),
+        ({"query": "x", "limit": True}, "limit"),
+        ({"query": "x", "limit": 4.0}, "limit"),
+        ({"query": 4}, "query"),
+        ({"query": "x", "as_of": "2026-01-05T08:00:00"}, "as_of: must carry a time zone"),
+        ({"query": "x", "as_of": "yesterday"}, "as_of: must be ISO 8601"),
+        ({"query": "x", "channels": ["factz"]}, "channels"),
+        ({"query": "x", "filter": {}}, "filter: unknown argument, did you mean 'filters'"),
+    ],
+)
+def test_nothing_is_coerced(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        VERBS["recall"].parse(arguments)
+
+
+def test_arguments_nested_without_end_are_refused() -> None:
+    deep: Any = 1
+    for _ in range(3000):
+        deep = [deep]
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        VERBS["recall"].parse({"query": deep})
