@@ -64,7 +64,7 @@ async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists
     scores = {one: score for one, score in _joined(profile, lists).items() if one in items}
     for one, factor in await _factors(ask, profile, items):
         scores[one] *= factor
-    order = sorted(scores, key=lambda one: (-scores[one], one))
+    order = sorted(scores, key=lambda one: -scores[one])
     ask.spent("fetch", clock.perf_counter() - started)
     return _Ranking(items, scores, order)
 

@@ -10,7 +10,7 @@ from pps.recall.ask import Scored
 def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *, k: float) -> dict[str, float]:
     """Return id → score, best first: the sum over lists of ``weight / (k + rank)``, ranks from 1.
 
-    Ties are broken by id, so that equal inputs give equal orders.
+    Ties keep the order of the lists, so that equal memories give equal orders whatever their ids are.
 
     Source: reciprocal rank fusion, Cormack, Clarke and Büttcher 2009.
     """
@@ -55,4 +55,4 @@ def signals_of(lists: Mapping[str, Sequence[Scored]]) -> dict[str, dict[str, flo
 
 
 def _best_first(scores: Mapping[str, float]) -> dict[str, float]:
-    return {one: scores[one] for one in sorted(scores, key=lambda one: (-scores[one], one))}
+    return {one: scores[one] for one in sorted(scores, key=lambda one: -scores[one])}

@@ -88,7 +88,7 @@ class Backwards:
 
 
 async def test_channels_stand_apart_and_say_why_each_hit_is_there(memory: Memory) -> None:
-    recalled = await memory.recall("What does Mira drink?")
+    recalled = await memory.recall("What does Mira drink in the kitchen?")
 
     assert list(recalled.channels) == ["nodes", "facts", "episodes", "anchors", "communities"]
     best = recalled["facts"][0]
