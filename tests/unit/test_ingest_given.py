@@ -23,7 +23,7 @@ drafts = st.builds(FactDraft, subject=names, relation=st.sampled_from(["KNOWS", 
 
 
 def batch(entity: EntityId = ENTITY) -> Batch:
-    return Batch(entity, START)
+    return Batch(entity, START + timedelta(days=90))
 
 
 def turn(number: int = 1, at: datetime = START) -> Turn:
@@ -72,6 +72,16 @@ def test_a_fact_that_replaces_another_by_its_text_ends_it_where_it_begins() -> N
     assert old.invalid_at == moved
     assert old.expired_at == made.at
     assert not outcome.skipped
+
+
+def test_a_fact_that_will_end_is_believed_until_then() -> None:
+    made = batch()
+    tomorrow = made.at + timedelta(days=1)
+    plan_given(made, turn(1), [], [FactDraft("Priya", "LIVES_IN", "Tarn", text="Priya lives in Tarn.")])
+    new = FactDraft("Priya", "LIVES_IN", "Oslo", valid_at=tomorrow, invalidates=("Priya lives in Tarn.",))
+    plan_given(made, turn(2), [], [new])
+    old = next(fact for fact in made.facts.values() if "Tarn" in fact.text)
+    assert (old.invalid_at, old.expired_at) == (tomorrow, None)
 
 
 def test_replacing_a_fact_that_is_not_there_is_reported() -> None:
