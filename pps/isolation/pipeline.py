@@ -25,7 +25,7 @@ from pps.isolation.requests import Changes, EpisodeInput, PipelineOptions
 
 _MOST_CONTENT = 1_000_000
 _MOST_EPISODES = 1_000
-_MOST_FACTS = 1_000_000
+_MOST_FACTS = 100_000
 
 
 class GraphitiErrors:

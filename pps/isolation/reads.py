@@ -15,7 +15,7 @@ from pps.isolation.requests import check_limit, check_uuids
 from pps.models.protocols import Vector
 
 _PAGE = 10_000
-_MANY = 1_000_000
+_MANY = 100_000
 
 
 class Reads(Bound):

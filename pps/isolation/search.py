@@ -223,6 +223,8 @@ class GroupSearch(SearchInterface):
 
         async def search(k: int) -> _Ranked:
             found: list[tuple[str, float]] = []
+            if not query.any():
+                return found  # there is no embedder, or the recipe does without
             for collection in collections:
                 hits = await self._parts.indexes.vector_search(collection, query, k, allowed)
                 found += [(hit.owner, hit.similarity) for hit in hits if hit.similarity > least]
