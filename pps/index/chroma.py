@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from typing import Protocol, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
-from pps.core.errors import StoreError
+from pps.core.errors import ConfigError, StoreError
 from pps.models.protocols import Matrix, Vector
 
 HNSW: Mapping[str, str | int] = {
@@ -96,10 +98,11 @@ def open_client(folder: Path) -> ChromaClient:
     Blocks; the first call in a process imports chromadb (over a second).
 
     Raises:
+        ConfigError: The environment holds a word of Chroma's own with a value that it refuses.
         StoreError: The folder cannot be opened; the message names ``pps reindex``.
     """
+    _import_quietly()
     with chroma_errors(folder):
-        logging.getLogger("chromadb").setLevel(logging.ERROR)
         import chromadb
         from chromadb.api.shared_system_client import SharedSystemClient
         from chromadb.config import Settings
@@ -124,6 +127,19 @@ def open_client(folder: Path) -> ChromaClient:
             systems = SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]  # no public way
             systems.pop(str(folder), None)
             raise
+
+
+def _import_quietly() -> None:
+    """Import chromadb, which reads settings while it is imported, from plain words such as ``MIGRATIONS``."""
+    logging.getLogger("chromadb").setLevel(logging.ERROR)
+    try:
+        importlib.import_module("chromadb")
+    except ValidationError as error:
+        names = ", ".join(str(one["loc"][0]).upper() for one in error.errors())
+        raise ConfigError(
+            f"{names}: set in the environment or in a .env file of this folder, read by Chroma and refused there; "
+            "unset it for pps"
+        ) from None
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -215,22 +216,53 @@ async def test_thirty_two_open_entities_hold_a_bounded_number_of_files(
     assert process.num_fds() - files <= 2
 
 
-def test_the_indexes_say_nothing_on_their_own(tmp_path: Path) -> None:
-    program = f"""
-import asyncio, logging
+PROGRAM = """
+import asyncio, logging, sys
 from pathlib import Path
 logging.basicConfig(level=logging.INFO)
+from pps.core.errors import PPSError
 from pps.index.entity import EntityIndexes, IndexDoc
 from tests.index_data import *
 async def main():
-    made = await EntityIndexes.open(Path({str(tmp_path)!r}), group=GROUP, fingerprint=FINGERPRINT)
+    made = await EntityIndexes.open(Path(sys.argv[1]), group=GROUP, fingerprint=FINGERPRINT)
     vectors, _ = clustered(1, 1)
     await made.apply([IndexDoc("node", "a", "nodes", "tea", vectors=vectors)])
     await made.vector_search("nodes", vectors[0], 1)
     await made.close()
-asyncio.run(main())
+try:
+    asyncio.run(main())
+except PPSError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
 """
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, timeout=100
+
+
+def run_apart(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a small program on the indexes in a process of its own, in ``folder``."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, str(folder / "data")],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
     )
+
+
+def test_the_indexes_say_nothing_on_their_own(tmp_path: Path) -> None:
+    ran = run_apart(tmp_path)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_a_projects_own_environment_file_does_not_change_the_index(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("PERSIST_DIRECTORY=elsewhere\nCHROMA_API_IMPL=chromadb.api.fastapi.FastAPI\n")
+    ran = run_apart(tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (tmp_path / "data" / "chroma" / "chroma.sqlite3").exists()
+
+
+def test_an_environment_that_chroma_refuses_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("MIGRATIONS=down\n")
+    ran = run_apart(tmp_path)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("ConfigError: MIGRATIONS: set in the environment")
