@@ -8,12 +8,18 @@ Everything here runs in a thread of the pool. Three habits of LadybugDB 0.22 sha
   says otherwise. So checkpoints are never left to a commit: they are asked for, and one that fails closes the
   database, which replays its log when it is opened again with a larger pool.
 - A time with a zone is stored as if it had none, so times are turned into UTC before they are handed over.
+- A log whose last write was cut off (a crash, a full disk) is refused at opening, although everything acknowledged
+  is in it. It is then read up to the cut, and kept aside. Writing to a full disk may even end the process, so
+  writes are refused while there is still some room.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import shutil
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,10 +32,12 @@ import ladybug
 from pps.core.errors import PPSError, StoreConflict, StoreError, StoreUnavailable
 from pps.graph.protocol import Rows
 
+_log = logging.getLogger(__name__)
 _MIB = 2**20
 _SLOW_S = 0.05
 _MANY_USES = 200
 _POOL_FULL = "buffer pool is full"
+_NOT_THE_LOG = ("Could not set lock", "IO exception", "not a valid Lbug database", "cannot be a directory")
 _NAMED_KINDS = ("Parser exception", "Binder exception", "Catalog exception")
 
 
@@ -43,6 +51,7 @@ class LadybugOptions:
         threads: Threads that one statement may use.
         checkpoint_bytes: Size of the log (``.wal``) at which it is folded into the database file.
         max_db_bytes: Address space mapped for the file, a power of two; without it the fifteenth fails.
+        free_bytes: Writes are refused when the disk has less room than this.
     """
 
     pool_bytes: int = 256 * _MIB
@@ -50,6 +59,7 @@ class LadybugOptions:
     threads: int = 2
     checkpoint_bytes: int = 16 * _MIB
     max_db_bytes: int = 64 * 1024 * _MIB
+    free_bytes: int = 64 * _MIB
 
 
 class PoolFull(Exception):
@@ -64,7 +74,10 @@ class LadybugConnection:
     """
 
     def __init__(self, database: ladybug.Database) -> None:
-        self._connection = ladybug.Connection(database)
+        try:
+            self._connection = ladybug.Connection(database)
+        except RuntimeError as error:
+            raise _mapped(error) from error
         self._uses = 0
         self.tired = False
 
@@ -113,6 +126,7 @@ class LadybugFile:
         self._options = options
         self._pool_bytes = options.pool_bytes
         self._lock = _lock(path.with_name(path.name + ".lock"))
+        self._opening = threading.Lock()
         try:
             self._database = self._open()
         except BaseException:
@@ -120,8 +134,16 @@ class LadybugFile:
             raise
 
     def connect(self) -> LadybugConnection:
-        """Return a new connection (about 40 microseconds)."""
+        """Return a new connection (about 40 microseconds); open the database again if that failed before."""
+        with self._opening:
+            if self._database.is_closed and not self._lock.closed:
+                self._database = self._open()
         return LadybugConnection(self._database)
+
+    def require_room(self) -> None:
+        """Raise StoreUnavailable when the disk is nearly full."""
+        if shutil.disk_usage(self._path.parent).free < self._options.free_bytes:
+            raise StoreUnavailable(f"the disk of {self._path.parent} is nearly full: nothing was written")
 
     def checkpoint_is_due(self) -> bool:
         """Tell whether the log has grown past its bound."""
@@ -156,15 +178,33 @@ class LadybugFile:
 
     def _open(self) -> ladybug.Database:
         try:
-            return ladybug.Database(
-                self._path,
-                buffer_pool_size=self._pool_bytes,
-                max_num_threads=self._options.threads,
-                max_db_size=self._options.max_db_bytes,
-                auto_checkpoint=False,
-            )
+            return self._database_of(strict=True)
+        except RuntimeError as error:
+            if any(text in str(error) for text in _NOT_THE_LOG) or not self._wal.exists():
+                raise _not_opened(error, self._path) from error
+        aside = self._wal.with_name(self._wal.name + ".damaged")
+        try:
+            shutil.copyfile(self._wal, aside)
+            database = self._database_of(strict=False)
+            lost = aside.stat().st_size - self._wal.stat().st_size
         except RuntimeError as error:
             raise _not_opened(error, self._path) from error
+        except OSError as error:
+            raise StoreUnavailable(f"{aside} cannot be written: {error.strerror}") from error
+        _log.error(
+            "the last %d bytes of the log of %s were damaged; the whole log is kept in %s", lost, self._path, aside
+        )
+        return database
+
+    def _database_of(self, *, strict: bool) -> ladybug.Database:
+        return ladybug.Database(
+            self._path,
+            buffer_pool_size=self._pool_bytes,
+            max_num_threads=self._options.threads,
+            max_db_size=self._options.max_db_bytes,
+            auto_checkpoint=False,
+            throw_on_wal_replay_failure=strict,
+        )
 
 
 def _lock(path: Path) -> IO[str]:

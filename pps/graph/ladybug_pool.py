@@ -60,7 +60,7 @@ class LadybugPool:
         try:
             file = await asyncio.get_running_loop().run_in_executor(threads, LadybugFile, path, options)
             pool = cls(file, threads)
-            await pool.execute(schema(), {})
+            await pool._once(schema(), {})  # not a write that a full disk should refuse
             if (await pool.execute(_ENDLESS, {}))[0]["number"]:
                 await pool.execute(_NAME_ENDS, {})
         except BaseException:
@@ -94,6 +94,7 @@ class LadybugPool:
             transaction = LadybugTransaction(self, connection)
             token = self._inside.set(True)
             try:
+                self._file.require_room()
                 await self.in_thread(connection, connection.run, "BEGIN TRANSACTION", {})
                 yield transaction
                 await transaction.finish()
@@ -150,6 +151,8 @@ class LadybugPool:
     async def _alone_if_needed(self, statement: str, parameters: Mapping[str, Any]) -> Rows:
         self._refuse_if_inside()
         async with self._writing:
+            if _WRITES.search(statement):
+                self._file.require_room()
             while True:
                 try:
                     rows = await self._once(statement, parameters)

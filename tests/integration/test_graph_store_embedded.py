@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -144,20 +145,26 @@ async def test_forty_files_are_open_at_once(tmp_path: Path) -> None:
 # --- crashes
 
 
-@pytest.mark.parametrize("checkpoint_bytes", [64 * 1024, 8 * MIB])
+async def killed_writer(path: Path, group: str, checkpoint_bytes: int, after_s: float) -> list[str]:
+    """Let a process save facts and kill it; return the facts that it said were saved."""
+    arguments = [sys.executable, "-m", "tests.integration.graph_writer", str(path), group, str(checkpoint_bytes)]
+    writer = await asyncio.create_subprocess_exec(*arguments, stdout=subprocess.PIPE)
+    assert writer.stdout
+    first = (await writer.stdout.readline()).decode()
+    await asyncio.sleep(after_s)
+    writer.kill()
+    rest = (await writer.stdout.read()).decode()
+    await writer.wait()
+    return (first + rest[: rest.rfind("\n") + 1]).split()
+
+
+@pytest.mark.parametrize("checkpoint_bytes", [64 * 1024, 16 * MIB])
 async def test_what_was_acknowledged_is_there_after_a_kill(path: Path, checkpoint_bytes: int) -> None:
     group = new_group()
     saved: list[str] = []
     for turn in range(6):
-        arguments = [sys.executable, "-m", "tests.integration.graph_writer", str(path), group, str(checkpoint_bytes)]
-        writer = await asyncio.create_subprocess_exec(*arguments, stdout=subprocess.PIPE)
-        assert writer.stdout
-        saved.append((await writer.stdout.readline()).decode().strip())
-        await asyncio.sleep(0.05 + 0.15 * turn * random.random())  # noqa: S311 - when to kill, not a secret
-        writer.kill()
-        rest = (await writer.stdout.read()).decode()
-        await writer.wait()
-        saved += rest[: rest.rfind("\n") + 1].split()
+        after_s = 0.05 + 0.15 * turn * random.random()  # noqa: S311 - when to kill, not a secret
+        saved += await killed_writer(path, group, checkpoint_bytes, after_s)
         driver = await open_ladybug(path)
         store = EmbeddedStore(driver, group)
         found = await store.facts(saved)
@@ -166,6 +173,44 @@ async def test_what_was_acknowledged_is_there_after_a_kill(path: Path, checkpoin
         assert [fact.uuid for fact in found] == saved
         assert counts.facts % 20 == 0, "half of a batch was saved"
         assert counts.nodes - counts.facts in range(20 * (turn + 1) + 1)
+
+
+async def test_a_log_that_ends_in_a_torn_write_is_read_up_to_there_and_kept(path: Path, tmp_path: Path) -> None:
+    group = new_group()
+    saved = await killed_writer(path, group, 16 * MIB, 0.2)
+    log = path.with_name("graph.lbug.wal").read_bytes()
+    for number_, (torn, lost) in enumerate(
+        (
+            (log + bytes(1_000), 0),
+            (log + log[-700:-100], 0),
+            (log + random.randbytes(999), 0),  # noqa: S311 - noise, not a secret
+            (log[:-1], 20),  # the end of the last batch
+        )
+    ):
+        copy = tmp_path / f"copy{number_}.lbug"
+        shutil.copy(path, copy)
+        copy.with_name(f"{copy.name}.wal").write_bytes(torn)
+        driver = await open_ladybug(copy)
+        store = EmbeddedStore(driver, group)
+        before = await store.facts(saved)
+        await store.save_nodes(some_nodes(5), {})
+        await driver.close()
+        driver = await open_ladybug(copy)
+        assert await EmbeddedStore(driver, group).facts(saved) == before
+        await driver.close()
+        assert len(before) >= len(saved) - lost
+        assert copy.with_name(f"{copy.name}.wal.damaged").read_bytes() == torn
+
+
+async def test_nothing_is_written_to_a_disk_that_is_nearly_full(path: Path) -> None:
+    driver = await open_ladybug(path, LadybugOptions(free_bytes=2**60))
+    store = EmbeddedStore(driver, new_group())
+    with pytest.raises(StoreUnavailable, match="nearly full"):
+        await store.save_nodes(some_nodes(1), {})
+    with pytest.raises(StoreUnavailable, match="nearly full"):
+        await create(driver, "x")
+    assert await store.counts() == GraphCounts(0, 0, 0, 0, 0)
+    await driver.close()
 
 
 # --- memory
