@@ -31,7 +31,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
         StoreConflict: Another server holds the data folder; the message names it.
         ConfigError: A setting cannot be used.
     """
-    with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 0):
+    with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
         if auto:
             os.chdir(settings.home)
         asyncio.run(_serve(settings, auto=auto))

@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from pps.core.errors import PPSError, StoreUnavailable, UnknownEntity
 from pps.core.ids import check_name
 from pps.link import Link, RunFile, connect, runfile
+from pps.link.lock import is_held
 from pps.surfaces.mcp.protocol import Context, make_server
 
 _log = logging.getLogger(__name__)
@@ -67,7 +68,10 @@ class _Bridge:
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return the server's tools."""
-        return await self._forward(lambda client: client.list_tools())
+        try:
+            return await self._forward(lambda client: client.list_tools())
+        except _Lost:
+            return await self._forward(lambda client: client.list_tools())
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Let the server do it; progress and cancelling are passed on."""
@@ -75,16 +79,22 @@ class _Bridge:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             await context.session.report_progress(progress, total, message)
 
-        return await self._forward(
-            lambda client: client.call_tool(params.name, params.arguments, progress_callback=report)
-        )
+        async def ask(client: Client) -> types.CallToolResult:
+            return await client.call_tool(params.name, params.arguments, progress_callback=report)
+
+        try:
+            return await self._forward(ask)
+        except _Lost:
+            if not await self._forward(lambda client: _may_repeat(client, params.name)):
+                raise
+            return await self._forward(ask)
 
     async def _forward(self, ask: Callable[[Client], Awaitable[_T]]) -> _T:
         """Ask the server; when it is away, start it and ask once more.
 
         A refused connection means that nothing was sent, so asking again cannot do a thing twice.
         """
-        run = await asyncio.to_thread(runfile.read, self._home)
+        run = await asyncio.to_thread(self._running)
         for last in (False, True):
             if run is None or last:
                 run = (await asyncio.to_thread(connect, self._home)).run
@@ -98,6 +108,11 @@ class _Bridge:
                     await asyncio.to_thread(self._check_entity, run)
                 raise
         raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
+
+    def _running(self) -> RunFile | None:
+        """Return where the server is; None when there is none, or only what a killed one left behind."""
+        run = runfile.read(self._home)
+        return run if run and is_held(runfile.lock_file(self._home)) else None
 
     def _check_entity(self, run: RunFile) -> None:
         """Say so when it is the entity that is missing: over HTTP that is a refusal without a reason."""
@@ -117,6 +132,21 @@ class _Bridge:
             raise _cause(BaseExceptionGroup("", [error])) from None
 
 
+class _Lost(StoreUnavailable):
+    """The server went away in the middle of a call: it may or may not have been done."""
+
+    def __init__(self) -> None:
+        super().__init__("the server went away in the middle of the call; look whether it was done, then call again")
+
+
+async def _may_repeat(client: Client, name: str) -> bool:
+    """Tell whether asking twice is the same as once. A text that was stored just now is recognised."""
+    if name == "remember":
+        return True
+    hints = next((tool.annotations for tool in (await client.list_tools()).tools if tool.name == name), None)
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+
+
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return what really went wrong: the SDK's errors come in groups of groups."""
     found = list(_leaves(group))
@@ -125,9 +155,7 @@ def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
         if first is not None:
             return first
     if any(isinstance(one, httpx2.TransportError) for one in found):
-        return StoreUnavailable(
-            "the server went away in the middle of the call; call again: a text that was stored already is recognised"
-        )
+        return _Lost()
     return found[0]
 
 
