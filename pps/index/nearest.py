@@ -24,7 +24,7 @@ _FEW = 64
 _PRICE = 3.0
 """What it costs to rank one more row in the graph and drop it, over reading one and scoring it, times the
 surplus: with ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``."""
-_SURPLUS = 2.0
+_SURPLUS = 3.0
 _MARGIN = 20
 _WIDEST = 2000
 """Rows past which telling Chroma the allowed ones is cheaper than asking for more."""
