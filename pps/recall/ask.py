@@ -20,6 +20,7 @@ from pps.core.values import (
     Node,
     Turn,
 )
+from pps.journal.values import ItemFilter
 from pps.models.protocols import Vector
 from pps.recall.query import condensed
 from pps.recall.request import RecallRequest
@@ -98,6 +99,8 @@ class Ask:
         wanted = self.request.filters
         if self.request.as_of:
             wanted = replace(wanted, as_of=self.request.as_of)
+        if wanted == ItemFilter():
+            return None
         return await self.once(("allowed", kind), lambda: self.sources.journal.allowed(kind, wanted))
 
     async def permitted(self, kind: ItemKind, ids: Sequence[str]) -> list[str]:

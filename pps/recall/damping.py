@@ -38,10 +38,14 @@ async def novelty(ask: Ask, items: Mapping[str, Item]) -> dict[str, float]:
     tuning = ask.sources.tuning
     if not ask.request.session or not tuning.novelty_weight or not tuning.novelty_window_s:
         return {}
-    since = now() - timedelta(seconds=tuning.novelty_window_s)
-    shown = await ask.sources.journal.shown(ask.request.session, since)
+    shown = await ask.once("shown", lambda: _shown(ask, ask.request.session or ""))
     times = {one: shown.get(shown_id(one, item), 0) for one, item in items.items()}
     return {one: (1 - tuning.novelty_weight) ** count for one, count in times.items() if count}
+
+
+async def _shown(ask: Ask, session: str) -> dict[str, int]:
+    since = now() - timedelta(seconds=ask.sources.tuning.novelty_window_s)
+    return await ask.sources.journal.shown(session, since)
 
 
 def shown_id(one: str, item: Item) -> str:

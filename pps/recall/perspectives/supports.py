@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pps.core.values import ChannelName
+from pps.journal.links import FactLinks
 from pps.recall.ask import Ask, Scored
 from pps.recall.fusion import fused
 from pps.recall.merging import best_of, in_order
@@ -21,11 +22,16 @@ async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         return in_order(await ask.permitted("fact", ids), depth)
     if channel not in ("episodes", "turns", "nodes"):
         return []
-    best = await _best(ask, ask.collections("facts"), depth)
-    links = (await ask.sources.journal.fact_links(best)).values()
+    links = await ask.once(("best facts' links", depth), lambda: _links(ask, depth))
     if channel == "nodes":
         return in_order(await ask.permitted("node", [end for one in links for end in (one.subject, one.object)]), depth)
     return in_order(await ask.permitted("episode", [turn for one in links for turn in one.episodes]), depth)
+
+
+async def _links(ask: Ask, depth: int) -> list[FactLinks]:
+    """Return what the best facts join, in their order; nodes and episodes both ask."""
+    best = await _best(ask, ask.collections("facts"), depth)
+    return list((await ask.sources.journal.fact_links(best)).values())
 
 
 async def _best(ask: Ask, collections: Sequence[str], depth: int) -> list[str]:
