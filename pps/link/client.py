@@ -50,7 +50,7 @@ class Link:
 
     def admin(self, action: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
         """Do one action on the registry, such as ``entity.create``."""
-        return self._request("POST", f"/owner/admin/{action}", dict(arguments), timeout_s)
+        return self._request("POST", f"/registry/{action}", dict(arguments), timeout_s)
 
     def work(self, task: str, arguments: Mapping[str, JSON]) -> Generator[Answer, None, Answer]:
         """Run a long task; yields its progress reports and returns its result.

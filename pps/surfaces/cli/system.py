@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pps.config.home import home_folder
+from pps.core.errors import StoreConflict
 from pps.surfaces.cli.talk import AsJson, show_json, work
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ def serve(
     running = None if auto else start.find(home)
     if running is not None and running.run.auto:
         start.stop(home)
+    elif running is not None:
+        raise StoreConflict(
+            f"process {running.run.pid} serves already, at {running.run.url}; `pps serve --stop` ends it"
+        )
     runners: Runners = context.obj
     runners.serve(settings, auto)
 

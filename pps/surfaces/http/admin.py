@@ -1,4 +1,4 @@
-"""What the owner may do to the registry: entities and tokens."""
+"""What operators and the owner may do to the registry: entities and tokens."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from pps.entities import Entry
 from pps.surfaces.http.answers import text
 
 Action = Callable[[App, Mapping[str, JSON]], Awaitable[dict[str, JSON]]]
+
+
+OWNERS = frozenset({"operator.issue", "operator.revoke"})
+"""Actions for the owner alone: an operator makes no operators."""
 
 
 async def do(app: App, action: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:

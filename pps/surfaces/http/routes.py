@@ -72,10 +72,10 @@ class Routes:
                 Route("/mcp", endpoint=parts.mcp),
                 Route("/health", answered(self._health), methods=["GET"]),
                 Route("/metrics", answered(self._metrics), methods=["GET"]),
+                Route("/registry/{action}", answered(self._registry), methods=["POST"]),
                 Route("/owner/status", self._owners(self._status), methods=["GET"]),
                 Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
                 Route("/owner/call/{verb}", self._owners(self._call), methods=["POST"]),
-                Route("/owner/admin/{action}", self._owners(self._admin), methods=["POST"]),
                 Route("/owner/work/{task}", self._owners(self._work), methods=["POST"]),
             ],
             middleware=[
@@ -132,8 +132,13 @@ class Routes:
         answer = await self._parts.calls.answer(text(asked, "entity"), request.path_params["verb"], arguments)
         return JSONResponse({"data": answer.data, "text": answer.text})
 
-    async def _admin(self, request: Request) -> Response:
-        return JSONResponse(await admin.do(self._parts.app, request.path_params["action"], await body(request)))
+    async def _registry(self, request: Request) -> Response:
+        if not await self._parts.trust.is_operator(request):
+            raise Refused("an operator's token is needed; `pps entity token --operator` makes one")
+        action = request.path_params["action"]
+        if action in admin.OWNERS and not self._parts.trust.is_owner(request):
+            raise Refused("only the owner of this server may do that")
+        return JSONResponse(await admin.do(self._parts.app, action, await body(request)))
 
     async def _work(self, request: Request) -> Response:
         task = work.find(request.path_params["task"])

@@ -59,7 +59,7 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
         ("GET", "/owner/status"),
         ("POST", "/owner/stop"),
         ("POST", "/owner/call/stats"),
-        ("POST", "/owner/admin/entity.list"),
+        ("POST", "/registry/operator.issue"),
         ("POST", "/owner/work/reindex"),
     ],
 )
@@ -69,6 +69,15 @@ def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.C
         answer = http.request(method, path, headers=_bearer(token), json={"entity": "ana"})
         assert answer.status_code == 401
         assert answer.json()["error"]["code"] == "refused"
+
+
+def test_an_operator_keeps_the_registry_and_reads_no_memory(served: Served, http: httpx.Client) -> None:
+    operator = _bearer(str(served.link.admin("operator.issue", {})["token"]))
+    made = http.post("/registry/entity.create", headers=operator, json={"name": "by_operator"})
+    assert made.json()["is_new"] is True
+    assert http.post("/registry/entity.list", headers=operator, json={}).status_code == 200
+    assert http.post("/registry/entity.list", headers=_bearer(served.create("ana")), json={}).status_code == 401
+    assert http.post("/owner/call/stats", headers=operator, json={"entity": "by_operator"}).status_code == 401
 
 
 def test_a_call_answers_with_data_and_text(served: Served) -> None:

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-import json
-from uuid import uuid4
-
 import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -100,48 +96,6 @@ async def test_an_unknown_tool_is_a_protocol_error(served: Served, era: str) -> 
     assert caught.value.code == INVALID_PARAMS
 
 
-async def test_a_foreign_id_reads_as_an_absent_one_everywhere(served: Served, era: str) -> None:
-    number = ERAS.index(era)
-    mine, theirs = served.create(f"mine_{number}"), served.create(f"theirs_{number}")
-    async with served.client(theirs, era) as client:
-        receipt = await done(
-            client,
-            "remember",
-            content="The vault code is 4711.",
-            nodes=[{"name": "vault"}],
-            facts=[{"subject": "vault", "relation": "OPENS_WITH", "object": "4711"}],
-        )
-        found = await done(client, "recall", query="vault code")
-        node, fact = (found["channels"][name]["hits"][0]["id"] for name in ("nodes", "facts"))
-        await done(client, "anchor_save", title="Secret", text="The vault code is 4711.", slug="secret")
-    async with served.client(mine, era) as client:
-        for foreign in (receipt["turn_id"], node, fact):
-            absent = str(uuid4())
-            for tool, key in (("get", "ids"), ("forget", "ids")):
-                said = await refused(client, tool, **{key: [foreign]})
-                assert said == await refused(client, tool, **{key: [absent]})
-            said = await refused(client, "recall", query="vault", center=foreign)
-            assert said == await refused(client, "recall", query="vault", center=str(uuid4()))
-            assert await refused(client, "timeline", about=foreign) == await refused(client, "timeline", about=absent)
-        assert await refused(client, "anchor_delete", slug="secret") == await refused(
-            client, "anchor_delete", slug="nonesuch"
-        )
-        seen = json.dumps(
-            [
-                await done(client, "recall", query="vault code 4711"),
-                await done(client, "ambient_recall", context="vault code 4711"),
-                await done(client, "anchor_search", query="vault code"),
-                await done(client, "timeline"),
-                await done(client, "stats"),
-            ]
-        )
-    assert "4711." not in seen
-    assert "OPENS_WITH" not in seen
-    async with served.client(theirs, era) as client:
-        stats = await done(client, "stats")
-        assert (stats["turns"], stats["facts"], stats["anchors"]) == (1, 1, 1)
-
-
 async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served: Served, era: str) -> None:
     token = served.create(f"revoked_{ERAS.index(era)}")
     operator = str(served.link.admin("operator.issue", {})["token"])
@@ -158,21 +112,6 @@ async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served:
         served.link.admin("token.revoke", {"name": f"revoked_{ERAS.index(era)}"})
         with pytest.raises(MCPError, match="error response"):
             await client.call_tool("stats", {})
-
-
-async def test_calls_of_two_tokens_interleaved_never_mix(served: Served, era: str) -> None:
-    number = ERAS.index(era)
-    names = (f"left_{number}", f"right_{number}")
-    tokens = {name: served.create(name) for name in names}
-
-    async def hundred(name: str) -> set[str]:
-        async with served.client(tokens[name], era) as client:
-            found = await asyncio.gather(*(done(client, "stats") for _ in range(100)))
-        return {one["entity"] for one in found}
-
-    left, right = await asyncio.gather(*(hundred(name) for name in names))
-    assert left == {names[0]}
-    assert right == {names[1]}
 
 
 async def test_another_host_or_origin_isrefused(served: Served, era: str) -> None:

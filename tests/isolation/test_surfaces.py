@@ -1,0 +1,272 @@
+"""Nothing of one entity reaches another by any tool, route or command, and each of them has its attack here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import click
+import httpx2
+import pytest
+import typer.main
+from starlette.routing import Route
+
+from pps.surfaces.cli.main import build
+from pps.surfaces.http.routes import Parts, Routes
+from pps.verbs.all import VERBS
+from tests.integration.surfaces.every_tool import done
+from tests.integration.surfaces.serving import ERAS, Served, serving
+
+CANARY = "4711-canary"
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+
+TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
+    "ambient_recall": [{"context": "vault 4711 canary"}, {"context": "", "mode": "startup"}],
+    "recall": [
+        {"query": "vault 4711 canary", "limit": 100},
+        {"query": "vault", "center": "<node>"},
+        {"query": "vault", "session": "theirs", "filters": {"sessions": ["theirs"], "tags": ["vault"]}},
+        {"query": "vault", "channels": ["nodes", "facts", "episodes", "anchors"], "as_of": "2026-06-01"},
+    ],
+    "remember": [
+        {"content": "x", "facts": [{"subject": "x", "relation": "R", "object": "y", "invalidates": ["<fact>"]}]},
+        {"content": "y", "session": "theirs", "source_ref": "theirs-1"},
+    ],
+    "timeline": [{}, {"about": "<node>"}, {"about": "vault"}, {"cursor": "<fact>"}],
+    "get": [{"ids": ["<turn>"]}, {"ids": ["<node>"]}, {"ids": ["<fact>"]}],
+    "forget": [
+        {"ids": ["<turn>"], "dry_run": False},
+        {"ids": ["<node>"], "dry_run": False},
+        {"ids": ["<fact>"], "dry_run": False},
+        {"ids": ["<slug>"], "dry_run": False},
+    ],
+    "anchor_save": [{"title": "mine", "text": "mine", "slug": "<slug>"}, {"title": "x", "text": "x", "slug": "../x"}],
+    "anchor_search": [{"query": "vault 4711 canary"}],
+    "anchor_list": [{}],
+    "anchor_delete": [{"slug": "nonesuch"}, {"slug": "../theirs/anchors/<slug>"}],
+    "anchor_resync": [{}],
+    "stats": [{}],
+    "health": [{}],
+}
+"""What the entity ``mine`` tries with the ids of ``theirs`` in the places of the angle brackets."""
+
+COMMAND_ATTACKS: dict[str, list[str]] = {
+    "ambient": ["mine", "vault 4711 canary"],
+    "anchors delete": ["mine", "theirs-secret"],
+    "anchors import": ["mine", "<home>/entities/mine/anchors"],
+    "anchors list": ["mine"],
+    "anchors resync": ["mine"],
+    "anchors save": ["mine", "Title", "text"],
+    "anchors search": ["mine", "vault 4711 canary"],
+    "demo": ["--help"],
+    "doctor": [],
+    "entity archive": ["nobody"],
+    "entity create": ["mine"],
+    "entity delete": ["nobody", "--yes"],
+    "entity list": ["--archived"],
+    "entity show": ["mine"],
+    "entity token": ["mine"],
+    "forget": ["mine", "<turn>", "--yes"],
+    "get": ["mine", "<fact>"],
+    "import": ["mine", "<home>/talk.jsonl"],
+    "init": [],
+    "mcp": ["--entity", "mine"],
+    "profiles": [],
+    "recall": ["mine", "vault 4711 canary"],
+    "reembed": ["mine"],
+    "reindex": ["mine"],
+    "remember": ["mine", "nothing"],
+    "serve": [],
+    "stats": ["mine"],
+    "timeline": ["mine", "--about", "vault"],
+    "verify-isolation": ["--operations", "20"],
+}
+
+ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
+    "/mcp": ("POST", INITIALIZE),
+    "/health": ("GET", None),
+    "/metrics": ("GET", None),
+    "/registry/{action}": ("POST", {"name": "theirs"}),
+    "/owner/status": ("GET", None),
+    "/owner/stop": ("POST", {}),
+    "/owner/call/{verb}": ("POST", {"entity": "theirs", "arguments": {"query": "vault"}}),
+    "/owner/work/{task}": ("POST", {"entity": "theirs"}),
+}
+PARAMETERS = {"{action}": "entity.show", "{verb}": "recall", "{task}": "reindex"}
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two entities on one server: what ``theirs`` holds must never be seen through ``mine``."""
+
+    served: Served
+    mine: str
+    theirs: str
+    known: dict[str, str]
+
+    def filled(self, arguments: object, *, absent: bool = False) -> Any:
+        text = json.dumps(arguments)
+        for name, value in self.known.items():
+            other = "nonesuch" if name == "slug" else str(uuid4())
+            text = text.replace(f"<{name}>", other if absent else value)
+        return json.loads(text)
+
+    def untouched(self) -> None:
+        data = self.served.link.call("stats", "theirs", {})["data"]
+        held = cast("dict[str, Any]", data)
+        assert (held["turns"], held["facts"], held["anchors"]) == (1, 1, 1)
+        found = self.served.link.call("get", "theirs", {"ids": [self.known["turn"], self.known["fact"]]})
+        assert CANARY in str(found["text"])
+
+
+@pytest.fixture(scope="module")
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbours]:
+    with serving(tmp_path_factory.mktemp("neighbours") / "home") as served:
+        mine, theirs = served.create("mine"), served.create("theirs")
+        given = {
+            "content": f"The vault code is {CANARY}. #vault",
+            "session": "theirs",
+            "source_ref": "theirs-1",
+            "nodes": [{"name": "vault"}],
+            "facts": [{"subject": "vault", "relation": "OPENS_WITH", "object": CANARY, "valid_at": "2026-01-01"}],
+        }
+        link = served.link
+        turn = cast("Any", link.call("remember", "theirs", given)["data"])["turn_id"]
+        link.call("anchor_save", "theirs", {"title": "Secret", "text": CANARY, "slug": "theirs-secret"})
+        channels = cast("Any", link.call("recall", "theirs", {"query": "vault"})["data"])["channels"]
+        node, fact = (channels[name]["hits"][0]["id"] for name in ("nodes", "facts"))
+        known = {"turn": turn, "node": node, "fact": fact, "slug": "theirs-secret"}
+        yield Neighbours(served, mine, theirs, known)
+
+
+def _commands(command: Any, prefix: str = "") -> Iterator[str]:
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _commands(below, f"{prefix}{name} ") if hasattr(below, "commands") else (f"{prefix}{name}",)
+
+
+def test_every_tool_route_and_command_has_its_attack() -> None:
+    assert set(TOOL_ATTACKS) == set(VERBS)
+    assert set(COMMAND_ATTACKS) == set(_commands(cast("click.Command", typer.main.get_command(build()))))
+    nothing = cast("Any", None)
+    routes = Routes(Parts(nothing, nothing, nothing, nothing, nothing, nothing, nothing)).starlette().routes
+    assert set(ROUTE_ATTACKS) == {route.path for route in routes if isinstance(route, Route)}
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("tool", TOOL_ATTACKS)
+async def test_no_tool_shows_or_changes_what_is_theirs(neighbours: Neighbours, era: str, tool: str) -> None:
+    async with neighbours.served.client(neighbours.mine, era) as client:
+        for attack in TOOL_ATTACKS[tool]:
+            theirs = await client.call_tool(tool, neighbours.filled(attack))
+            said = json.dumps(theirs.model_dump(mode="json"))
+            assert CANARY not in said.replace("vault 4711 canary", "")
+            if tool in ("get", "forget") or "<node>" in json.dumps(attack):
+                nobodys = await client.call_tool(tool, neighbours.filled(attack, absent=True))
+                assert theirs.is_error
+                assert theirs.content == nobodys.content
+    await asyncio.to_thread(neighbours.untouched)
+
+
+@pytest.mark.parametrize("command", COMMAND_ATTACKS)
+def test_no_command_shows_or_changes_what_is_theirs(neighbours: Neighbours, command: str) -> None:
+    served = neighbours.served
+    (served.home / "talk.jsonl").write_text('{"content": "hello", "session": "theirs", "source_ref": "theirs-1"}\n')
+    arguments = [str(one).replace("<home>", str(served.home)) for one in neighbours.filled(COMMAND_ATTACKS[command])]
+    ended = served.pps(*command.split(), *arguments)
+    assert CANARY not in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    neighbours.untouched()
+
+
+@pytest.mark.parametrize("path", ROUTE_ATTACKS)
+async def test_no_route_answers_for_them_to_who_may_not_ask(neighbours: Neighbours, path: str) -> None:
+    method, body = ROUTE_ATTACKS[path]
+    for name, value in PARAMETERS.items():
+        path = path.replace(name, value)
+    secret = neighbours.served.run.secret
+    wrong = [None, "nonsense", neighbours.mine[:-1] + "?", f"{secret}x.theirs", f"{secret[:-1]}.theirs"]
+    if path != "/mcp":
+        wrong += [neighbours.mine, neighbours.theirs]
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        for token in wrong:
+            headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else dict(HEADERS)
+            answer = await http.request(method, f"{neighbours.served.run.url}{path}", json=body, headers=headers)
+            assert answer.status_code == (200 if path == "/health" else 401)
+            assert CANARY not in answer.text
+            assert "theirs" not in answer.text
+    await asyncio.to_thread(neighbours.untouched)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_calls_of_two_tokens_interleaved_never_mix(neighbours: Neighbours, era: str) -> None:
+    async def hundred(token: str) -> set[str]:
+        async with neighbours.served.client(token, era) as client:
+            found = await asyncio.gather(*(done(client, "stats") for _ in range(100)))
+        return {one["entity"] for one in found}
+
+    mine, theirs = await asyncio.gather(hundred(neighbours.mine), hundred(neighbours.theirs))
+    assert (mine, theirs) == ({"mine"}, {"theirs"})
+
+
+async def _begin(http: httpx2.AsyncClient, url: str, token: str) -> dict[str, str]:
+    headers = {**HEADERS, "Authorization": f"Bearer {token}"}
+    answer = await http.post(url, json=INITIALIZE, headers=headers)
+    assert answer.status_code == 200
+    headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
+    noted = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert (await http.post(url, json=noted, headers=headers)).status_code == 202
+    return headers
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+async def test_the_token_of_b_on_the_session_of_a_finds_no_session(neighbours: Neighbours, method: str) -> None:
+    url = f"{neighbours.served.run.url}/mcp"
+    asked = PING if method == "POST" else None
+    async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+        theirs = await _begin(http, url, neighbours.theirs)
+        mine = {**theirs, "Authorization": f"Bearer {neighbours.mine}"}
+        answer = await http.request(method, url, headers=mine, json=asked)
+        assert answer.status_code == 404
+        unknown = {**mine, "Mcp-Session-Id": "0" * 32}
+        absent = await http.request(method, url, headers=unknown, json=asked)
+        assert (absent.status_code, absent.text) == (answer.status_code, answer.text)
+        wrong = {**theirs, "Authorization": "Bearer nonsense"}
+        assert (await http.request(method, url, headers=wrong, json=asked)).status_code == 401
+        assert (await http.post(url, headers=theirs, json=PING)).status_code == 200
+
+
+async def test_a_bridge_reaches_the_entity_it_was_started_for_and_no_other(neighbours: Neighbours) -> None:
+    async with neighbours.served.stdio("mine", "2026-07-28") as client:
+        assert (await done(client, "stats"))["entity"] == "mine"
+        refused = await client.call_tool("recall", {"query": "vault", "entity": "theirs"})
+        assert refused.is_error
+        found = await client.call_tool("get", {"ids": [neighbours.known["turn"]]})
+        assert found.is_error
+        assert CANARY not in json.dumps(found.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize("name", ["", "MINE", "mine.theirs", "../theirs", "mine theirs", "theirs\n", "*"])
+def test_a_bridge_for_what_is_no_name_is_refused(neighbours: Neighbours, name: str) -> None:
+    ended: subprocess.CompletedProcess[str] = neighbours.served.pps("mcp", "--entity", name)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+
+
+def test_logs_name_entities_and_never_quote_memory(neighbours: Neighbours) -> None:
+    neighbours.untouched()
+    log = Path(neighbours.served.home / "test-server.log").read_text()
+    assert "entity=theirs verb=remember outcome=ok" in log
+    assert CANARY not in log
