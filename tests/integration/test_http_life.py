@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -144,3 +145,9 @@ def test_a_taken_port_gives_way_to_a_free_one() -> None:
 def test_an_address_of_another_machine_is_a_setting_gone_wrong() -> None:
     with pytest.raises(ConfigError, match=r"server\.host"):
         life.bind("192.0.2.1", 0)
+
+
+def test_connections_send_at_once() -> None:
+    """asyncio turns off Nagle's algorithm only where the socket names its protocol."""
+    with life.bind("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
