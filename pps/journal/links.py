@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-MOST_WALKED = 5_000
+MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""
 
 _LIST = "(SELECT value FROM json_each(?))"

@@ -20,6 +20,8 @@ from pps.recall.reranking import rerank
 
 NO_EMBEDDER = "no embedder is set: found by text and graph only"
 _DEEPER = 4
+_POOL, _LEAST_POOL = 5, 25
+"""Candidates that are read for each result: damping and reordering lift nothing from farther down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,9 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         IsolationError: A foreign row came back; nothing of this recall may be shown.
     """
     depth = max(profile.depth, 2 * limit)
-    for deep in (depth, _DEEPER * depth):
+    for deep, pool in ((depth, max(_POOL * limit, _LEAST_POOL)), (_DEEPER * depth, _DEEPER * depth)):
         lists = await find(ask, channel, profile, deep)
-        ranking = await _ranked(ask, channel, profile, lists, deep)
+        ranking = await _ranked(ask, channel, profile, lists, pool)
         ranking = await _reordered(ask, channel, profile, ranking, limit)
         if len(ranking.order) >= limit or not lists.cut_short(deep):
             break
