@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pps.config import Settings
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.ids import EntityId
 from pps.entities.registry import Created, Entry, Registry
 from pps.memory import Memory
-from pps.opening import Shared, close_memory, open_memory, open_shared
+from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
 
 if TYPE_CHECKING:
     from pps.ingest.indexer import Progress
 
-_log = logging.getLogger(__name__)
+_PATIENCE_S = 30.0
 
 
 @dataclass(slots=True)
@@ -86,6 +85,7 @@ class App:
             async with self.memory(name) as memory:
                 await memory.clear()
         async with self._gate(entry.entity.group):
+            await self._unused(entry.entity.group, name)
             await self._close(entry.entity.group)
             await asyncio.to_thread(self.registry.delete, name)
 
@@ -93,6 +93,7 @@ class App:
         """Put an entity to rest: closed, kept, tokens refused; or bring it back."""
         entry = self.registry.get(name)
         async with self._gate(entry.entity.group):
+            await self._unused(entry.entity.group, name)
             await self._close(entry.entity.group)
             await asyncio.to_thread(self.registry.archive, name, undo=undo)
 
@@ -120,16 +121,44 @@ class App:
             await self._trim()
 
     async def reembed(self, name: str, progress: Progress | None = None) -> dict[str, int]:
-        """Drop an entity's vectors and embed everything with the configured model."""
+        """Drop an entity's vectors and embed everything with the configured model.
+
+        Raises:
+            StoreConflict: The memory is in use and stays so for 30 s.
+        """
+        async with self._anew(name, "vectors") as memory:
+            return await memory.reembed(progress)
+
+    async def reindex(self, name: str, progress: Progress | None = None) -> dict[str, int]:
+        """Build an entity's indexes anew from journal, graph and anchors, also when they cannot be opened.
+
+        Raises:
+            StoreConflict: The memory is in use and stays so for 30 s.
+        """
+        async with self._anew(name, "all") as memory:
+            return await memory.reindex(progress)
+
+    @contextlib.asynccontextmanager
+    async def _anew(self, name: str, anew: Anew) -> AsyncGenerator[Memory]:
+        """Open an entity for one caller alone, with indexes that begin empty."""
         entry = await asyncio.to_thread(self.registry.mount, name)
         group = entry.entity.group
         async with self._gate(group):
+            await self._unused(group, name)
             await self._close(group)
-            memory = await open_memory(entry, self._shared, reembed=True)
+            memory = await open_memory(entry, self._shared, anew=anew)
             try:
-                return await memory.reembed(progress)
+                yield memory
             finally:
                 await close_memory(memory)
+
+    async def _unused(self, group: str, name: str) -> None:
+        """Wait until nobody uses a memory; its gate is held, so nobody new can."""
+        until = asyncio.get_running_loop().time() + _PATIENCE_S
+        while (held := self._open.get(group)) and held.users:
+            if asyncio.get_running_loop().time() > until:
+                raise StoreConflict(f"{name} is in use; run this again when its clients are quiet")
+            await asyncio.sleep(0.05)
 
     def open_names(self) -> list[str]:
         """Return the names of the entities that are open now."""

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
@@ -92,12 +92,16 @@ async def open_shared(settings: Settings) -> AsyncGenerator[Shared]:
         await shared.close()
 
 
-async def open_memory(entry: Entry, shared: Shared, *, reembed: bool = False) -> Memory:
+Anew = Literal["no", "vectors", "all"]
+"""Which indexes to begin anew, empty: ``vectors`` for another model, ``all`` for what cannot be opened."""
+
+
+async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Memory:
     """Open an entity's files, repair what a crash left and start its worker.
 
     Raises:
         StoreConflict: Another process holds the files; the message names it.
-        ConfigError: The vectors are of another model (unless ``reembed``).
+        ConfigError: The vectors are of another model (unless they begin anew).
         StoreError, StoreUnavailable: A file or server cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -105,8 +109,8 @@ async def open_memory(entry: Entry, shared: Shared, *, reembed: bool = False) ->
         await _lock(stack, data)
         journal = await Journal.open(data / "memory.db", entry.entity.group)
         stack.push_async_callback(journal.close)
-        await _pin(journal, data, shared.embedder, reembed=reembed)
-        memory = await _assembled(stack, entry, shared, journal)
+        await _pin(journal, entry.entity.name, shared.embedder, reembed=anew == "vectors")
+        memory = await _assembled(stack, entry, shared, journal, anew)
         stack.pop_all()
         return memory
 
@@ -121,7 +125,9 @@ def self_node_id(entity: EntityId) -> str:
     return stable_id(entity.group, "self")
 
 
-async def _assembled(stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, journal: Journal) -> Memory:
+async def _assembled(
+    stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, journal: Journal, anew: Anew
+) -> Memory:
     entity, data, settings = entry.entity, entry.folder / "data", shared.settings
     indexes = await EntityIndexes.open(
         data,
@@ -129,6 +135,7 @@ async def _assembled(stack: contextlib.AsyncExitStack, entry: Entry, shared: Sha
         fingerprint=shared.embedder.fingerprint if shared.embedder else None,
         language=settings.text.language,
         executor=shared.threads,
+        rebuild=anew,
     )
     stack.push_async_callback(indexes.close)
     driver = await _driver(entry, shared)
@@ -205,7 +212,7 @@ async def _kept_open() -> None:
     """The pool to a server is shared; it is closed with the process's other shared things."""
 
 
-async def _pin(journal: Journal, data: Path, embedder: Embedder | None, *, reembed: bool) -> None:
+async def _pin(journal: Journal, name: str, embedder: Embedder | None, *, reembed: bool) -> None:
     """Hold the entity to the model of its vectors; ``reembed`` starts anew with the configured one."""
     pinned = await journal.get_meta("fingerprint")
     current = _fingerprint(embedder.fingerprint) if embedder else ""
@@ -213,15 +220,14 @@ async def _pin(journal: Journal, data: Path, embedder: Embedder | None, *, reemb
         if not current:
             raise ConfigError("embedder.name: is 'none', so there is nothing to embed with; set a model first")
         await journal.set_meta(REEMBEDDING, "1")
-        await asyncio.to_thread(shutil.rmtree, data / "chroma", ignore_errors=True)
         await journal.set_meta("fingerprint", current)
         return
     if await journal.get_meta(REEMBEDDING):
-        raise ConfigError(f"{data.parent.name}: a re-embedding was cut short; run `pps reembed {data.parent.name}`")
+        raise ConfigError(f"{name}: a re-embedding was cut short; run `pps reembed {name}`")
     if pinned and current and pinned != current:
         raise ConfigError(
-            f"{data.parent.name}: its vectors are of {json.loads(pinned)['model']}, the embedder set is "
-            f"{json.loads(current)['model']}; set it back or run `pps reembed {data.parent.name}`"
+            f"{name}: its vectors are of {json.loads(pinned)['model']}, the embedder set is "
+            f"{json.loads(current)['model']}; set it back or run `pps reembed {name}`"
         )
     if current and not pinned:
         await journal.set_meta("fingerprint", current)

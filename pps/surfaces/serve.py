@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 
 from pps.app import App
 from pps.config import Settings
@@ -22,6 +23,7 @@ from pps.verbs.calls import Calls
 _log = logging.getLogger(__name__)
 
 _WAIT_S = 30.0
+_OPEN_FILES = 8_192
 
 
 def serve(settings: Settings, *, auto: bool = False) -> None:
@@ -34,7 +36,16 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
     with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
         if auto:
             os.chdir(settings.home)
+        _room_for_files()
         asyncio.run(_serve(settings, auto=auto))
+
+
+def _room_for_files() -> None:
+    """Raise the soft limit of open files: an open entity holds about 40, and many systems allow 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(settings: Settings, *, auto: bool) -> None:

@@ -69,8 +69,7 @@ class _Reports:
 
 
 async def _reindex(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
-    async with app.memory(text(arguments, "entity")) as memory:
-        return {"indexed": await memory.reindex(progress)}
+    return {"indexed": await app.reindex(text(arguments, "entity"), progress)}
 
 
 async def _reembed(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
