@@ -1,0 +1,403 @@
+"""S2-11 above the graph: memories of one application, their verbs, tokens and folders, on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pps.app import App
+from pps.config import shipped
+from pps.core.errors import IsolationError, PPSError, UnknownEntity
+from pps.core.ids import EntityId
+from pps.core.values import FactDraft, NodeDraft
+from pps.isolation.attacks.watch import Watch
+from pps.journal.values import ItemFilter
+from pps.memory import Memory
+from pps.verbs.all import VERBS
+from pps.verbs.calls import Calls
+
+WHEN = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
+NAMES = ("ana", "ana_2", "coffee")
+SAME = (
+    "Ana drinks coffee in the kitchen every morning.",
+    "Lisbon is where Ana lives.",
+    "Tea is for the evening.",
+)
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@dataclass
+class One:
+    """A memory, and ids and words that only it may ever show."""
+
+    memory: Memory
+    mark: str
+    turn: str
+    fact: str
+    node: str
+    slug: str
+
+
+@dataclass
+class House:
+    """Memories side by side."""
+
+    app: App
+    calls: Calls
+    all: list[One]
+    watch: Watch
+
+    def seen(self, one: One, value: object, *known: str) -> list[str]:
+        return self.watch.leaks(one.memory.entity.name, value, frozenset(known))
+
+
+@pytest.fixture
+async def house(app: App) -> AsyncIterator[House]:
+    watch, lent = Watch(), []
+    async with asyncio.timeout(120):
+        for name in NAMES:
+            created = await app.create(name)
+            assert created.entity.name == name
+    ones: list[One] = []
+    stack = [app.memory(name) for name in NAMES]
+    for opened in stack:
+        lent.append(opened)
+        ones.append(await told(await opened.__aenter__(), watch))
+    yield House(app, Calls(app), ones, watch)
+    for opened in reversed(lent):
+        await opened.__aexit__(None, None, None)
+
+
+async def told(memory: Memory, watch: Watch) -> One:
+    """Tell a memory what all are told, and a word that is only its own."""
+    mark = f"kanarie{uuid.uuid4().hex[:12]}"
+    watch.mark(memory.entity.name, mark, memory.entity.group)
+    for number, text in enumerate(SAME):
+        await memory.remember(
+            text,
+            source_ref=f"m{number}",
+            session="morning",
+            occurred_at=WHEN,
+            nodes=[NodeDraft("Ana", kind="Person", summary=mark), NodeDraft("Coffee", summary=mark)],
+            facts=[FactDraft("Ana", "DRINKS", "Coffee", text="Ana drinks coffee.", valid_at=WHEN)],
+        )
+    secret = FactDraft("Ana", "KNOWS", mark, text=f"Ana knows {mark}.", valid_at=WHEN)
+    receipt = await memory.remember(f"The word is {mark}.", source_ref="secret", session="morning", facts=[secret])
+    anchor = await memory.anchor_save(f"Kitchen {mark}", f"# Kitchen\n\nCoffee, tea and {mark}.")
+    await memory.anchor_save("Kitchen", f"# Kitchen\n\nCoffee and tea. {mark}", slug="kitchen")
+    page = await memory.timeline(limit=100)
+    fact = next(fact for fact in page.facts if mark in fact.text)
+    watch.own(memory.entity.name, *(one.uuid for one in page.facts), *(one.subject for one in page.facts))
+    watch.own(memory.entity.name, receipt.turn_id, fact.object)
+    return One(memory, mark, receipt.turn_id, fact.uuid, fact.subject, anchor.slug)
+
+
+async def everything(one: One) -> object:
+    """Return all that a memory shows of itself, in an order that does not change."""
+    memory = one.memory
+    stats = await memory.stats()
+    return (
+        replace(stats, index_lag=0),
+        await memory.timeline(limit=1000),
+        await memory.get([one.turn, one.fact, one.node]),
+        await memory.anchor_list(),
+        [(hit.id, hit.text) for hit in (await memory.recall("coffee kitchen Ana", limit=50))["facts"]],
+        [(hit.id, hit.text) for hit in (await memory.recall(one.mark, limit=50))["turns"]],
+    )
+
+
+async def outcome(work: Any) -> object:
+    try:
+        return await work
+    except PPSError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+async def test_no_way_to_recall_shows_anything_of_another(house: House) -> None:
+    profiles = [path.name.removesuffix(".toml") for path in shipped("config/profiles").iterdir()]
+    assert len(profiles) > 5
+    for one in house.all:
+        for other in house.all:
+            queries = (
+                other.mark,
+                f"The word is {other.mark}.",
+                "Ana coffee kitchen Lisbon tea",
+                other.memory.entity.group,
+            )
+            for profile in profiles:
+                for query in queries:
+                    recalled = await one.memory.recall(query, profile=profile, limit=50)
+                    assert [channel.error for channel in recalled.channels.values() if channel.error] == []
+                    assert house.seen(one, replace(recalled, query="")) == [], profile
+            for mode in ("turn", "startup"):
+                pack = await one.memory.ambient_recall("" if mode == "startup" else other.mark, mode=mode)  # type: ignore[arg-type]
+                recall = replace(pack.recall, query="") if pack.recall else None
+                body = pack.text.replace(other.mark, "") if other is one else pack.text
+                assert house.seen(one, replace(pack, text=body, recall=recall)) == []
+
+
+async def test_filters_of_another_find_nothing(house: House) -> None:
+    one, other, _ = house.all
+    for wanted in (ItemFilter(sessions=(other.mark,)), ItemFilter(tags=(other.mark,)), ItemFilter(kinds=(other.mark,))):
+        recalled = await one.memory.recall("Ana coffee", filters=wanted)
+        assert house.seen(one, recalled) == []
+
+
+async def test_every_id_of_another_is_nobodys(house: House) -> None:
+    one, other, _ = house.all
+    nobody = str(uuid.uuid4())
+
+    def calls(turn: str, fact: str, node: str, slug: str) -> dict[str, Any]:
+        memory = one.memory
+        return {
+            "get a turn": lambda: memory.get([turn]),
+            "get a fact": lambda: memory.get([fact]),
+            "get a node": lambda: memory.get([node]),
+            "get beside own": lambda: memory.get([one.turn, turn]),
+            "forget a turn": lambda: memory.forget([turn]),
+            "forget a fact": lambda: memory.forget([fact], dry_run=False),
+            "forget a node": lambda: memory.forget([one.turn, node], dry_run=False),
+            "forget an anchor": lambda: memory.forget([slug], dry_run=False),
+            "timeline about a node": lambda: memory.timeline(about=node),
+            "recall from a node": lambda: memory.recall("Ana", profile="nodes", center=node),
+            "recall from a fact": lambda: memory.recall("Ana", profile="nodes", center=fact),
+            "read an anchor": lambda: memory.anchor_read(slug),
+            "delete an anchor": lambda: memory.anchor_delete(slug),
+        }
+
+    before = await everything(other)
+    theirs = calls(other.turn, other.fact, other.node, other.slug)
+    nobodys = calls(nobody, str(uuid.uuid4()), str(uuid.uuid4()), "kitchen-kanarienobody")
+    for name, call in theirs.items():
+        told_of_theirs = await outcome(call())
+        assert told_of_theirs == await outcome(nobodys[name]()), name
+        assert house.seen(one, told_of_theirs) == [], name
+        assert str(told_of_theirs).startswith(("NotFound", "InvalidRequest")), name
+    assert await everything(other) == before
+
+
+async def test_a_fact_of_another_cannot_be_ended_or_joined(house: House) -> None:
+    one, other, _ = house.all
+    before = await everything(other)
+    await one.memory.remember(
+        "Ana moved.",
+        facts=[FactDraft("Ana", "MOVED_TO", "Porto", text="Ana moved to Porto.", invalidates=(other.fact,))],
+    )
+    await one.memory.remember(
+        "A look-alike.", nodes=[NodeDraft("Other Ana", aliases=(other.node,), attributes={"uuid_of": other.node})]
+    )
+    assert await everything(other) == before
+    assert house.seen(one, await one.memory.timeline(limit=1000)) == []
+
+
+async def test_what_one_does_to_all_of_itself_leaves_the_others_as_they_were(house: House) -> None:
+    one, *others = house.all
+    for work in (one.memory.reindex, one.memory.anchor_resync, one.memory.clear):
+        before = [await everything(other) for other in others]
+        await work()
+        assert [await everything(other) for other in others] == before
+    assert (await one.memory.stats()).nodes == 0
+
+
+async def test_forgetting_in_one_does_not_forget_in_another(house: House) -> None:
+    one, other, _ = house.all
+    before = await everything(other)
+    await one.memory.forget([one.turn, "kitchen"], dry_run=False)
+    await one.memory.anchor_delete(one.slug)
+    assert await everything(other) == before
+    assert (await other.memory.anchor_read("kitchen"))[0].slug == "kitchen"
+
+
+async def test_anchors_of_the_same_name_are_each_ones_own(house: House, tmp_path: Path) -> None:
+    for one in house.all:
+        assert {anchor.slug for anchor in await one.memory.anchor_list()} == {"kitchen", one.slug}
+        for found in (
+            await one.memory.anchor_read("kitchen"),
+            await one.memory.anchor_search("coffee tea kitchen", limit=50),
+            await one.memory.anchor_list(),
+        ):
+            assert house.seen(one, found) == []
+    one, other, _ = house.all
+    before = await everything(other)
+    (tmp_path / "note.md").write_text("# Note\n\nBread.")
+    await one.memory.anchor_import(tmp_path)
+    assert await everything(other) == before
+
+
+async def test_many_at_once_stay_apart(house: House) -> None:
+    async def talk(one: One, number: int) -> object:
+        await one.memory.remember(f"Ana drinks coffee, again. {one.mark} {number}", source_ref=f"again{number}")
+        return await one.memory.recall(f"coffee {number}", limit=20)
+
+    work = [(one, talk(one, number)) for number in range(8) for one in house.all]
+    for (one, _), found in zip(work, await asyncio.gather(*(job for _, job in work)), strict=True):
+        assert house.seen(one, found) == []
+    await asyncio.gather(*(one.memory.settled() for one in house.all))
+    for one in house.all:
+        stats = await one.memory.stats()
+        assert stats.turns == len(SAME) + 1 + 8
+        assert house.seen(one, [stats, await one.memory.health()]) == []
+
+
+async def test_many_texts_at_once_go_to_their_own_memory(house: House) -> None:
+    one, other, _ = house.all
+    before = await everything(other)
+    await one.memory.remember_many([(f"Line {n}. {one.mark}", {"source_ref": f"line{n}"}) for n in range(5)])
+    assert await one.memory.settled()
+    assert await everything(other) == before
+    assert house.seen(one, await one.memory.recall("Line", limit=50)) == []
+
+
+ARGUMENTS: dict[str, list[dict[str, Any]]] = {
+    "ambient_recall": [{"context": "{mark}"}, {"context": "", "mode": "startup"}],
+    "recall": [
+        {"query": "{mark}"},
+        {"query": "Ana coffee", "center": "{node}", "profile": "nodes"},
+        {"query": "Ana", "channels": "auto"},
+    ],
+    "remember": [
+        {
+            "content": "A look.",
+            "facts": [{"subject": "Ana", "relation": "IS", "object": "x", "invalidates": ["{fact}"]}],
+        },
+    ],
+    "timeline": [{"about": "{node}"}, {"about": "Ana"}, {"cursor": ":{fact}"}],
+    "get": [{"ids": ["{turn}"]}, {"ids": ["{fact}", "{node}"]}],
+    "forget": [{"ids": ["{turn}"]}, {"ids": ["{fact}"], "dry_run": False}, {"ids": ["{slug}"], "dry_run": False}],
+    "anchor_save": [{"title": "Kitchen", "text": "Mine.", "slug": "mine"}],
+    "anchor_search": [{"query": "{mark}"}, {"query": "coffee"}],
+    "anchor_list": [{}],
+    "anchor_delete": [{"slug": "{slug}"}],
+    "anchor_resync": [{}],
+    "stats": [{}],
+    "health": [{}],
+}
+
+
+def filled(value: Any, other: One) -> Any:
+    if isinstance(value, dict):
+        return {key: filled(item, other) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, other) for item in value]
+    if isinstance(value, str):
+        return value.format(mark=other.mark, turn=other.turn, fact=other.fact, node=other.node, slug=other.slug)
+    return value
+
+
+async def test_every_verb_of_every_surface_is_attacked_here() -> None:
+    assert set(ARGUMENTS) == set(VERBS)
+
+
+@pytest.mark.parametrize("verb", sorted(ARGUMENTS))
+async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it(house: House, verb: str) -> None:
+    one, other, _ = house.all
+    before = await everything(other)
+    for arguments in ARGUMENTS[verb]:
+        given = filled(arguments, other)
+        for owner in (one.memory.entity, one.memory.entity.name):
+            answer = await outcome(house.calls.answer(owner, verb, given))
+            said = str(answer).replace(other.mark, "") if "query" in arguments or "context" in arguments else answer
+            assert house.seen(one, said, other.turn, other.fact, other.node) == [], arguments
+    assert await everything(other) == before
+
+
+async def test_no_verb_takes_an_entity_or_a_group() -> None:
+    for verb in VERBS.values():
+        fields = set(verb.input.model_fields)
+        assert not fields & {"entity", "group", "group_id", "group_ids", "name", "vault", "project"}, verb.name
+
+
+async def test_an_unknown_entity_is_nobody(house: House) -> None:
+    for name in ("nobody", "ana_", "ana2", "ana_22"):
+        with pytest.raises(UnknownEntity):
+            await house.calls.answer(name, "stats", {})
+    stranger = EntityId("ana", house.all[1].memory.entity.group)
+    with pytest.raises(PPSError):
+        await house.calls.answer(stranger, "stats", {})
+
+
+async def test_a_token_is_one_entitys_and_dies_with_it(app: App) -> None:
+    tokens = {name: (await app.create(name)).token for name in ("ana", "ana_2")}
+    for name, token in tokens.items():
+        assert token is not None
+        found = app.registry.entity_of_token(token)
+        assert found is not None
+        assert found.name == name
+    assert app.registry.entity_of_token("") is None
+    assert app.registry.entity_of_token(str(tokens["ana"])[:-1]) is None
+    second = app.registry.issue_token("ana")
+    assert app.registry.revoke_tokens("ana") == 2
+    assert app.registry.entity_of_token(second) is None
+    assert app.registry.entity_of_token(str(tokens["ana_2"])) is not None
+    assert not app.registry.is_operator(str(tokens["ana_2"]))
+    operator = app.registry.operator_token()
+    assert app.registry.entity_of_token(operator) is None, "an operator reads no memory"
+    app.registry.revoke_operator_tokens()
+    assert not app.registry.is_operator(operator)
+
+
+async def test_names_are_one_without_regard_to_case_and_groups_are_opaque(app: App) -> None:
+    first, second = await app.create("ana"), await app.create("ana_2")
+    with pytest.raises(PPSError):
+        await app.create("ANA")
+    assert first.entity.group != second.entity.group
+    for created in (first, second):
+        assert created.entity.name not in created.entity.group
+        assert app.registry.by_group(created.entity.group).entity == created.entity
+        assert app.registry.get(created.entity.name).entity == created.entity
+
+
+async def test_a_data_folder_of_another_does_not_mount(app: App) -> None:
+    first, second = await app.create("ana"), await app.create("ben")
+    await app.close_all()
+    mark = second.folder / "entity.toml"
+    mark.write_bytes((first.folder / "entity.toml").read_bytes())
+    with pytest.raises(PPSError):
+        async with app.memory("ben"):
+            pass
+    async with app.memory("ana") as memory:
+        assert (await memory.stats()).turns == 0
+
+
+async def test_the_data_of_another_behind_an_own_name_does_not_open(app: App) -> None:
+    if app.settings.store != "embedded":
+        return  # on a server there is no file of an entity's graph; its journal and indexes are the same
+    first, second = await app.create("ana"), await app.create("ben")
+    await app.close_all()
+    (second.folder / "data" / "graph.lbug").write_bytes((first.folder / "data" / "graph.lbug").read_bytes())
+    with pytest.raises(IsolationError):
+        async with app.memory("ben"):
+            pass
+
+
+async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(app: App) -> None:
+    watch, calls = Watch(), Calls(app)
+    entities: dict[str, EntityId] = {}
+    for name in NAMES:
+        entities[name] = (await app.create(name)).entity
+        async with app.memory(name) as memory:
+            one = await told(memory, watch)
+    before = await calls.answer("coffee", "timeline", {"limit": 1000})
+    await app.archive("ana")
+    with pytest.raises(PPSError):
+        await calls.answer("ana", "stats", {})
+    await app.delete("ana_2")
+    with pytest.raises(UnknownEntity):
+        await calls.answer("ana_2", "stats", {})
+    assert await calls.answer("coffee", "timeline", {"limit": 1000}) == before
+    again = await app.create("ana_2")
+    assert again.entity.group != entities["ana_2"].group
+    answer = await calls.answer("ana_2", "recall", {"query": "Ana coffee kitchen"})
+    assert watch.leaks("nobody", answer) == []
+    await app.archive("ana", undo=True)
+    found = await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})
+    assert watch.leaks("ana", found) == []
+    assert one.memory.entity == entities["coffee"]
