@@ -11,7 +11,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from pps.link import runfile
-from tests.integration.surfaces.every_tool import TOOLS, done, refused, use_every_tool
+from tests.integration.surfaces.every_tool import TOOLS, done, refused, text, use_every_tool
 from tests.integration.surfaces.serving import ERAS, Served, pps, wait_for_run_file
 
 
@@ -57,6 +57,31 @@ async def test_the_bridge_starts_the_server_and_survives_its_death(alone: dict[s
         assert wait_for_run_file(home).pid != pid
         assert pps(alone, "serve", "--stop").returncode == 0
         assert (await done(client, "stats"))["turns"] == 1
+
+
+async def test_a_server_that_dies_in_the_middle_of_a_call_is_asked_again_only_where_that_is_safe(
+    alone: dict[str, str],
+) -> None:
+    home = Path(alone["PPS_HOME"])
+    assert (await asyncio.to_thread(pps, alone, "entity", "create", "ana")).returncode == 0
+    async with Served(home, alone, run=None).stdio("ana", "2026-07-28") as client:
+        kept = await done(client, "remember", content="Kept.")
+        pid = wait_for_run_file(home).pid
+        os.kill(pid, signal.SIGSTOP)
+        asked = [
+            asyncio.create_task(client.call_tool("stats", {})),
+            asyncio.create_task(client.call_tool("remember", {"content": "Said while it died."})),
+            asyncio.create_task(client.call_tool("forget", {"ids": [kept["turn_id"]], "dry_run": False})),
+        ]
+        await asyncio.sleep(0.5)
+        os.kill(pid, signal.SIGKILL)
+        stats, remembered, forgotten = await asyncio.gather(*asked)
+        assert not stats.is_error
+        assert not remembered.is_error
+        assert forgotten.is_error
+        assert "look whether it was done" in text(forgotten)
+        assert (await done(client, "get", ids=[kept["turn_id"]]))["items"]
+        assert (await done(client, "stats"))["turns"] == 2
 
 
 async def _told(client: Client, start: int, count: int) -> None:
