@@ -106,6 +106,16 @@ async def test_same_names_and_facts_in_all_of_them_are_found_by_each_as_its_own(
         assert {item.uuid for item in found} <= being.facts.keys() | being.nodes.keys()
 
 
+async def test_a_timeline_in_pages_is_whole_and_ones_own(arena: Arena) -> None:
+    for being in arena.beings:
+        found, cursor = [], ""
+        while page := await being.client.timeline(limit=2, cursor=cursor):
+            found += page
+            cursor = being.client.timeline_cursor(page[-1])
+        assert {fact.uuid for fact in found} == being.facts.keys()
+        assert arena.watch.leaks(being.name, found) == []
+
+
 async def test_lists_are_full_whatever_the_others_hold(arena: Arena) -> None:
     quiet, loud, _ = arena.beings
     honest, chance = Honest(arena), dice(5)

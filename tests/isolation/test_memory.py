@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pps.app import App
-from pps.config import shipped
+from pps.config import Settings, shipped
 from pps.core.errors import IsolationError, PPSError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft, NodeDraft
@@ -358,8 +358,11 @@ async def test_names_are_one_without_regard_to_case_and_groups_are_opaque(app: A
 async def test_a_data_folder_of_another_does_not_mount(app: App) -> None:
     first, second = await app.create("ana"), await app.create("ben")
     await app.close_all()
+    assert {first.folder.parent, second.folder.parent} == {app.registry.entities_folder}
     mark = second.folder / "entity.toml"
     mark.write_bytes((first.folder / "entity.toml").read_bytes())
+    with pytest.raises(PPSError):
+        app.registry.mount("ben")
     with pytest.raises(PPSError):
         async with app.memory("ben"):
             pass
@@ -378,6 +381,32 @@ async def test_the_data_of_another_behind_an_own_name_does_not_open(app: App) ->
             pass
 
 
+async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Settings) -> None:
+    watch, marks = Watch(), {}
+    async with App.open(settings) as app:
+        for name in NAMES:
+            await app.create(name)
+            async with app.memory(name) as memory:
+                marks[name] = (await told(memory, watch)).mark
+                for number in range(5):
+                    text = f"Left over {number}. {marks[name]}"
+                    facts = [FactDraft("Ana", "LEFT", f"over {number}", text=text)]
+                    await memory.remember(text, wait="journal", source_ref=f"left{number}", facts=facts)
+    async with App.open(settings) as app:
+        assert {entity.name for entity in app.registry.pending()} <= set(NAMES)
+        await app.resume_pending()
+        await app.close_all()
+        assert app.registry.pending() == []
+        for name in NAMES:
+            async with app.memory(name) as memory:
+                assert not await memory.pending()
+                page = await memory.timeline(limit=1000)
+                assert sum("Left over" in fact.text for fact in page.facts) == 5
+                assert watch.leaks(name, page) == []
+                app.registry.set_pending(name, True)
+        assert {entity.name for entity in app.registry.pending()} == set(NAMES)
+
+
 async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(app: App) -> None:
     watch, calls = Watch(), Calls(app)
     entities: dict[str, EntityId] = {}
@@ -390,6 +419,7 @@ async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(ap
     with pytest.raises(PPSError):
         await calls.answer("ana", "stats", {})
     await app.delete("ana_2")
+    assert not {"ana", "ana_2"} & set(app.open_names())
     with pytest.raises(UnknownEntity):
         await calls.answer("ana_2", "stats", {})
     assert await calls.answer("coffee", "timeline", {"limit": 1000}) == before
