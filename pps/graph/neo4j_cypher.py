@@ -182,17 +182,24 @@ FOREIGN_EDGES = f"CALL () {{ {_CROSSING} }} RETURN count(DISTINCT e) AS edges"
 def _there(label: str) -> str:
     return (
         f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX n:{label}(uuid) WHERE n.uuid = uuid "
-        "RETURN uuid, coalesce(n.group_id, '') = $group_id AS ours, "
+        "WITH n, uuid, coalesce(n.group_id, '') = $group_id AS ours RETURN uuid, ours, "
     )
 
 
-NODES_THERE = f"{_there('Entity')} labels(n) AS labels, {_rest('n', _NODE_FIELDS)}"
+def _if_ours(column: str) -> str:
+    """Return a column that is empty in a row of somebody else: only that its id is taken is read of it."""
+    value, _, name = column.rpartition(" AS ")
+    return f"CASE WHEN ours THEN {value} ELSE [] END AS {name}"
+
+
+NODES_THERE = f"{_there('Entity')} {_if_ours('labels(n) AS labels')}, {_if_ours(_rest('n', _NODE_FIELDS))}"
 EPISODES_THERE = f"{_there('Episodic')} [] AS attributes"
 COMMUNITIES_THERE = f"{_there('Community')} [] AS attributes"
 FACTS_THERE = (
     "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = uuid "
-    "RETURN uuid, coalesce(e.group_id, '') = $group_id AS ours, s.uuid AS subject, o.uuid AS object, "
-    + _rest("e", _FACT_FIELDS)
+    "WITH s, e, o, uuid, coalesce(e.group_id, '') = $group_id AS ours "
+    "RETURN uuid, ours, CASE WHEN ours THEN s.uuid END AS subject, CASE WHEN ours THEN o.uuid END AS object, "
+    + _if_ours(_rest("e", _FACT_FIELDS))
 )
 OWN_NODES = f"{_by_uuid('Entity')} RETURN count(*) AS found"
 OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN count(*) AS found"

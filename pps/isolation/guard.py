@@ -74,7 +74,8 @@ class _Checks:
         except Refused as refused:
             raise self.refuse(cast(BreachKind, refused.kind), refused.why) from None
         if own:
-            if not named.bound:
+            # That the text uses what is bound is a net, not the lock: it catches a statement that forgot it.
+            if not named.bound or "$group_id" not in query:
                 raise self.refuse("unbound", "a statement of PPS's own does not bind the group")
             return True
         if not named.bound and not named.ids:

@@ -1,0 +1,90 @@
+"""What the code itself promises: every statement of PPS's own binds the group, and few hands hold the keys."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pps.graph import embedded_statements, embedded_write, neo4j_cypher
+from pps.isolation import objects
+from pps.isolation.ownership import FOREIGN_IDS
+
+SOURCE = Path(__file__).resolve().parent.parent.parent / "pps"
+CLAUSES = ("MATCH ", "MERGE ", "CREATE ", "DELETE ", "LOAD FROM")
+
+
+def texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, dict):
+        yield from texts(list(value.values()))
+    elif hasattr(value, "__dataclass_fields__"):
+        yield from texts([getattr(value, name) for name in value.__dataclass_fields__])
+
+
+def statements() -> Iterator[tuple[str, str]]:
+    for module in (embedded_statements, embedded_write, neo4j_cypher, objects):
+        for name, value in vars(module).items():
+            for number, text in enumerate(texts(value)):
+                whole = any(clause in text for clause in CLAUSES) and not name.startswith("__")
+                if whole and "RETURN" + text[-1:] != "RETURN ":
+                    yield f"{module.__name__}.{name}[{number}]", text
+
+
+# Beginnings that other constants of the same module end: they are in the list above with their ends.
+PARTS = {"_PAIR", "_EDGE_ON_NEO4J", "_EDGE_ON_KUZU"}
+
+
+@pytest.mark.parametrize(("name", "text"), [pytest.param(name, text, id=name) for name, text in statements()])
+def test_every_statement_of_ppss_own_binds_the_group(name: str, text: str) -> None:
+    assert "$group_id" in text or name.rpartition(".")[2].partition("[")[0] in PARTS
+
+
+def test_the_look_up_of_owners_binds_the_group_in_every_branch() -> None:
+    assert all("$group_id" in branch for branch in FOREIGN_IDS.split("UNION ALL"))
+
+
+def calls(name: str) -> set[str]:
+    """Return the files of the product that call a function or make a class of this name."""
+    found: set[str] = set()
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call):
+                called = node.func
+                spelled = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+                if spelled == name:
+                    found.add(file.relative_to(SOURCE).as_posix())
+    return found
+
+
+def test_few_hands_hold_a_driver_below_the_guard() -> None:
+    assert calls("for_own_statements") == {"isolation/client.py"}
+    assert calls("GuardedDriver") == {"isolation/client.py", "isolation/attacks/arena.py"}
+    openers = {"isolation/drivers.py", "opening.py"}  # they open and close, and hand it to a client
+    assert calls("open_ladybug") <= openers
+    assert calls("open_neo4j") <= openers
+    assert calls("Graphiti") == {"isolation/client.py"}
+    for store in ("EmbeddedStore", "Neo4jStore"):
+        assert calls(store) <= {"isolation/client.py"}
+    assert calls("GroupObjects") == {"isolation/client.py"}
+
+
+def test_nobody_outside_the_boundary_reaches_into_the_client() -> None:
+    for file in SOURCE.rglob("*.py"):
+        if "isolation" not in file.relative_to(SOURCE).parts:
+            assert "client._inside" not in file.read_text(), file
+            assert "_GuardedDriver__" not in file.read_text(), file
+
+
+def test_the_public_clients_constructor_and_open_take_no_switch_for_a_lock() -> None:
+    from pps.isolation.client import ClientOptions
+
+    assert set(ClientOptions.__annotations__) == {
+        *("store", "indexes", "embedder", "reranker", "extractor", "counters", "rerank_deadline_s")
+    }
