@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
 
+from pps.context.capture import without_packs
+from pps.context.fence import new_mark
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import startup_recall
-from pps.core.errors import NotFound
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import Forgotten, Health, Stats, TimelinePage
 from pps.core.time import now
@@ -36,6 +38,7 @@ from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
+from pps.journal.values import JobPayload, TurnDraft
 from pps.recall.engine import RecallEngine
 from pps.recall.options import RecallOptions, TimelineOptions, check_range, checked_utc, make_request
 
@@ -102,7 +105,7 @@ class Memory:
             InvalidRequest: A bound is broken; nothing was changed.
         """
         started = clock.perf_counter()
-        draft, payload = make_draft(content, options, self._parts.extraction)
+        draft, payload = await self._draft(content, options)
         appended = await self._parts.journal.append(draft, payload)
         receipt = Receipt(appended.turn.uuid, appended.job_id, "accepted", tags=appended.turn.tags)
         if not appended.duplicate:
@@ -118,7 +121,7 @@ class Memory:
 
         Receipts say ``accepted`` or ``duplicate``; ``settled`` waits for graph and indexes.
         """
-        drafts = [make_draft(content, options, self._parts.extraction) for content, options in items]
+        drafts = [await self._draft(content, options) for content, options in items]
         appended = await self._parts.journal.append_many(drafts)
         self._parts.worker.notify()
         return [
@@ -169,6 +172,8 @@ class Memory:
         started = clock.perf_counter()
         check_range("limit_per_layer", limit_per_layer, 1, 50)
         check_range("budget_tokens", budget_tokens or self._parts.budget_tokens, 100, 100_000)
+        mark = new_mark()
+        known = asyncio.create_task(self._parts.journal.add_mark(mark))  # on disk before the pack is handed out
         if mode == "turn":
             options: RecallOptions = {"profile": "ambient", "limit": limit_per_layer, "session": session}
             recalled = await self.recall(context, **options)
@@ -184,9 +189,12 @@ class Memory:
                 budget_tokens=budget_tokens or self._parts.budget_tokens,
                 mode=mode,
                 started=started,
+                mark=mark,
             )
         )
-        self._later(self._noted(pack, recalled, session))
+        await known
+        if session:
+            self._later(self._parts.journal.record_shown(session, pack.shown, now()))
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
@@ -330,18 +338,18 @@ class Memory:
         await asyncio.gather(*self._noting, return_exceptions=True)
         await self._parts.closing.aclose()
 
+    async def _draft(self, content: str, options: RememberOptions) -> tuple[TurnDraft, JobPayload]:
+        """Return what the journal keeps: the text without the packs that this memory gave out."""
+        kept = await without_packs(content, self._parts.journal)
+        if content.strip() and not kept.strip():
+            raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
+        return make_draft(kept, options, self._parts.extraction)
+
     def _later(self, work: Coroutine[None, None, None]) -> None:
         """Do something after the answer; ``close`` waits for it."""
         task = asyncio.create_task(work)
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
-
-    async def _noted(self, pack: Pack, recalled: Recall, session: str | None) -> None:
-        """Note the pack's mark and what the session was shown."""
-        await self._parts.journal.add_mark(pack.mark)
-        if session:
-            shown = [hit.id for channel in recalled.channels.values() for hit in channel.hits]
-            await self._parts.journal.record_shown(session, shown, now())
 
     async def _awaited(self, receipt: Receipt, timeout_s: float | None) -> Receipt:
         try:

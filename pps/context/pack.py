@@ -11,7 +11,7 @@ from typing import Literal
 from pps.context.fence import fenced, new_mark
 from pps.context.lines import line_of, turn_line
 from pps.core.time import now
-from pps.core.values import Channel, ChannelName, Pack, Recall, Turn
+from pps.core.values import Channel, ChannelName, Hit, Pack, Recall, Turn
 from pps.models.tokens import count_tokens, counter_name
 
 SECTIONS = ("nodes", "facts", "episodes", "anchors", "turns", "summaries")
@@ -50,6 +50,7 @@ class PackRequest:
         mode: ``startup`` goes by recency, ``turn`` by what is being talked about.
         clock: The moment that the pack states; None is now.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
+        mark: The fence's mark, from ``fence.new_mark``; a new one when empty.
     """
 
     entity: str
@@ -60,6 +61,7 @@ class PackRequest:
     mode: Literal["turn", "startup"] = "turn"
     clock: datetime | None = None
     started: float | None = None
+    mark: str = ""
 
 
 @dataclass(slots=True)
@@ -99,7 +101,7 @@ def build_pack(request: PackRequest) -> Pack:
     a line that does not fit is passed over for shorter ones. A budget too small for the frame gives an
     empty text. A channel that failed is named; it empties nothing else.
     """
-    draft = _Draft(_lines(request), new_mark(), _head(request), _tail(request))
+    draft = _Draft(_lines(request), request.mark or new_mark(), _head(request), _tail(request))
     _fill(draft, request.budget_tokens)
     text = draft.text()
     if count_tokens(text) > request.budget_tokens:
@@ -112,6 +114,7 @@ def build_pack(request: PackRequest) -> Pack:
         sections=draft.counts(kept=True),
         left_out=draft.counts(kept=False),
         mark=draft.mark,
+        shown=_shown(request, draft),
         recall=request.recall,
     )
 
@@ -137,12 +140,19 @@ def _by_need(lines: Mapping[str, Sequence[str]]) -> list[tuple[str, int]]:
     return [(name, at) for at in range(rounds) for name in _ROUND if at < len(lines[name])]
 
 
-def _lines(request: PackRequest) -> dict[str, list[str]]:
+def _hits(request: PackRequest) -> dict[str, list[Hit]]:
+    """Return the recalled hits of each section, without what the recent turns show anyway."""
     recent = {turn.uuid for turn in request.recent}
     channels: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors")
-    lines: dict[str, list[str]] = {
-        name: [line_of(hit) for hit in request.recall[name] if hit.id not in recent] for name in channels
-    }
+    return {name: [hit for hit in request.recall[name] if hit.id not in recent] for name in channels}
+
+
+def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
+    return tuple(hits[at].id for name, hits in _hits(request).items() for at in sorted(draft.kept[name]))
+
+
+def _lines(request: PackRequest) -> dict[str, list[str]]:
+    lines = {name: [line_of(hit) for hit in hits] for name, hits in _hits(request).items()}
     lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]
     lines["summaries"] = [turn_line(turn) for turn in request.summaries]
     return lines

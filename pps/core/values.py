@@ -279,6 +279,7 @@ class Pack:
         tokens: Its size as ``counter`` says (``tiktoken`` or ``estimate``).
         sections: Lines kept in each section; left_out: lines that the budget dropped.
         mark: The random fence mark of this pack.
+        shown: Ids of the recalled items whose lines are in the text.
     """
 
     text: str
@@ -287,5 +288,6 @@ class Pack:
     sections: Mapping[str, int]
     left_out: Mapping[str, int]
     mark: str
+    shown: tuple[str, ...] = ()
     recall: Recall | None = None
     took_ms: float = 0.0

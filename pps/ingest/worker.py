@@ -13,7 +13,7 @@ from pps.journal.journal import Journal
 from pps.journal.values import Job
 
 _log = logging.getLogger(__name__)
-_BATCH = 64
+_BATCH = 256
 _LONGEST_WAIT_S = 30.0
 _LOOK_S = 60.0
 """How often an idle worker looks for facts that end by the clock."""

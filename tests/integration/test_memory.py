@@ -10,7 +10,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.values import Fact, FactDraft, NodeDraft
+from pps.core.values import Episode, Fact, FactDraft, NodeDraft, Turn
 from pps.memory import Memory
 
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -159,6 +159,17 @@ async def test_the_pack_is_fenced_and_holds_its_budget(memory: Memory) -> None:
     assert pack.mark in pack.text
     startup = await memory.ambient_recall("", mode="startup")
     assert "Turn 29" in startup.text
+
+
+async def test_what_was_recalled_is_not_remembered_again(memory: Memory) -> None:
+    await memory.remember("Priya lives in Tarn.", source_ref="1")
+    pack = await memory.ambient_recall("Where does Priya live?")
+    receipt = await memory.remember(f"{pack.text}\nThanks, that helps.", source_ref="2")
+    (turn,) = await memory.get([receipt.turn_id])
+    assert isinstance(turn, Episode | Turn)
+    assert turn.content.strip() == "Thanks, that helps."
+    with pytest.raises(InvalidRequest, match="content"):
+        await memory.remember(pack.text, source_ref="3")
 
 
 async def test_what_was_acknowledged_is_there_after_a_reopen(app: App) -> None:
