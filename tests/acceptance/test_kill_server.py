@@ -67,11 +67,19 @@ def killed_once(home: Path, ledger: Ledger, seed: int) -> None:
     clients = [threading.Thread(target=remember_until_dead, args=(link, ledger, seed * 10 + n)) for n in range(CLIENTS)]
     for client in clients:
         client.start()
-    time.sleep(chance.uniform(0.0, 1.2))
+    if chance.random() < 0.8:  # else at any moment, opening the memory included
+        wait_for_acknowledgement(ledger, len(ledger.acknowledged))
+    time.sleep(chance.uniform(0.0, 0.8))
     os.kill(link.run.pid, signal.SIGKILL)
     for client in clients:
         client.join(timeout=60)
         assert not client.is_alive()
+
+
+def wait_for_acknowledgement(ledger: Ledger, before: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(ledger.acknowledged) == before and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def finished(link: Link) -> dict[str, Any]:

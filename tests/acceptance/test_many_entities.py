@@ -64,4 +64,4 @@ async def test_entities_opened_in_turn_cost_no_more_than_the_open_set(tmp_path: 
     assert second.threads <= first.threads + 12, (first, second)
     assert second.files <= first.files + 12, (first, second)
     assert second.memory <= first.memory * 1.15 + 50, (first, second)
-    assert closed.files < second.files
+    assert closed.files < second.files, (second, closed)
