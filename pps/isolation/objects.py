@@ -34,48 +34,66 @@ _Object = TypeVar("_Object", EntityNode, EntityEdge, EpisodicNode, CommunityNode
 
 _EDGE_ON_NEO4J = """
 UNWIND $uuids AS id
-MATCH (n:Entity)-[e:RELATES_TO {uuid: id}]->(m:Entity)
-WHERE e.group_id = $group_id AND n.group_id = $group_id AND m.group_id = $group_id
+MATCH (n:Entity)-[e:RELATES_TO]->(m:Entity) USING INDEX e:RELATES_TO(uuid)
+WHERE e.uuid = id AND e.group_id = $group_id AND n.group_id = $group_id AND m.group_id = $group_id
 RETURN """
 _EDGE_ON_KUZU = """
 UNWIND $uuids AS id
 MATCH (e:RelatesToNode_ {uuid: id})
 WHERE e.group_id = $group_id
 RETURN """
+_LABELS = ("Entity", "Episodic", "Community", "Saga")
 
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
+    """The look-ups of one dialect, by uuid."""
+
     node: str
-    names: str
     edge: str
+    episode: str
+    community: str
+    saga: str
+    present: Mapping[str, str]
 
 
-def _by_uuid(alias: str, label: str, columns: str) -> str:
-    return (
-        f"UNWIND $uuids AS id MATCH ({alias}:{label} {{uuid: id}}) WHERE {alias}.group_id = $group_id RETURN {columns}"
-    )
-
-
-def _statements(provider: GraphProvider) -> _Statements:
-    node = get_entity_node_return_query(provider)
-    edge = _EDGE_ON_NEO4J + get_entity_edge_return_query(provider)
-    if provider == GraphProvider.KUZU:  # a fact there carries the ids of its ends: no join
-        columns = get_entity_edge_return_query(provider)
-        edge = _EDGE_ON_KUZU + columns.replace("n.uuid AS", "e.source_node_uuid AS").replace(
-            "m.uuid AS", "e.target_node_uuid AS"
+def _on_neo4j() -> _Statements:
+    def by_uuid(x: str, label: str, columns: str) -> str:
+        # The hint is for young databases, whose statistics mislead the planner.
+        return (
+            f"UNWIND $uuids AS id MATCH ({x}:{label}) USING INDEX {x}:{label}(uuid) "
+            f"WHERE {x}.uuid = id AND {x}.group_id = $group_id RETURN {columns}"
         )
+
+    return _with(by_uuid, GraphProvider.NEO4J, _EDGE_ON_NEO4J + get_entity_edge_return_query(GraphProvider.NEO4J))
+
+
+def _on_kuzu() -> _Statements:
+    def by_uuid(x: str, label: str, columns: str) -> str:
+        return f"UNWIND $uuids AS id MATCH ({x}:{label} {{uuid: id}}) WHERE {x}.group_id = $group_id RETURN {columns}"
+
+    edge = get_entity_edge_return_query(GraphProvider.KUZU)
+    # A fact there carries the ids of its ends: no join.
+    edge = edge.replace("n.uuid AS", "e.source_node_uuid AS").replace("m.uuid AS", "e.target_node_uuid AS")
+    return _with(by_uuid, GraphProvider.KUZU, _EDGE_ON_KUZU + edge)
+
+
+def _with(by_uuid: Callable[[str, str, str], str], provider: GraphProvider, edge: str) -> _Statements:
     return _Statements(
-        node=_by_uuid("n", "Entity", node),
-        names=f"MATCH (n:Entity) WHERE n.group_id = $group_id AND n.name IN $names RETURN {node}",
+        node=by_uuid("n", "Entity", get_entity_node_return_query(provider)),
         edge=edge,
+        episode=by_uuid("e", "Episodic", EPISODIC_NODE_RETURN),
+        community=by_uuid("c", "Community", COMMUNITY_NODE_RETURN),
+        saga=by_uuid("s", "Saga", SAGA_NODE_RETURN),
+        present={label: by_uuid("n", label, "n.uuid AS uuid") for label in _LABELS},
     )
 
 
-_STATEMENTS = {provider: _statements(provider) for provider in (GraphProvider.KUZU, GraphProvider.NEO4J)}
-_EPISODE = _by_uuid("e", "Episodic", EPISODIC_NODE_RETURN)
-_COMMUNITY = _by_uuid("c", "Community", COMMUNITY_NODE_RETURN)
-_SAGA = _by_uuid("s", "Saga", SAGA_NODE_RETURN)
+_STATEMENTS = {GraphProvider.KUZU: _on_kuzu(), GraphProvider.NEO4J: _on_neo4j()}
+_NAMED = {
+    provider: f"MATCH (n:Entity) WHERE n.group_id = $group_id AND n.name IN $names RETURN {columns}"
+    for provider, columns in ((one, get_entity_node_return_query(one)) for one in _STATEMENTS)
+}
 _SAGAS = f"MATCH (s:Saga) WHERE s.group_id = $group_id RETURN {SAGA_NODE_RETURN} ORDER BY s.created_at, s.uuid"
 _LATEST = f"""
 MATCH (e:Episodic)
@@ -117,10 +135,6 @@ _STRANGERS = "\nUNION ALL\n".join(
     f"MATCH (n:{label}) WHERE coalesce(n.group_id, '') <> $group_id RETURN n.uuid AS uuid LIMIT 1"
     for label in ("Entity", "RelatesToNode_", "Episodic", "Community", "Saga")
 )
-_PRESENT = {
-    label: f"UNWIND $uuids AS id MATCH (n:{label} {{uuid: id}}) WHERE n.group_id = $group_id RETURN n.uuid AS uuid"
-    for label in ("Entity", "Episodic", "Community", "Saga")
-}
 
 
 class GroupObjects:
@@ -139,7 +153,7 @@ class GroupObjects:
 
     async def nodes_named(self, names: Sequence[str]) -> list[EntityNode]:
         """Return the nodes that have one of the names, exactly."""
-        rows = await self._rows(self._text.names, names=sorted(set(names))) if names else []
+        rows = await self._rows(_NAMED[self._provider], names=sorted(set(names))) if names else []
         return [get_entity_node_from_record(row, self._provider) for row in rows]
 
     async def edges(self, uuids: Sequence[str]) -> list[EntityEdge]:
@@ -149,16 +163,16 @@ class GroupObjects:
 
     async def episodes(self, uuids: Sequence[str]) -> list[EpisodicNode]:
         """Return episodes in the order asked; absent ones are left out."""
-        return await self._objects(_EPISODE, get_episodic_node_from_record, uuids)
+        return await self._objects(self._text.episode, get_episodic_node_from_record, uuids)
 
     async def communities(self, uuids: Sequence[str]) -> list[CommunityNode]:
         """Return communities in the order asked; absent ones are left out."""
-        return await self._objects(_COMMUNITY, get_community_node_from_record, uuids)
+        return await self._objects(self._text.community, get_community_node_from_record, uuids)
 
     async def sagas(self, uuids: Sequence[str] | None = None) -> list[SagaNode]:
         """Return sagas in the order asked, or all of them, oldest first."""
         if uuids is not None:
-            return await self._objects(_SAGA, get_saga_node_from_record, uuids)
+            return await self._objects(self._text.saga, get_saga_node_from_record, uuids)
         return [get_saga_node_from_record(row) for row in await self._rows(_SAGAS)]
 
     async def latest_episodes(self, before: datetime, limit: int) -> list[EpisodicNode]:
@@ -204,7 +218,7 @@ class GroupObjects:
 
     async def present(self, label: str, uuids: Sequence[str]) -> set[str]:
         """Return which of the ids are nodes of this label and of the group."""
-        rows = await self._rows(_PRESENT[label], uuids=list(uuids)) if uuids else []
+        rows = await self._rows(self._text.present[label], uuids=list(uuids)) if uuids else []
         return {str(row["uuid"]) for row in rows}
 
     async def strangers(self) -> bool:

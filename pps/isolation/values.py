@@ -35,6 +35,7 @@ ID_KEYS = frozenset(
 
 _MAX_DEPTH = 24
 _GROUP = re.compile(r"ent_[a-z0-9]{26}")
+_GROUP_LENGTH = 30
 _NUMERIC_KINDS = frozenset("biufcM")
 
 
@@ -53,7 +54,7 @@ class Named:
 
     Attributes:
         bound: A group was named, and it is ours.
-        ids: Every canonical UUID outside content.
+        ids: Every canonical UUID outside content; not collected of PPS's own statements.
         emptiness: A list of nothing was among them.
     """
 
@@ -68,7 +69,8 @@ def names_of(group: str, parameters: Mapping[str, Any], *, own: bool = False) ->
     Args:
         group: The only group that may be named.
         parameters: Keyword arguments and ``params=`` merged.
-        own: The statement is one of PPS's own, so lists that begin with a number are taken for vectors.
+        own: The statement is one of PPS's own: lists that begin with a number are taken for vectors, and ids are
+            not collected.
 
     Raises:
         Refused: With the kind ``group`` or ``id``.
@@ -145,7 +147,7 @@ class _Walk:
     def _mapping(self, key: str, mapping: Mapping[str, Any], depth: int, flattened: bool) -> None:
         inner = flattened or (depth <= 1 and key in FLATTENED)
         for name, item in mapping.items():
-            if is_uuid(name):
+            if not self._own and is_uuid(name):
                 self._named.ids.add(name)
             self.value(str(name), item, depth + 1, flattened=inner)
 
@@ -173,11 +175,13 @@ class _Walk:
     def _text(self, key: str, text: str, flattened: bool) -> None:
         if key in CONTENT_KEYS or (flattened and key not in ID_KEYS and key not in FLATTENED):
             return
-        if _GROUP.fullmatch(text) and not _same(text, self._group):
+        if _is_group(text) and not _same(text, self._group):
             raise Refused("group", "a parameter spelled another group")
+        if self._own:
+            return  # its group is bound, so its ids need no look-up
         if is_uuid(text):
             self._named.ids.add(text)
-        elif not self._own and (_names_ids(key) or _is_loose_uuid(text)):
+        elif _names_ids(key) or _is_loose_uuid(text):
             raise Refused("id", "something that is not a canonical UUID stood where an id belongs")
 
 
@@ -193,6 +197,10 @@ def _is_loose_uuid(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_group(text: str) -> bool:
+    return len(text) == _GROUP_LENGTH and _GROUP.fullmatch(text) is not None
 
 
 def _same(value: object, group: str) -> bool:
@@ -225,7 +233,7 @@ def _check_row(group: str, key: str, value: object, depth: int, *, content: bool
     if key in GROUP_KEYS:
         _check_row_group(group, value)
     elif isinstance(value, str):
-        if not content and _GROUP.fullmatch(value) and not _same(value, group):
+        if not content and _is_group(value) and not _same(value, group):
             raise Refused("row", "a row carried another group")
     elif value is not None and not isinstance(value, (bool, int, float)):
         _check_compound(group, key, value, depth, content)

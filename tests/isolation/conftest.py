@@ -6,39 +6,51 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from pps.config import Settings
 from pps.isolation.attacks.arena import Arena
 from pps.isolation.proof import throw_away
+from tests.isolation.standing import renewed
 from tests.neo4j_server import Neo4jServer
 
 
-@pytest.fixture
-async def arena(settings: Settings) -> AsyncIterator[Arena]:
-    """Three entities on the store of the test."""
-    async with throw_away(settings) as (folder, open_driver), Arena.open(folder, open_driver) as opened:
+def on_neo4j(server: Neo4jServer, home: Path) -> Settings:
+    """Settings of the one store where all entities live in one database."""
+    at = {"uri": server.uri, "user": server.user, "password": server.password, "database": server.database}
+    return Settings.model_validate({"home": home, "store": "neo4j", "neo4j": at})
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+def module_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of each store in turn, for all tests of a file."""
+    home = tmp_path_factory.mktemp("isolation") / "home"
+    if request.param == "embedded":
+        return Settings(home=home)
+    return on_neo4j(request.getfixturevalue("neo4j_server"), home)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing_arena(module_settings: Settings) -> AsyncIterator[Arena]:
+    """Three entities for all tests of a file: opening them is most of what a test costs."""
+    async with throw_away(module_settings) as (folder, open_driver), Arena.open(folder, open_driver) as opened:
         yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def arena(standing_arena: Arena) -> Arena:
+    """The file's three entities, each as it was planted, nothing refused yet."""
+    return await renewed(standing_arena)
 
 
 @pytest.fixture
 def shared_settings(neo4j_server: Neo4jServer, tmp_path: Path) -> Settings:
     """Settings of the one store where all entities live in one database."""
-    return Settings.model_validate(
-        {
-            "home": tmp_path / "home",
-            "store": "neo4j",
-            "neo4j": {
-                "uri": neo4j_server.uri,
-                "user": neo4j_server.user,
-                "password": neo4j_server.password,
-                "database": neo4j_server.database,
-            },
-        }
-    )
+    return on_neo4j(neo4j_server, tmp_path / "home")
 
 
 @pytest.fixture
 async def shared_arena(shared_settings: Settings) -> AsyncIterator[Arena]:
-    """Three entities in one Neo4j database."""
+    """Three entities in one Neo4j database, made for the test alone."""
     async with throw_away(shared_settings) as (folder, open_driver), Arena.open(folder, open_driver) as opened:
         yield opened

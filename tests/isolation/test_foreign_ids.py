@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
+from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import EntityId
 from pps.isolation.attacks.arena import Arena, Being, dice
-from pps.isolation.attacks.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
+from pps.isolation.attacks.by_id import READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
 from pps.isolation.attacks.honest import Honest
 from pps.isolation.recipes import RECIPES
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 
 async def outcome(attack: Attack, being: Being, ids: Ids) -> object:
@@ -42,17 +42,6 @@ async def test_a_foreign_id_is_nobodys_id_for_every_verb(arena: Arena, table: Se
                 assert theirs == await outcome(attack, being, Ids.of_nobody(chance)), attack.name
     await everyone_is_whole(arena)
     assert arena.counters.total == 0, "the first lock let something by, and the second one caught it"
-
-
-@pytest.mark.neo4j
-async def test_a_shared_database_takes_nothing_under_a_foreign_id(shared_arena: Arena) -> None:
-    chance = dice(2)
-    for attack in CREATES:
-        being = shared_arena.beings[0]
-        ids = Ids.of(shared_arena.random_of(being, chance), chance)
-        with pytest.raises(NotFound):
-            await attack.call(being, ids)
-    await everyone_is_whole(shared_arena)
 
 
 async def test_what_is_no_id_is_refused_before_anything_is_asked(arena: Arena) -> None:

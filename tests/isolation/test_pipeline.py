@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
 import pytest
+import pytest_asyncio
 
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, NotFound
@@ -17,29 +18,42 @@ from pps.isolation.attacks.honest import Honest
 from pps.isolation.proof import throw_away
 from pps.isolation.requests import EpisodeInput
 from pps.models.extractor import ExtractorModel
+from tests.isolation.standing import renewed
 from tests.model_server import ModelServer, model_server
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 WHEN = datetime(2026, 4, 1, 9, tzinfo=UTC)
 TEXT = "Ana lives in Lisbon. Ana drinks Coffee. Ben knows Ana."
 
 
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
+@pytest.fixture(scope="module")
+def standing_server() -> Iterator[ModelServer]:
     with model_server() as running:
         yield running
 
 
 @pytest.fixture
-async def thinking(settings: Settings, server: ModelServer) -> AsyncIterator[Arena]:
-    """Three entities with a language model on the store of the test."""
-    model = ExtractorModel("compatible", model="m", base_url=server.base_url, timeout_s=20)
+def server(standing_server: ModelServer) -> ModelServer:
+    standing_server.mode = "good"
+    standing_server.asked.clear()
+    return standing_server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing_minds(module_settings: Settings, standing_server: ModelServer) -> AsyncIterator[Arena]:
+    model = ExtractorModel("compatible", model="m", base_url=standing_server.base_url, timeout_s=20)
     async with (
-        throw_away(settings) as (folder, open_driver),
+        throw_away(module_settings) as (folder, open_driver),
         Arena.open(folder, open_driver, extractor=model) as opened,
     ):
         yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def thinking(standing_minds: Arena, server: ModelServer) -> Arena:
+    """Three entities with a language model on the store of the test, each as it was planted."""
+    return await renewed(standing_minds)
 
 
 def prompts(server: ModelServer) -> str:

@@ -1,4 +1,4 @@
-"""Two entities on one shared database at the same moment."""
+"""Several entities on one shared database: ids that another has, and the same moment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 from pps.core.errors import NotFound
 from pps.core.values import Community, Episode, Fact, Node
-from pps.isolation.attacks.arena import Arena, Being
+from pps.isolation.attacks.arena import Arena, Being, dice
+from pps.isolation.attacks.by_id import CREATES, Ids
 from pps.isolation.attacks.honest import Honest
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -51,8 +52,6 @@ async def test_one_that_deletes_beside_one_that_writes_touches_nothing_of_it(sha
     honest = Honest(shared_arena)
 
     async def write() -> None:
-        from pps.isolation.attacks.arena import dice
-
         for seed in range(12):
             await honest.add_node(second, dice(seed))
             await honest.add_fact(second, dice(seed))
@@ -60,3 +59,14 @@ async def test_one_that_deletes_beside_one_that_writes_touches_nothing_of_it(sha
     await asyncio.gather(write(), first.client.clear())
     for being in (second, third):
         assert await honest.differences(being) == []
+
+
+async def test_a_shared_database_takes_nothing_under_a_foreign_id(shared_arena: Arena) -> None:
+    chance = dice(2)
+    for attack in CREATES:
+        being = shared_arena.beings[0]
+        ids = Ids.of(shared_arena.random_of(being, chance), chance)
+        with pytest.raises(NotFound):
+            await attack.call(being, ids)
+    for being in shared_arena.beings:
+        assert await Honest(shared_arena).differences(being) == []

@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from graphiti_core.search import search_config_recipes as stock
 from graphiti_core.search.search_config import SearchConfig
 
-from pps.config import Settings
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact, Node
 from pps.isolation.attacks.arena import Arena, Being
-from pps.isolation.bound import Models
-from pps.isolation.proof import throw_away
+from pps.isolation.bound import Inside, Models
 from pps.isolation.recipe_search import TOO_LATE
 from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES
 from pps.isolation.requests import GraphFilters
 from pps.models.protocols import Reranked
 
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
 RRF = "EDGE_HYBRID_SEARCH_RRF"
 BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-async def being(settings: Settings) -> AsyncIterator[Being]:
-    """One entity beside another on the store of the test."""
-    async with (
-        throw_away(settings) as (folder, open_driver),
-        Arena.open(folder, open_driver, count=2) as arena,
-    ):
-        yield await grown(arena)
+@pytest_asyncio.fixture(loop_scope="module")
+async def being(standing_arena: Arena) -> Being:
+    """One entity beside others on the store of the test, grown by a chain of nodes and facts."""
+    being = standing_arena.beings[0]
+    if "Station 0" not in {node.name for node in being.nodes.values()}:
+        await grown(standing_arena)
+    _models.setdefault(id(being), being.client._inside)
+    being.client._inside = _models[id(being)]
+    return being
 
 
-async def grown(arena: Arena) -> Being:
+_models: dict[int, Inside] = {}
+
+
+async def grown(arena: Arena) -> None:
     """Give the first entity a chain of nodes Ana - n1 - n2 - … with facts of known times."""
     being = arena.beings[0]
     ana = named(being, "Ana")
@@ -61,7 +66,6 @@ async def grown(arena: Arena) -> Being:
         for i in range(6)
     ]
     await arena.save(being, nodes, facts, [])
-    return being
 
 
 def named(being: Being, name: str) -> Node:
@@ -85,7 +89,7 @@ class Slow:
         return Reranked((), complete=False)
 
 
-def test_all_recipes_of_graphiti_are_there_by_name() -> None:
+async def test_all_recipes_of_graphiti_are_there_by_name() -> None:
     theirs = {name for name, value in vars(stock).items() if isinstance(value, SearchConfig)}
     assert set(RECIPES) == theirs
     assert len(RECIPES) == 16

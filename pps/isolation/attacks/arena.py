@@ -86,6 +86,7 @@ class Being:
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
     turns: list[str] = field(default_factory=list[str])
     made: int = 0
+    planted: int = 0
 
     @property
     def name(self) -> str:
@@ -188,6 +189,7 @@ class Arena:
         self.watch.own(being.name, community.uuid)
         await self._plant_saga(being, episodes)
         await self._plant_turns(being)
+        being.planted = being.made
 
     async def save(
         self, being: Being, nodes: Sequence[Node], facts: Sequence[Fact], episodes: Sequence[Episode]
