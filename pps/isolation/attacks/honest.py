@@ -90,9 +90,10 @@ class Honest:
         if not fresh:
             return None
         uuid = chance.choice(fresh)
-        for fact in [one.uuid for one in being.facts.values() if uuid in (one.subject, one.object)]:
-            if len(being.facts) <= 4:
-                return None
+        touching = [one.uuid for one in being.facts.values() if uuid in (one.subject, one.object)]
+        if len(being.facts) - len(touching) < 4:
+            return None
+        for fact in touching:
             del being.facts[fact]
         del being.nodes[uuid]
         return await being.client.delete_nodes([uuid])
