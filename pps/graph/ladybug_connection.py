@@ -1,12 +1,14 @@
 """LadybugDB as the driver uses it, blocking: one database file, its connections, rows and errors.
 
-Everything here runs in a thread of the pool. Three habits of LadybugDB 0.22 shape it (measured):
+Everything here runs in a thread of the pool. Habits of LadybugDB 0.22 shape it (measured):
 
 - A prepared statement stays in its connection and keeps the memory of its last run in the buffer pool. A
   connection is therefore given up after a slow statement or many, which is what gives the memory back.
 - When a checkpoint finds the buffer pool too small, what is committed *after* that is lost, although the error
-  says otherwise. So checkpoints are never left to a commit: they are asked for, and one that fails closes the
-  database, which replays its log when it is opened again with a larger pool.
+  says otherwise, and a second checkpoint of the same open database writes a broken primary key index into the file,
+  which ends the process (a segmentation fault) at one of the next. So checkpoints are never left to a commit nor to
+  closing: they are asked for, and one that fails closes the database, which replays its log when it is opened again
+  with a larger pool.
 - A time with a zone is stored as if it had none, so times are turned into UTC before they are handed over.
 - A log whose last write was cut off (a crash, a full disk) is refused at opening, although everything acknowledged
   is in it. It is then read up to the cut, and kept aside. Writing to a full disk may even end the process, so
@@ -160,18 +162,19 @@ class LadybugFile:
         Returns:
             False when the pool was at its limit already.
         """
-        with contextlib.suppress(RuntimeError):
-            self._database.close()
+        self._database.close()  # without a checkpoint: the last one may have failed
         room = self._pool_bytes < self._options.pool_limit_bytes
         self._pool_bytes = min(self._pool_bytes * 2, self._options.pool_limit_bytes)
         self._database = self._open()
         return room
 
     def close(self) -> None:
-        """Close the database and let go of the lock; every connection has to be closed before."""
+        """Fold the log into the file, close it and let go of the lock; every connection has to be closed before."""
         try:
-            # Closing folds the log into the file. If that fails, the log stays and is read at the next opening.
-            with contextlib.suppress(RuntimeError):
+            if not self._database.is_closed:
+                # If this fails, the log stays and is read at the next opening.
+                with contextlib.suppress(RuntimeError):
+                    _tell(self._database, "CHECKPOINT")
                 self._database.close()
         finally:
             self._lock.close()
@@ -197,7 +200,7 @@ class LadybugFile:
         return database
 
     def _database_of(self, *, strict: bool) -> ladybug.Database:
-        return ladybug.Database(
+        database = ladybug.Database(
             self._path,
             buffer_pool_size=self._pool_bytes,
             max_num_threads=self._options.threads,
@@ -205,6 +208,18 @@ class LadybugFile:
             auto_checkpoint=False,
             throw_on_wal_replay_failure=strict,
         )
+        _tell(database, "CALL force_checkpoint_on_close=false")
+        return database
+
+
+def _tell(database: ladybug.Database, statement: str) -> None:
+    connection = ladybug.Connection(database)
+    try:
+        result = connection.execute(statement)
+        for one in result if isinstance(result, list) else [result]:
+            one.close()
+    finally:
+        connection.close()
 
 
 def _lock(path: Path) -> IO[str]:
