@@ -288,6 +288,6 @@ class Pack:
     sections: Mapping[str, int]
     left_out: Mapping[str, int]
     mark: str
-    shown: tuple[str, ...] = ()
     recall: Recall | None = None
     took_ms: float = 0.0
+    shown: tuple[str, ...] = ()
