@@ -65,6 +65,7 @@ class Shelf:
         self._folder = folder
         self._terms = terms
         self._writer: IndexWriter | None = None
+        self._swept = False
         self._writing = threading.RLock()
         with text_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -137,6 +138,10 @@ class Shelf:
     def _open_writer(self) -> IndexWriter:
         if self._writer is None:
             self._writer = self._index.writer(_HEAP_BYTES, 1)
+            if not self._swept:
+                # A killed commit leaves files that are in no list; the next commit would take their very names.
+                self._writer.garbage_collect_files()
+                self._swept = True
         return self._writer
 
     def _reload(self) -> None:
