@@ -40,6 +40,8 @@ _SLOW_S = 0.05
 _MANY_USES = 200
 _POOL_FULL = "buffer pool is full"
 _NOT_THE_LOG = ("Could not set lock", "IO exception", "not a valid Lbug database", "cannot be a directory")
+# What opening raises: a damaged log may hold a length that is none, which allocating or filling a string refuses.
+_NOT_READ = (RuntimeError, ValueError, MemoryError, OverflowError)
 _NAMED_KINDS = ("Parser exception", "Binder exception", "Catalog exception")
 
 
@@ -182,7 +184,7 @@ class LadybugFile:
     def _open(self) -> ladybug.Database:
         try:
             return self._database_of(strict=True)
-        except RuntimeError as error:
+        except _NOT_READ as error:
             if any(text in str(error) for text in _NOT_THE_LOG) or not self._wal.exists():
                 raise _not_opened(error, self._path) from error
         aside = self._wal.with_name(self._wal.name + ".damaged")
@@ -190,7 +192,7 @@ class LadybugFile:
             shutil.copyfile(self._wal, aside)
             database = self._database_of(strict=False)
             lost = aside.stat().st_size - self._wal.stat().st_size
-        except RuntimeError as error:
+        except _NOT_READ as error:
             raise _not_opened(error, self._path) from error
         except OSError as error:
             raise StoreUnavailable(f"{aside} cannot be written: {error.strerror}") from error
