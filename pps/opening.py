@@ -163,6 +163,8 @@ async def _assembled(
     engine = RecallEngine(
         client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
     )
+    for parked in await journal.jobs("failed", limit=1_000):  # each start gives them another chance
+        await journal.retry_job(parked.id)
     worker.start()
     stack.push_async_callback(worker.stop)
     return Memory(
