@@ -163,9 +163,7 @@ async def _assembled(
     engine = RecallEngine(
         client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
     )
-    for parked in await journal.jobs("failed", limit=1_000):  # each start gives them another chance
-        await journal.retry_job(parked.id)
-    worker.start()
+    await _started(worker, journal)
     stack.push_async_callback(worker.stop)
     return Memory(
         Parts(
@@ -186,6 +184,13 @@ async def _assembled(
             notes=notes if shared.embedder else ("no embedder is set: recall goes by text and graph",),
         )
     )
+
+
+async def _started(worker: Worker, journal: Journal) -> None:
+    """Start the worker; each start gives parked turns another chance."""
+    for parked in await journal.jobs("failed", limit=1_000):
+        await journal.retry_job(parked.id)
+    worker.start()
 
 
 async def _lock(stack: contextlib.AsyncExitStack, data: Path) -> None:
