@@ -117,8 +117,8 @@ def check(link: Link, ledger: Ledger, stats: dict[str, Any]) -> None:
     assert len(ledger.acknowledged) >= KILLS, "too few turns were acknowledged to prove anything"
     ids = list(ledger.acknowledged.values())
     assert len(set(ids)) == len(ids)
-    for start in range(0, len(ids), 200):
-        wanted = ids[start : start + 200]
+    for start in range(0, len(ids), 100):
+        wanted = ids[start : start + 100]
         got = data(link, "get", {"ids": wanted})["items"]
         assert [item["id"] for item in got] == wanted
     turns = stats["turns"]
