@@ -257,7 +257,11 @@ def _targets(sample: Sample) -> Iterator[tuple[str, str, Callable[..., Any]]]:
             if function.__module__ == module.__name__ and not name.startswith("_")
         ]
     found += [("Graphiti", name, getattr(sample.graphiti, name)) for name in _METHODS]
-    yield from sorted(found, key=lambda one: any(word in one[1] for word in ("delete", "clear", "remove")))
+    yield from sorted(found, key=lambda one: _deletes(one[1]))
+
+
+def _deletes(name: str) -> bool:
+    return any(word in name for word in ("delete", "clear", "remove"))
 
 
 def _own_methods(kind: type) -> list[str]:
@@ -276,8 +280,10 @@ async def record(inner: Any, llm: Any) -> dict[str, Any]:
         *(sample.node, sample.other, sample.episode, sample.later, sample.community, sample.saga),
         *(sample.fact, sample.mention, sample.member, sample.has, sample.next),
     )
+    for thing in everything:
+        await _quietly(thing.save, {"driver": driver})
     for owner, name, function in _targets(sample):
-        for thing in everything:  # whatever the call before did
+        for thing in everything if _deletes(name) else ():  # whatever the call before took away
             await _quietly(thing.save, {"driver": driver})
         arguments = sample.arguments(owner)
         if name == "episode_mentions_reranker":  # a list of ranked lists, under a name that is a list elsewhere

@@ -112,8 +112,8 @@ class ThreeEntities(RuleBasedStateMachine):
 def test_no_operation_on_one_entity_changes_what_another_sees(settings: Settings) -> None:
     machine = type("Machine", (ThreeEntities,), {"at": settings})
     machine.TestCase.settings = hypothesis.settings(  # type: ignore[attr-defined]
-        max_examples=6,
-        stateful_step_count=25,
+        max_examples=5,
+        stateful_step_count=20,
         deadline=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),
