@@ -271,7 +271,9 @@ def _check_episode(episode: EpisodeInput) -> None:
 
 
 def _known(options: PipelineOptions) -> dict[str, Any]:
-    """Return the options that Graphiti knows, by its names."""
+    """Return the options that Graphiti knows, by its names; InvalidRequest for a saga's name out of bounds."""
+    if saga := options.get("saga"):
+        check_text(saga, "saga", 200)
     edge_type_map = options.get("edge_type_map")
     return {
         "entity_types": dict(options.get("entity_types") or {}) or None,

@@ -28,6 +28,7 @@ from pps.isolation.search import DISTANCE_HOPS, closeness
 
 _MOST_QUERY = 8_000
 _MOST_RESULTS = 1_000
+_MOST_ORIGINS = 1_000
 
 TOO_LATE = "the reranker did not finish in time: ordered by reciprocal rank fusion"
 
@@ -39,7 +40,7 @@ class SearchOptions(TypedDict, total=False):
 
     Attributes:
         center: Uuid of the node that the recipes with NODE_DISTANCE start from.
-        bfs_origins: Uuids of nodes or episodes that the recipes with breadth-first search start from;
+        bfs_origins: Uuids of at most 1,000 nodes or episodes that the recipes with breadth-first search start from;
             by default what the other searches find.
         filters: Which nodes and facts may come back.
         as_of: World time, aware; by default now. Facts that do not hold then are left out.
@@ -90,9 +91,11 @@ class RecipeSearch(Bound):
 
     async def _check_search_ids(self, options: SearchOptions, filters: GraphFilters) -> None:
         """Check every id of the call before it starts."""
-        center = options.get("center")
+        center, origins = options.get("center"), list(options.get("bfs_origins") or ())
+        if len(origins) > _MOST_ORIGINS:
+            raise InvalidRequest("bfs_origins", f"must be at most {_MOST_ORIGINS}")
         await self._owned("Entity", [*([center] if center else []), *filters.subjects, *filters.objects])
-        await self._owned_origins(list(options.get("bfs_origins") or ()))
+        await self._owned_origins(origins)
         if filters.facts:
             await self._owned_facts(filters.facts)
 
