@@ -8,6 +8,7 @@ calls is no more than a pause.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -84,10 +85,18 @@ class _Bridge:
 
         try:
             return await self._forward(ask)
-        except _Lost:
-            if not await self._forward(lambda client: _may_repeat(client, params.name)):
-                raise
-            return await self._forward(ask)
+        except _Lost as lost:
+            return await self._again(ask, params.name, lost)
+
+    async def _again(self, ask: Callable[[Client], Awaitable[_T]], name: str, lost: _Lost) -> _T:
+        """Ask once more what is safe to repeat; a few times, since the next server may still be starting."""
+        for pause_s in (0.0, 0.5, 2.0):
+            await asyncio.sleep(pause_s)
+            with contextlib.suppress(_Lost):
+                if not await self._forward(lambda client: _may_repeat(client, name)):
+                    break
+                return await self._forward(ask)
+        raise lost
 
     async def _forward(self, ask: Callable[[Client], Awaitable[_T]]) -> _T:
         """Ask the server; when it is away, start it and ask once more.
