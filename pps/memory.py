@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
 
+from pps.context.ambient import Ambient, AmbientRequest
 from pps.context.capture import without_packs
-from pps.context.fence import new_mark
-from pps.context.pack import PackRequest, build_pack
-from pps.context.startup import startup_recall
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import Forgotten, Health, Stats, TimelinePage
@@ -35,6 +33,7 @@ from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.drafts import RememberOptions, finished, make_draft
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
+from pps.ingest.redact import Redactor
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
@@ -54,6 +53,7 @@ class Parts:
     store: str
     self_node: str
     extraction: Literal["given", "rules", "model"]
+    redaction: bool
     budget_tokens: int
     journal: Journal
     client: IsolatedGraphitiClient
@@ -105,9 +105,9 @@ class Memory:
             InvalidRequest: A bound is broken; nothing was changed.
         """
         started = clock.perf_counter()
-        draft, payload = await self._draft(content, options)
+        draft, payload, redacted = await self._draft(content, options)
         appended = await self._parts.journal.append(draft, payload)
-        receipt = Receipt(appended.turn.uuid, appended.job_id, "accepted", tags=appended.turn.tags)
+        receipt = Receipt(appended.turn.uuid, appended.job_id, "accepted", tags=appended.turn.tags, redacted=redacted)
         if not appended.duplicate:
             self._parts.worker.notify()
         if wait == "done":
@@ -122,11 +122,17 @@ class Memory:
         Receipts say ``accepted`` or ``duplicate``; ``settled`` waits for graph and indexes.
         """
         drafts = [await self._draft(content, options) for content, options in items]
-        appended = await self._parts.journal.append_many(drafts)
+        appended = await self._parts.journal.append_many([(draft, payload) for draft, payload, _ in drafts])
         self._parts.worker.notify()
         return [
-            Receipt(one.turn.uuid, one.job_id, "duplicate" if one.duplicate else "accepted", tags=one.turn.tags)
-            for one in appended
+            Receipt(
+                one.turn.uuid,
+                one.job_id,
+                "duplicate" if one.duplicate else "accepted",
+                tags=one.turn.tags,
+                redacted=redacted,
+            )
+            for one, (_, _, redacted) in zip(appended, drafts, strict=True)
         ]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
@@ -169,33 +175,15 @@ class Memory:
             mode: ``startup`` goes by recency, ``turn`` by the context.
             budget_tokens: 100 to 100,000; the setting's when None. The text never exceeds it.
         """
-        started = clock.perf_counter()
-        check_range("limit_per_layer", limit_per_layer, 1, 50)
-        check_range("budget_tokens", budget_tokens or self._parts.budget_tokens, 100, 100_000)
-        mark = new_mark()
-        known = asyncio.create_task(self._parts.journal.add_mark(mark))  # on disk before the pack is handed out
-        if mode == "turn":
-            options: RecallOptions = {"profile": "ambient", "limit": limit_per_layer, "session": session}
-            recalled = await self.recall(context, **options)
-        else:
-            recalled = await startup_recall(self._parts.journal, self._parts.client, limit_per_layer)
-        recent = await self._parts.journal.recent(limit_per_layer, session=session)
-        pack = build_pack(
-            PackRequest(
-                entity=self.entity.name,
-                recall=recalled,
-                recent=tuple(reversed(recent)),
-                summaries=await self._summaries(limit_per_layer),
-                budget_tokens=budget_tokens or self._parts.budget_tokens,
+        return await self._pack(
+            AmbientRequest(
+                context=context,
+                budget_tokens=self._parts.budget_tokens if budget_tokens is None else budget_tokens,
+                limit_per_layer=limit_per_layer,
+                session=session,
                 mode=mode,
-                started=started,
-                mark=mark,
             )
         )
-        await known
-        if session:
-            self._later(self._parts.journal.record_shown(session, pack.shown, now()))
-        return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
         """Return facts in order of world time, a page at a time; undated facts come last.
@@ -338,12 +326,13 @@ class Memory:
         await asyncio.gather(*self._noting, return_exceptions=True)
         await self._parts.closing.aclose()
 
-    async def _draft(self, content: str, options: RememberOptions) -> tuple[TurnDraft, JobPayload]:
-        """Return what the journal keeps: the text without the packs that this memory gave out."""
+    async def _draft(self, content: str, options: RememberOptions) -> tuple[TurnDraft, JobPayload, int]:
+        """Return what the journal keeps, without secrets and packs of this memory, and how many secrets there were."""
         kept = await without_packs(content, self._parts.journal)
         if content.strip() and not kept.strip():
             raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
-        return make_draft(kept, options, self._parts.extraction)
+        redactor = Redactor(on=self._parts.redaction)
+        return *make_draft(kept, options, self._parts.extraction, redactor), redactor.count
 
     def _later(self, work: Coroutine[None, None, None]) -> None:
         """Do something after the answer; ``close`` waits for it."""
@@ -359,8 +348,12 @@ class Memory:
             return receipt
         return finished(receipt, job)
 
-    async def _summaries(self, limit: int) -> tuple[Turn, ...]:
-        return tuple(await self._parts.journal.of_kind("summary", limit))
+    async def _pack(self, request: AmbientRequest) -> Pack:
+        ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client)
+        pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
+        if request.session:
+            self._later(self._parts.journal.record_shown(request.session, pack.shown, now()))
+        return pack
 
     async def _node_id(self, name: str) -> str:
         """Return the uuid of a node by uuid or name; NotFound when it is not this entity's."""
