@@ -14,6 +14,9 @@ _GROUP = re.compile(r"ent_[a-z0-9]{26}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
+MAX_NAME = 40
+"""Most characters of an entity's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class EntityId:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from pps.entities.registry import Created, Entry, Registry
+from pps.entities.routes import ProjectRoute, Routes
 
-__all__ = ["Created", "Entry", "Registry"]
+__all__ = ["Created", "Entry", "ProjectRoute", "Registry", "Routes"]

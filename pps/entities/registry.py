@@ -6,39 +6,22 @@ thread and by several processes at once, and a token that was revoked is refused
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from pps.core import time
-from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
+from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_name, new_group
-from pps.entities import template, tokens
+from pps.entities import paths, routes, template, tokens
+from pps.entities.file import SCHEMA, SmallFile
+from pps.entities.routes import Routes
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS entity (
-    name TEXT PRIMARY KEY COLLATE NOCASE,
-    grp TEXT NOT NULL UNIQUE,
-    store TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    archived INTEGER NOT NULL DEFAULT 0,
-    pending INTEGER NOT NULL DEFAULT 0
-) STRICT;
-CREATE TABLE IF NOT EXISTS token (
-    id TEXT PRIMARY KEY,
-    digest TEXT NOT NULL,
-    role TEXT NOT NULL,
-    grp TEXT REFERENCES entity(grp) ON DELETE CASCADE,
-    created_at TEXT NOT NULL
-) STRICT;
-"""
 _STORES = ("embedded", "neo4j")
-_WAIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +60,8 @@ class Registry:
             self.entities_folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
-        with self._connection() as db:
-            db.execute("PRAGMA journal_mode=WAL")
-            db.executescript(_SCHEMA)
-        (home / "registry.db").chmod(0o600)
+        self._file = SmallFile(home / "registry.db", SCHEMA)
+        self.routes = Routes(self._file)
 
     @property
     def entities_folder(self) -> Path:
@@ -97,17 +78,47 @@ class Registry:
         check_name(name)
         if store not in _STORES:
             raise InvalidRequest("store", f"must be one of {', '.join(_STORES)}")
-        with self._transaction() as db:
+        with self._file.writing() as db:
             row = db.execute("SELECT * FROM entity WHERE name = ?", (name,)).fetchone()
             if row is None:
                 entry = self._insert(db, name, store)
             else:
                 entry = self._entry(row)
                 _check_same(entry, store)
-        card = template.Card(entry.entity, entry.store, entry.created_at)
-        template.make(entry.folder, card)
+        _complete(entry)
         token = self.issue_token(name) if row is None else None
         return Created(entry.entity, entry.folder, token, row is None)
+
+    def create_for(self, path: str, *, store: str = "embedded") -> Created:
+        """Return the entity of a project's folder, made and mapped in one step when it has none.
+
+        Its name is the folder's, made legal, with a number behind it when it is taken: an entity that is there
+        for something else is never taken over. No token is made.
+
+        Raises:
+            InvalidRequest: The path is not absolute.
+            UnknownEntity: The folder's entity is archived.
+        """
+        path = paths.real_path(path)
+        with self._file.writing() as db:
+            row = routes.mapped(db, path)
+            if row is None:
+                entry = self._insert(db, self._free_name(db, paths.name_of(path)), store)
+                routes.insert(db, path, entry.entity.group)
+            else:
+                entry = self._entry(db.execute("SELECT * FROM entity WHERE grp = ?", (row["grp"],)).fetchone())
+        if entry.archived:
+            raise UnknownEntity(f"entity {entry.entity.name!r} is archived")
+        _complete(entry)
+        return Created(entry.entity, entry.folder, None, row is None)
+
+    def route(self, path: str) -> EntityId | None:
+        """Return the entity of the longest mapped folder that is or holds a path; nothing is made.
+
+        Raises:
+            InvalidRequest: The path is not absolute.
+        """
+        return self.routes.nearest(path)
 
     def get(self, name: str) -> Entry:
         """Return an entity's entry, archived or not; raises UnknownEntity."""
@@ -136,7 +147,7 @@ class Registry:
     def list(self, *, include_archived: bool = False) -> list[Entry]:
         """Return the entries by name."""
         where = "" if include_archived else "WHERE archived = 0"
-        with self._connection() as db:
+        with self._file.reading() as db:
             return [self._entry(row) for row in db.execute(f"SELECT * FROM entity {where} ORDER BY name")]  # noqa: S608 - a constant
 
     def archive(self, name: str, *, undo: bool = False) -> None:
@@ -153,7 +164,7 @@ class Registry:
         if entry.folder.exists():
             trash.mkdir(mode=0o700, exist_ok=True)
             entry.folder.rename(trash / f"{name}-{secrets.token_hex(6)}")
-        with self._transaction() as db:
+        with self._file.writing() as db:
             db.execute("DELETE FROM entity WHERE grp = ?", (entry.entity.group,))
         if trash.exists():
             try:
@@ -168,7 +179,7 @@ class Registry:
     def revoke_tokens(self, name: str) -> int:
         """Refuse every token of an entity from now on; returns how many there were."""
         group = self.get(name).entity.group
-        with self._transaction() as db:
+        with self._file.writing() as db:
             return db.execute("DELETE FROM token WHERE grp = ?", (group,)).rowcount
 
     def entity_of_token(self, token: str) -> EntityId | None:
@@ -188,7 +199,7 @@ class Registry:
 
     def revoke_operator_tokens(self) -> int:
         """Refuse every operator token from now on; returns how many there were."""
-        with self._transaction() as db:
+        with self._file.writing() as db:
             return db.execute("DELETE FROM token WHERE role = 'operator'").rowcount
 
     def set_pending(self, name: str, pending: bool) -> None:
@@ -197,7 +208,7 @@ class Registry:
 
     def pending(self) -> list[EntityId]:
         """Return the entities with jobs that are not done."""
-        with self._connection() as db:
+        with self._file.reading() as db:
             rows = db.execute("SELECT name, grp FROM entity WHERE pending = 1 AND archived = 0 ORDER BY name")
             return [EntityId(row["name"], row["grp"]) for row in rows]
 
@@ -213,9 +224,14 @@ class Registry:
         )
         return Entry(entity, folder, store, created_at, archived=False)
 
+    def _free_name(self, db: sqlite3.Connection, name: str) -> str:
+        taken = {row["name"] for row in db.execute("SELECT name FROM entity")}
+        candidates = itertools.chain([name], (paths.numbered(name, number) for number in itertools.count(2)))
+        return next(one for one in candidates if one not in taken and not (self.entities_folder / one).exists())
+
     def _issue(self, role: tokens.Role, group: str | None) -> str:
         token = tokens.mint(role)
-        with self._transaction() as db:
+        with self._file.writing() as db:
             db.execute(
                 "INSERT INTO token (id, digest, role, grp, created_at) VALUES (?, ?, ?, ?, ?)",
                 (token.token_id, token.digest, role, group, time.iso(time.now())),
@@ -226,7 +242,7 @@ class Registry:
         token = tokens.parse(text)
         if token is None:
             return None
-        with self._connection() as db:
+        with self._file.reading() as db:
             row: sqlite3.Row | None = db.execute(
                 "SELECT token.digest, entity.name, entity.grp, entity.archived FROM token "
                 "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
@@ -235,7 +251,7 @@ class Registry:
         return row if tokens.matches(token, row["digest"] if row else None) else None
 
     def _one(self, column: str, value: str) -> Entry:
-        with self._connection() as db:
+        with self._file.reading() as db:
             row = db.execute(f"SELECT * FROM entity WHERE {column} = ? COLLATE BINARY", (value,)).fetchone()  # noqa: S608 - a constant
         if row is None:
             what = f"no entity {value!r}" if column == "name" else "no entity of that group"
@@ -243,7 +259,7 @@ class Registry:
         return self._entry(row)
 
     def _update(self, column: str, name: str, value: bool) -> None:
-        with self._transaction() as db:
+        with self._file.writing() as db:
             statement = f"UPDATE entity SET {column} = ? WHERE name = ? COLLATE BINARY"  # noqa: S608 - a constant
             changed = db.execute(statement, (int(value), name)).rowcount
         if not changed:
@@ -258,33 +274,9 @@ class Registry:
             bool(row["archived"]),
         )
 
-    @contextlib.contextmanager
-    def _connection(self) -> Generator[sqlite3.Connection]:
-        path = self._home / "registry.db"
-        try:
-            with contextlib.closing(sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)) as db:
-                db.row_factory = sqlite3.Row
-                db.execute("PRAGMA foreign_keys=ON")
-                db.execute("PRAGMA synchronous=FULL")
-                db.execute("PRAGMA secure_delete=ON")
-                yield db
-        except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-            kind = StoreConflict if busy else StoreUnavailable
-            raise kind(f"{path}: {error}") from None
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{path}: {error}; restore it from a backup") from None
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+def _complete(entry: Entry) -> None:
+    template.make(entry.folder, template.Card(entry.entity, entry.store, entry.created_at))
 
 
 def _check_same(entry: Entry, store: str) -> None:

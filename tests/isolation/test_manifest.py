@@ -14,6 +14,7 @@ import pytest
 
 from pps.app import App
 from pps.entities.registry import Registry
+from pps.entities.routes import Routes as ProjectRoutes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
 from pps.surfaces.cli.main import build
@@ -53,6 +54,7 @@ THERE: dict[str, Callable[[], set[str]]] = {
     "memory": lambda: public(Memory),
     "app": lambda: public(App),
     "registry": lambda: public(Registry),
+    "project_routes": lambda: public(ProjectRoutes),
     "tools": lambda: set(VERBS),
     "routes": routes,
     "work": lambda: set(work._TASKS),

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from pps.core.errors import InvalidRequest
-from pps.core.values import JSON
 from pps.surfaces.cli import clients
-from pps.surfaces.cli.talk import AsJson, Name, server, show_json
+from pps.surfaces.cli.talk import AsJson, Name, objects, server, show_json
 
 app = typer.Typer(no_args_is_help=True, help="Make, list, archive and delete entities, and give out their tokens.")
 
@@ -56,7 +55,7 @@ def list_(
     elif not found:
         typer.echo("None yet: `pps entity create NAME` makes one.")
     else:
-        for one in _objects(found):
+        for one in objects(found):
             rest = "  archived" if one["archived"] else ""
             typer.echo(f"{one['name']}  {one['store']}  since {str(one['created_at'])[:10]}{rest}")
 
@@ -142,8 +141,3 @@ def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
         raise InvalidRequest("--yes", "is needed where nobody can be asked")
     typer.confirm(question, abort=True)
-
-
-def _objects(value: JSON) -> list[dict[str, JSON]]:
-    items = value if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, dict)]

@@ -9,7 +9,7 @@ import typer
 
 from pps import __version__
 from pps.core.errors import PPSError
-from pps.surfaces.cli import anchors, entity, memory, system
+from pps.surfaces.cli import anchors, entity, memory, route, system
 from pps.surfaces.cli.system import Runners
 from pps.surfaces.cli.talk import told, unforeseen
 
@@ -39,6 +39,7 @@ def build() -> typer.Typer:
     app.callback()(_root)
     app.command()(system.init)
     app.add_typer(entity.app, name="entity")
+    app.add_typer(route.app, name="route")
     for command in (memory.remember, memory.recall, memory.ambient):
         app.command()(command)
     app.command("import")(memory.import_)

@@ -50,6 +50,12 @@ def show_json(value: JSON) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def objects(value: JSON) -> list[dict[str, JSON]]:
+    """Return the objects of a JSON list."""
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
 def work(task: str, arguments: Mapping[str, JSON], *, as_json: bool) -> Answer:
     """Run long work in the server, with a bar on a terminal; returns the result."""
     reports = server().work(task, arguments)

@@ -9,14 +9,14 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.time import iso
 from pps.core.values import JSON
-from pps.entities import Entry
+from pps.entities import Entry, ProjectRoute
 from pps.surfaces.http.answers import text
 
 Action = Callable[[App, Mapping[str, JSON]], Awaitable[dict[str, JSON]]]
 
 
-OWNERS = frozenset({"operator.issue", "operator.revoke"})
-"""Actions for the owner alone: an operator makes no operators."""
+OWNERS = frozenset({"operator.issue", "operator.revoke", "route.add", "route.find", "route.list", "route.remove"})
+"""Actions for the owner alone: an operator makes no operators, and learns no paths of this machine."""
 
 
 async def do(app: App, action: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -72,6 +72,36 @@ async def _operator_revoke(app: App, _: Mapping[str, JSON]) -> dict[str, JSON]:
     return {"revoked": await asyncio.to_thread(app.registry.revoke_operator_tokens)}
 
 
+async def _route_add(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    path, name = text(arguments, "path"), text(arguments, "entity")
+    return _route(await asyncio.to_thread(app.registry.routes.add, path, name))
+
+
+async def _route_find(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Say whose a path is; what the hooks ask. Nothing is made."""
+    found = await asyncio.to_thread(app.registry.route, text(arguments, "path"))
+    return {"entity": found.name if found else None}
+
+
+async def _route_list(app: App, _: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {"routes": [_route(one) for one in await asyncio.to_thread(app.registry.routes.list)]}
+
+
+async def _route_remove(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    path = text(arguments, "path")
+    await asyncio.to_thread(app.registry.routes.remove, path)
+    return {"path": path, "removed": True}
+
+
+def _route(route: ProjectRoute) -> dict[str, JSON]:
+    return {
+        "path": route.path,
+        "entity": route.entity.name,
+        "created_at": iso(route.created_at),
+        "archived": route.archived,
+    }
+
+
 def _shown(entry: Entry) -> dict[str, JSON]:
     return {
         "name": entry.entity.name,
@@ -92,4 +122,8 @@ _ACTIONS: dict[str, Action] = {
     "token.revoke": _revoke,
     "operator.issue": _operator_issue,
     "operator.revoke": _operator_revoke,
+    "route.add": _route_add,
+    "route.find": _route_find,
+    "route.list": _route_list,
+    "route.remove": _route_remove,
 }

@@ -1,0 +1,95 @@
+"""The registry's file: its tables, and one short connection a call."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+
+from pps.core.errors import StoreConflict, StoreError, StoreUnavailable
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS entity (
+    name TEXT PRIMARY KEY COLLATE NOCASE,
+    grp TEXT NOT NULL UNIQUE,
+    store TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0,
+    pending INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS token (
+    id TEXT PRIMARY KEY,
+    digest TEXT NOT NULL,
+    role TEXT NOT NULL,
+    grp TEXT REFERENCES entity(grp) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS router (
+    token TEXT PRIMARY KEY REFERENCES token(id) ON DELETE CASCADE,
+    label TEXT NOT NULL,
+    may_create INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS router_root (
+    token TEXT NOT NULL REFERENCES router(token) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    PRIMARY KEY (token, path)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS route (
+    path TEXT PRIMARY KEY,
+    grp TEXT NOT NULL REFERENCES entity(grp) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS route_by_entity ON route (grp);
+"""
+
+_WAIT_S = 10.0
+
+
+class SmallFile:
+    """A small SQLite file of which every call opens, uses and closes its own connection (0.3 ms).
+
+    So it may be used from any thread and by several processes at once. What is deleted is overwritten.
+    """
+
+    def __init__(self, path: Path, schema: str) -> None:
+        """Make the file (mode 0600) and its tables where they are missing.
+
+        Raises:
+            StoreUnavailable: It cannot be reached.
+            StoreError: It is no database.
+        """
+        self.path = path
+        with self.reading() as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(schema)
+        path.chmod(0o600)
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """Lend a connection; StoreConflict when the file stays busy for ten seconds."""
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)) as db:
+                db.row_factory = sqlite3.Row
+                db.execute("PRAGMA foreign_keys=ON")
+                db.execute("PRAGMA synchronous=FULL")
+                db.execute("PRAGMA secure_delete=ON")
+                yield db
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            kind = StoreConflict if busy else StoreUnavailable
+            raise kind(f"{self.path}: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self.path}: {error}; restore it from a backup") from None
+
+    @contextlib.contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """Lend a connection inside a transaction: all of it is on disk afterwards, or none."""
+        with self.reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")

@@ -1,0 +1,71 @@
+"""Paths of projects: real ones, compared part by part, and the entity's name that one becomes."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from pathlib import Path, PurePosixPath
+
+from pps.core.errors import InvalidRequest
+from pps.core.ids import MAX_NAME
+
+MAX_PATH = 4_096
+"""Most characters of a path."""
+
+
+def real_path(text: str, field: str = "project") -> str:
+    """Return a path as it really is on this machine: absolute, no ``..``, every link followed.
+
+    It need not exist. What is compared, kept and routed is only ever this form, so a link that leads out of
+    a project's root, ``..`` and doubled or trailing slashes change nothing.
+
+    Raises:
+        InvalidRequest: It is not absolute, too long, not text that a path can be, or a circle of links.
+    """
+    if not text.startswith("/"):
+        raise InvalidRequest(field, "must be an absolute path, such as /work/shop")
+    if len(text) > MAX_PATH or "\0" in text or not _is_unicode(text):
+        raise InvalidRequest(field, f"must be a path of at most {MAX_PATH:,} characters, without NUL")
+    # POSIX lets "//a" mean something else than "/a"; no system that PPS runs on does.
+    found = os.path.realpath("/" + text.lstrip("/"))
+    if any(Path(one).is_symlink() for one in ancestors(found)):  # what a circle leaves is not resolved
+        raise InvalidRequest(field, "goes through a circle of links")
+    return found
+
+
+def is_inside(path: str, root: str) -> bool:
+    """Tell whether a real path is a root or below it; ``/a/project2`` is not inside ``/a/proj``."""
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def ancestors(path: str) -> list[str]:
+    """Return a real path and every folder above it, nearest first."""
+    return [path, *(str(one) for one in PurePosixPath(path).parents if str(one) != path)]
+
+
+def name_of(path: str) -> str:
+    """Return the entity's name that a project's folder suggests: its base name, made legal.
+
+    Accents are dropped, letters lowered, everything else becomes ``_``; what is left of a name without any
+    Latin letter or digit is ``project``. It may be taken: see ``numbered``.
+    """
+    plain = unicodedata.normalize("NFKD", PurePosixPath(path).name).encode("ascii", "ignore").decode().lower()
+    name = re.sub(r"[^a-z0-9]+", "_", plain).strip("_") or "project"
+    if not name[0].isalpha():
+        name = f"p_{name}"
+    return name[:MAX_NAME].rstrip("_")
+
+
+def numbered(name: str, number: int) -> str:
+    """Return the name with a suffix, still a legal name: ``shop``, 2 → ``shop_2``."""
+    suffix = f"_{number}"
+    return name[: MAX_NAME - len(suffix)] + suffix
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
