@@ -152,7 +152,8 @@ async def _assembled(
         rerank_deadline_s=settings.reranker.deadline_ms / 1000,
     )
     stack.push_async_callback(client.close)
-    anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal)
+    redaction = settings.redaction == "on"
+    anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal, redaction=redaction)
     vectors = PassageVectors(shared.embedder) if shared.embedder else None
     indexer = Indexer(client, journal, indexes, vectors, anchors)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
@@ -171,6 +172,7 @@ async def _assembled(
             store=entry.store,
             self_node=self_node,
             extraction=settings.extractor.mode,
+            redaction=redaction,
             budget_tokens=settings.recall.budget_tokens,
             journal=journal,
             client=client,

@@ -95,6 +95,32 @@ class ServerSettings(_Section):
     allowed_origins: tuple[str, ...] = ()
 
 
+class JobsSettings(_Section):
+    """How what was acknowledged is taken into graph and indexes, and when that counts as unwell.
+
+    Attributes:
+        first_wait_s, longest_wait_s: After the n-th failure a job waits a random time between 0 and
+            ``min(longest, first * 2 ** (n - 1))`` seconds; later jobs of its entity wait with it.
+        attempts: Failures of its own after which a job is parked; an outage of a store or a model does not count.
+        give_up_s: A job that an outage has kept for so long is parked too.
+        breaker_failures: Failures in a row after which a store or model is left alone for a while.
+        queue_entity, queue_total: Most unfinished jobs of one entity and of all that are open; more is refused.
+        red_after_s: /health fails when nothing of an entity's queue has ended for so long.
+        red_failure_rate, red_window_s: … or when this share of at least 10 attempts within the window failed.
+    """
+
+    first_wait_s: float = Field(default=0.5, gt=0, le=60)
+    longest_wait_s: float = Field(default=60.0, ge=1, le=3_600)
+    attempts: int = Field(default=5, ge=1, le=100)
+    give_up_s: int = Field(default=86_400, ge=1, le=2_592_000)
+    breaker_failures: int = Field(default=5, ge=1, le=100)
+    queue_entity: int = Field(default=20_000, ge=1, le=10_000_000)
+    queue_total: int = Field(default=200_000, ge=1, le=100_000_000)
+    red_after_s: float = Field(default=300.0, gt=0, le=604_800)
+    red_failure_rate: float = Field(default=0.5, gt=0, le=1)
+    red_window_s: int = Field(default=600, ge=1, le=86_400)
+
+
 class RecallSettings(_Section):
     """How an ambient recall weighs what it found.
 
@@ -128,15 +154,18 @@ class Settings(_Section):
     Attributes:
         home: The data folder (``$PPS_HOME``).
         store: ``embedded`` (LadybugDB, one file an entity) or ``neo4j``; new entities are made there.
+        redaction: Whether secrets are taken out of what comes in before any of it is kept.
     """
 
     home: Path
     store: Literal["embedded", "neo4j"] = "embedded"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    redaction: Literal["on", "off"] = "on"
     neo4j: Neo4jSettings = Neo4jSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     reranker: RerankerSettings = RerankerSettings()
     extractor: ExtractorSettings = ExtractorSettings()
     server: ServerSettings = ServerSettings()
+    jobs: JobsSettings = JobsSettings()
     recall: RecallSettings = RecallSettings()
     text: TextSettings = TextSettings()

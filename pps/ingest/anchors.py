@@ -20,6 +20,7 @@ from pps.core.values import AnchorPassage, Skipped
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchor_files import AnchorFile, AnchorFolder, Unread, read_outside
 from pps.ingest.anchor_text import AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
+from pps.ingest.redact import Redactor
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder
 
@@ -32,13 +33,18 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class AnchorInfo:
-    """What an anchor is, without its text. ``characters`` is the length of its body."""
+    """What an anchor is, without its text. ``characters`` is the length of its body.
+
+    Attributes:
+        redacted: Secrets that were taken out when it was saved.
+    """
 
     slug: str
     title: str
     characters: int
     modified_at: datetime
     tags: tuple[str, ...] = ()
+    redacted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +87,24 @@ class Anchors:
         folder: The entity's ``anchors/``; made when it is not there, refused when it is a link.
         indexes, embedder: Where passages go; without an embedder only the text index is fed.
         journal: Keeps which digests the indexes hold.
+        redaction: Whether secrets are taken out: of what is saved or imported before it is written, of a
+            file that somebody else wrote before it is indexed or shown.
     """
 
-    def __init__(self, folder: Path, indexes: EntityIndexes, embedder: Embedder | None, journal: Journal) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        indexes: EntityIndexes,
+        embedder: Embedder | None,
+        journal: Journal,
+        *,
+        redaction: bool = True,
+    ) -> None:
         self._folder = AnchorFolder(folder)
         self._indexes = indexes
         self._embedder = embedder
         self._journal = journal
+        self._redaction = redaction
         self._lock = asyncio.Lock()
 
     async def save(self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()) -> AnchorInfo:
@@ -105,12 +122,12 @@ class Anchors:
             StoreError: The file cannot be written.
             ModelError: It is on disk but not indexed yet; the next ``resync`` does it.
         """
-        anchor = _checked(title, text, tags)
+        anchor, redacted = await asyncio.to_thread(self._redacted, _checked(title, text, tags))
         if slug is not None:
             check_slug(slug)
         async with self._lock:
             name = slug or await asyncio.to_thread(self._name_for, anchor)
-            return await self._put(name, anchor)
+            return replace(await self._put(name, anchor), redacted=redacted)
 
     async def list(self) -> list[AnchorInfo]:
         """Return the anchors by slug."""
@@ -122,7 +139,7 @@ class Anchors:
         file = await asyncio.to_thread(self._folder.read, slug)
         if file is None:
             raise NotFound("anchor")
-        anchor = parse(file.text, slug)
+        anchor = await asyncio.to_thread(self._parsed, file)
         return Anchor(_info(file, anchor), anchor.body)
 
     async def passages(self, slug: str) -> list[AnchorPassage]:
@@ -183,12 +200,13 @@ class Anchors:
         unchanged = 0
         async with self._lock:
             before = await asyncio.to_thread(self._sources)
-            for anchor in found:
+            for one in found:
+                anchor, redacted = await asyncio.to_thread(self._redacted, one)
                 slug = before.get(anchor.source) or await asyncio.to_thread(self._name_for, anchor)
                 if await asyncio.to_thread(self._is_kept, slug, anchor):
                     unchanged += 1
                 else:
-                    saved.append(await self._put(slug, anchor))
+                    saved.append(replace(await self._put(slug, anchor), redacted=redacted))
         return ImportReport(tuple(saved), unchanged, tuple(skipped))
 
     async def _put(self, slug: str, anchor: AnchorText) -> AnchorInfo:
@@ -203,7 +221,7 @@ class Anchors:
         await self._indexes.apply(docs, [])
 
     def _doc(self, file: AnchorFile) -> IndexDoc:
-        anchor = parse(file.text, file.slug)
+        anchor = self._parsed(file)
         passages = tuple(self._split(anchor.body))
         vectors = None
         if self._embedder is not None:
@@ -219,6 +237,21 @@ class Anchors:
             passages=passages,
             vectors=vectors,
         )
+
+    def _parsed(self, file: AnchorFile) -> AnchorText:
+        return self._redacted(parse(file.text, file.slug))[0]
+
+    def _redacted(self, anchor: AnchorText) -> tuple[AnchorText, int]:
+        """Return an anchor without secrets, and how many there were. Runs in a thread: anchors may be long."""
+        redactor = Redactor(on=self._redaction)
+        clean = replace(
+            anchor,
+            title=redactor.text(anchor.title)[:MAX_TITLE],
+            body=redactor.text(anchor.body),
+            tags=redactor.tags(anchor.tags),
+            others=redactor.texts(anchor.others),
+        )
+        return clean, redactor.count
 
     def _split(self, body: str) -> list[str]:
         parts = self._embedder.split(body) if self._embedder else list(chunks(body))

@@ -11,6 +11,7 @@ from pps.core.text import normalise
 from pps.core.time import utc
 from pps.core.values import FactDraft, NodeDraft, Receipt
 from pps.ingest import bounds
+from pps.ingest.redact import Redactor
 from pps.ingest.rules import tags_in
 from pps.journal.values import Job, JobPayload, TurnDraft
 
@@ -45,8 +46,16 @@ class RememberOptions(TypedDict, total=False):
     extraction: Extraction
 
 
-def make_draft(content: str, options: RememberOptions, extraction: Extraction) -> tuple[TurnDraft, JobPayload]:
-    """Return the journal's draft and its job; ``extraction`` is what an option that is not given means.
+def make_draft(
+    content: str, options: RememberOptions, extraction: Extraction, redactor: Redactor
+) -> tuple[TurnDraft, JobPayload]:
+    """Return the journal's draft and its job, without secrets.
+
+    Args:
+        content: 1 to 65,536 characters.
+        options: See RememberOptions.
+        extraction: What an option that is not given means.
+        redactor: Takes the secrets out of text, names, tags and attributes, and counts them.
 
     Raises:
         InvalidRequest: The first bound that is broken.
@@ -60,8 +69,9 @@ def make_draft(content: str, options: RememberOptions, extraction: Extraction) -
     for name in ("actor", "session", "source", "source_ref", "kind"):
         bounds.check_length(name, str(options.get(name, "")), 0, 200)
     occurred_at = options.get("occurred_at")
+    kept = redactor.text(normalise(content))
     draft = TurnDraft(
-        content=normalise(content),
+        content=kept,
         role=options.get("role", "user"),
         actor=options.get("actor", ""),
         session=options.get("session") or "default",
@@ -69,8 +79,9 @@ def make_draft(content: str, options: RememberOptions, extraction: Extraction) -
         source_ref=options.get("source_ref", ""),
         occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
         kind=options.get("kind") or "turn",
-        tags=bounds.check_tags((*options.get("tags", ()), *tags_in(content))),
+        tags=bounds.check_tags((*redactor.tags(options.get("tags", ())), *tags_in(kept))),
     )
+    nodes, facts = tuple(map(redactor.node, nodes)), tuple(map(redactor.fact, facts))
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction)
 
 

@@ -60,7 +60,7 @@ def receipt(value: Receipt) -> str:
     counts = f"{_count(value.nodes, 'node')}, {_count(value.facts, 'fact')}, {_count(value.edges, 'link')}"
     tail = f" {counts} touched." if value.state == "done" else ""
     skipped = "".join(f"\nLeft out: {one.what}: {one.why}" for one in value.skipped)
-    return f"{said}{tail} [{value.turn_id}]{skipped}"
+    return f"{said}{tail} [{value.turn_id}]{_redacted(value.redacted)}{skipped}"
 
 
 def timeline(view: Timeline) -> str:
@@ -97,7 +97,7 @@ def forgotten(value: Forgotten) -> str:
 
 def anchor(value: AnchorInfo) -> str:
     """Return the anchor that was saved."""
-    return f"Saved '{value.title}' as {value.slug}."
+    return f"Saved '{value.title}' as {value.slug}.{_redacted(value.redacted)}"
 
 
 def anchors(view: AnchorInfos) -> str:
@@ -172,6 +172,10 @@ def _span(start: datetime | None, end: datetime | None) -> str:
 
 def _at(moment: datetime | None) -> str:
     return f" ({moment:%Y-%m-%d %H:%M})" if moment else ""
+
+
+def _redacted(number: int) -> str:
+    return f"\n{_count(number, 'secret')} replaced with a marker before anything was kept." if number else ""
 
 
 def _day(moment: datetime | None) -> str:

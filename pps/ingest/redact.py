@@ -1,0 +1,131 @@
+"""Redaction: secrets are replaced with a marker before anything is kept.
+
+Pure functions on values. What a marker stood for is nowhere: neither its length nor a digest of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pps.core.values import JSON, FactDraft, NodeDraft
+from pps.ingest.detectors import Detector, Span, detectors
+
+_MOST_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A text without its secrets, and how many there were."""
+
+    text: str
+    count: int = 0
+
+
+def redact(text: str) -> Redacted:
+    """Return a text with each secret replaced by ``[redacted: KIND]``; what is redacted again stays as it is.
+
+    Cheap when there is none: a detector looks only at a text that holds one of its hints.
+    """
+    count = 0
+    for _ in range(_MOST_ROUNDS):
+        found = _found(text)
+        if not found:
+            break
+        count += len(found)
+        text = _replaced(text, found)
+    return Redacted(text, count)
+
+
+class Redactor:
+    """Redacts the parts of one request and counts what it found; or lets all through when it is off.
+
+    Attributes:
+        count: Secrets replaced so far.
+    """
+
+    __slots__ = ("_on", "count")
+
+    def __init__(self, *, on: bool) -> None:
+        self._on = on
+        self.count = 0
+
+    def text(self, text: str) -> str:
+        """Return a text without its secrets."""
+        if not self._on or not text:
+            return text
+        found = redact(text)
+        self.count += found.count
+        return found.text
+
+    def texts(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Return texts without their secrets."""
+        return tuple(self.text(text) for text in texts)
+
+    def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """Return the tags that hold no secret: a marker is no tag."""
+        return tuple(tag for tag in tags if self.text(tag) == tag)
+
+    def attributes(self, attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Return attributes without secrets, in names and values, also what only its name shows to be one."""
+        return {self.text(name): self._value(value, name) for name, value in attributes.items()}
+
+    def node(self, node: NodeDraft) -> NodeDraft:
+        """Return a node without secrets."""
+        return replace(
+            node,
+            name=self.text(node.name),
+            summary=self.text(node.summary),
+            aliases=self.texts(node.aliases),
+            tags=self.tags(node.tags),
+            attributes=self.attributes(node.attributes),
+        )
+
+    def fact(self, fact: FactDraft) -> FactDraft:
+        """Return a fact without secrets; texts of facts to replace are redacted as those were."""
+        return replace(
+            fact,
+            subject=self.text(fact.subject),
+            object=self.text(fact.object),
+            text=self.text(fact.text),
+            invalidates=self.texts(fact.invalidates),
+        )
+
+    def _value(self, value: JSON, name: str) -> JSON:
+        if isinstance(value, str):
+            head = f"{name}="
+            whole = self.text(head + value) if name else self.text(value)
+            return whole.removeprefix(head) if whole.startswith(head) else self.text(value)
+        if isinstance(value, Mapping):
+            return self.attributes(value)
+        if isinstance(value, Sequence):
+            return [self._value(one, name) for one in value]
+        return value
+
+
+def _found(text: str) -> list[tuple[Span, str]]:
+    """Return the spans of a text's secrets in order, those that overlap joined; the first kind names them."""
+    lower = text.lower()
+    spans = [(span, one.kind) for one in detectors() if _hinted(one, text, lower) for span in one.find(text)]
+    spans.sort(key=lambda found: found[0])
+    joined: list[tuple[Span, str]] = []
+    for (start, end), kind in spans:
+        if joined and start < joined[-1][0][1]:
+            (first, last), before = joined[-1]
+            joined[-1] = ((first, max(last, end)), before)
+        else:
+            joined.append(((start, end), kind))
+    return joined
+
+
+def _hinted(detector: Detector, text: str, lower: str) -> bool:
+    return any(hint in (lower if hint.islower() else text) for hint in detector.hints)
+
+
+def _replaced(text: str, found: Sequence[tuple[Span, str]]) -> str:
+    parts: list[str] = []
+    at = 0
+    for (start, end), kind in found:
+        parts += [text[at:start], f"[redacted: {kind}]"]
+        at = end
+    return "".join([*parts, text[at:]])

@@ -1,0 +1,54 @@
+"""Made-up secrets of every kind, put together here so that no scanner takes this file for a leak.
+
+kind → (text as it is pasted, the secret in it)
+"""
+
+from __future__ import annotations
+
+import base64
+
+_BODY = "\n".join("b1C2d3E4f5G6h7I8" * 4 for _ in range(6))
+PRIVATE_KEY = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{_BODY}\nb1C2d3E4f5Gw==\n-----END RSA {'PRIVATE'} KEY-----"
+PUTTY_KEY = f"PuTTY-User-Key-{'File'}-2: ssh-rsa\nPrivate-Lines: 6\n{_BODY}\nPrivate-MAC: 0a1b2c3d4e5f60718293"
+
+
+def _json(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+_JWT = ".".join(
+    (_json('{"alg":"HS256","typ":"JWT"}'), _json('{"sub":"1234567890"}'), "Sfl7Kxw9RJSMeKKF2QT4fwpMeJf36POk6yJVadQ")
+)
+_DISCORD = ".".join((_json("123456789012345678"), "Gx1Y2z", "a1B2c3D4e5F6g7H8i9J0k1L2m3N"))
+
+
+def _alone(secret: str) -> tuple[str, str]:
+    return secret, secret
+
+
+SECRETS: dict[str, tuple[str, str]] = {
+    "Private Key": _alone(PRIVATE_KEY),
+    "GitHub Token": _alone("gh" + "p_" + "a1B2c3D4e" * 4),
+    "GitLab Token": _alone("gl" + "pat-" + "a1B2c3D4e5F6g7H8i9J0"),
+    "AWS Access Key": _alone("AK" + "IA" + "Z7Q2X9W4L1M8N5P3"),
+    "Anthropic API Key": _alone("sk-" + "ant-api03-" + "a1B2_c3D4-" * 9 + "AA"),
+    "OpenAI Token": _alone("sk-" + "proj-" + "a1B2c3D4e5F6g7H8i9J0" + "T3Blbk" + "FJ" + "k1L2m3N4o5P6q7R8s9T0"),
+    "Google API Key": _alone("AI" + "za" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q"),
+    "Slack Token": _alone("xo" + "xb-123456789012-123456789012-a1B2c3D4e5F6g7H8"),
+    "Stripe Access Key": _alone("sk" + "_live_" + "a1B2c3D4e5F6g7H8i9J0k1L2"),
+    "Hugging Face Token": _alone("h" + "f_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH"),
+    "JSON Web Token": _alone(_JWT),
+    "Discord Bot Token": _alone(_DISCORD),
+    "Telegram Bot Token": _alone("123456789:" + "AAb1C2d3E4f5G6h7I8j9K0l1M2n3O4p5Q6r"),
+    "SendGrid API Key": _alone(
+        "S" + "G." + "a1B2c3D4e5F6g7H8i9J0k1" + "." + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V"
+    ),
+    "Twilio API Key": _alone("S" + "K" + "0a1b2c3d4e5f60718293a4b5c6d7e8f9"),
+    "PPS Token": _alone("pps_" + "e_a1b2c3d4e5f6_" + "a1b2c3d4e5" * 4),
+    "NPM Token": _alone("np" + "m_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
+    "Azure Storage Account access key": _alone("Account" + "Key=" + "a1B2c3D4e5F6g7H8" * 5 + "i9J0k1=="),
+    "API Key": ('api_key = "f3a9c8b7e6d5a4f3b2c1d0e9"', "f3a9c8b7e6d5a4f3b2c1d0e9"),
+    "Bearer Token": ("Authorization: Bearer abcDEF1234567890abcDEF12", "abcDEF1234567890abcDEF12"),
+    "Password": ("password: hunter2-correct-horse", "hunter2-correct-horse"),
+    "Basic Auth Credentials": ("postgres://bob:s3cr3tpw4you@db.example.org/x", "s3cr3tpw4you"),
+}

@@ -1,0 +1,138 @@
+"""Redaction: every kind of secret goes, innocent text stays as it is, and doing it twice changes nothing."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pps.core.values import FactDraft, NodeDraft
+from pps.ingest.redact import Redactor, redact
+from tests.secrets import PRIVATE_KEY, PUTTY_KEY, SECRETS
+
+INNOCENT = [
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8 broke the build",
+    "9fceb02d0ae598e95dc970b74767f19372d61af8 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    "id 123e4567-e89b-42d3-a456-426614174000, session=123e4567-e89b-42d3-a456-426614174000",
+    "see https://example.org/a/b-c_d?q=1&token_type=bearer#part and http://user@host:8080/x",
+    "![shot](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==)",
+    "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+    "My secret: I love the sea. The password is the name of my first cat. The key to it: patience.",
+    "Passwords: at least twelve characters, please. The token bucket: a limiter. api keys: none here",
+    "password = getpass.getpass()  # then token = os.environ['GITHUB_TOKEN']; secret = settings.client_secret_name",
+    "api_key = config.openai_api_key_for_production; password: ${DB_PASSWORD}; token: <your-token-here>",
+    "SKU ABC-12345, AC/DC live at 12:30, flight AKL123, phone +49 30 1234567, IBAN DE89370400440532013000",
+    "It begins with BEGIN RSA PRIVATE KEY, doesn't it? -----BEGIN PRIVATE KEY----- is a header.",
+    "skating on task-list-for-the-very-long-project-name-of-ours and risk-based-approach-to-everything-2024",
+    "密码是秘密。パスワードは秘密です。كلمة السر سرية. Пароль — это секрет. contraseña: ninguna",
+    "at org.example.MyVeryLongClassNameHere.method1.another_long_module_name_abc(File.java:42)",
+    "10.0.0.1 8.8.8.8 2001:db8::1 2026-03-07T08:30:00.000Z 1700000000:event-name-that-is-quite-long-indeed",
+    "def bearer(token: str) -> str: return f'Bearer {token}'  # basic auth: none",
+    "primary_key: 550e8400e29b41d4a716446655440000x, foreign_key=orders_customers_2024_id, keyboard: qwertz",
+    "The authentication-service-v2-deployment-7d4b9c6f5-x2k8p restarted. keypad: 1234567890123456789",
+]
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_goes_and_what_stands_around_it_stays(kind: str) -> None:
+    text, secret = SECRETS[kind]
+    found = redact(f"Before it. {text} After it.")
+    assert secret not in found.text
+    assert not any(part in found.text for part in re.findall(r"[A-Za-z0-9]{12,}", secret))
+    assert found.text.startswith("Before it. ")
+    assert found.text.endswith(" After it.")
+    assert f"[redacted: {kind}]" in found.text
+    assert found.count == 1
+
+
+@pytest.mark.parametrize("text", INNOCENT)
+def test_innocent_text_stays_as_it_is(text: str) -> None:
+    assert redact(text).text == text
+
+
+def test_a_private_key_that_was_cut_off_or_escaped_goes_too() -> None:
+    cut = PRIVATE_KEY[: len(PRIVATE_KEY) // 2]
+    assert "b1C2" not in redact(f"key: {cut}").text
+    assert redact(f"key: {PUTTY_KEY}\nend").text == "key: [redacted: Private Key]\nend"
+    escaped = PRIVATE_KEY.replace("\n", "\\n")
+    assert (
+        redact(f'{{"private_key": "{escaped}", "x": 1}}').text == '{"private_key": "[redacted: Private Key]", "x": 1}'
+    )
+
+
+def test_several_secrets_are_counted_one_by_one() -> None:
+    text = " and ".join(text for text, _ in SECRETS.values())
+    found = redact(text)
+    assert found.count == len(SECRETS)
+    assert all(secret not in found.text for _, secret in SECRETS.values())
+
+
+@given(st.lists(st.sampled_from([text for text, _ in SECRETS.values()]) | st.text(max_size=40), max_size=6))
+def test_redacting_twice_changes_nothing_more(parts: list[str]) -> None:
+    once = redact(" ".join(parts))
+    assert redact(once.text) == type(once)(once.text, 0)
+
+
+@given(st.text(max_size=300))
+def test_text_of_any_script_without_a_secret_is_kept_letter_for_letter(text: str) -> None:
+    found = redact(text)
+    assert found.text == text or found.count
+
+
+def test_nodes_facts_attributes_and_tags_lose_theirs_also_where_only_a_name_tells() -> None:
+    text, secret = SECRETS["GitHub Token"]
+    redactor = Redactor(on=True)
+    node = redactor.node(
+        NodeDraft(
+            f"key {text}",
+            summary=text,
+            aliases=(text,),
+            tags=("tea", secret),
+            attributes={
+                "api_key": "f3a9c8b7e6d5a4f3b2c1d0e9",
+                "deep": [{"at": text}],
+                "n": 1,
+                text: None,
+                "plain": "x=y",
+            },
+        )
+    )
+    fact = redactor.fact(FactDraft("Ana", "HAS", text, text=f"Ana has {text}", invalidates=(text,)))
+    assert secret not in repr((node, fact))
+    assert node.tags == ("tea",)
+    assert node.attributes["api_key"] == "[redacted: API Key]"
+    assert (node.attributes["n"], node.attributes["plain"]) == (1, "x=y")
+    assert redactor.count == 10
+
+
+def test_it_can_be_turned_off() -> None:
+    text, _ = SECRETS["GitHub Token"]
+    redactor = Redactor(on=False)
+    assert (redactor.text(text), redactor.count) == (text, 0)
+
+
+def test_many_threads_at_once_find_the_same() -> None:
+    text = " ".join(text for text, _ in SECRETS.values())
+    with ThreadPoolExecutor(8) as pool:
+        assert len({found.text for found in pool.map(redact, [text] * 64)}) == 1
+
+
+HOSTILE = {
+    "spaces": "apikey" + " " * 65_000,
+    "tokens without an end": "eyJ" * 21_000,
+    "beginnings": "sk-" * 21_000 + "T3BlbkFJ",
+    "headers": "-----BEGIN RSA PRIVATE KEY-----\n" * 2_000,
+    "PuTTY headers": "PuTTY-User-Key-File-2:\n" * 2_800,
+    "slashes": "/" * 65_000 + ":_authToken=",
+    "words": "password:" * 7_000,
+    "addresses": "://a:" * 13_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.timeout(10)  # a pattern that runs away takes minutes
+def test_a_text_made_to_be_slow_is_read_in_linear_time(name: str) -> None:
+    redact(HOSTILE[name])
