@@ -6,104 +6,25 @@ No input can name an entity: it comes from the connection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    StringConstraints,
-    WithJsonSchema,
-)
+from pydantic import Field, StringConstraints
 
-from pps.core.errors import InvalidRequest
-from pps.core.time import parse, utc
-from pps.core.values import ChannelName, FactDraft, NodeDraft
+from pps.core.values import ChannelName
 from pps.ingest import bounds
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
 from pps.ingest.drafts import Extraction, RememberOptions
+from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time
 from pps.journal.values import ItemFilter
 from pps.recall.options import RecallOptions, TimelineOptions
 
-
-def _moment(value: object) -> object:
-    try:
-        return parse(value) if isinstance(value, str) else utc(value) if isinstance(value, datetime) else value
-    except InvalidRequest as error:
-        raise ValueError(error.message.partition(": ")[2]) from None
-
-
-def _time(description: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "description": f"{description} ISO 8601; a date alone is 00:00 UTC."})
-
-
-Moment = Annotated[datetime, BeforeValidator(_moment)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
 Label = Annotated[str, StringConstraints(max_length=200)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
-Tag = Annotated[str, StringConstraints(min_length=1, max_length=65)]
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-
-
-class Input(BaseModel):
-    """Base of every verb's input."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Nothing(Input):
     """No arguments."""
-
-
-class NodeInput(Input):
-    """A person, place, thing or idea that the text speaks of."""
-
-    name: Name = Field(description="Its usual name. The same name, in any case, is the same node.")
-    kind: str = Field(default="Thing", max_length=64, description="One word, such as Person, Place, Project.")
-    summary: str = Field(
-        default="", max_length=bounds.MAX_TEXT, description="What is known of it, in a sentence or two."
-    )
-    aliases: tuple[Name, ...] = Field(default=(), max_length=bounds.MAX_ALIASES, description="Other names of it.")
-    tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS)
-    attributes: Mapping[str, JsonValue] = Field(default={}, description="Any fields of your own, as JSON.")
-
-    def draft(self) -> NodeDraft:
-        """Return the value that the write path takes."""
-        return NodeDraft(self.name, self.kind, self.summary, self.aliases, self.tags, self.attributes)
-
-
-class FactInput(Input):
-    """One sentence that joins two nodes, with the time in which it holds."""
-
-    subject: Name = Field(description="Name of the node it is about.")
-    relation: Name = Field(description="The verb in capitals, such as LIVES_IN.")
-    object: Name = Field(description="Name of the node at the other end.")
-    text: str = Field(default="", max_length=bounds.MAX_TEXT, description="The whole sentence, readable alone.")
-    valid_at: Annotated[Moment, _time("Since when it holds.")] | None = None
-    invalid_at: Annotated[Moment, _time("Until when it held.")] | None = None
-    invalidates: tuple[Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)], ...] = Field(
-        default=(),
-        max_length=50,
-        description="Texts or ids of facts that this one replaces; they are closed, not erased.",
-    )
-    kind: Literal["fact", "relation"] = Field(default="fact", description="'relation' for a link that is no sentence.")
-
-    def draft(self) -> FactDraft:
-        """Return the value that the write path takes."""
-        return FactDraft(
-            subject=self.subject,
-            relation=self.relation,
-            object=self.object,
-            text=self.text,
-            valid_at=self.valid_at,
-            invalid_at=self.invalid_at,
-            invalidates=self.invalidates,
-            kind=self.kind,
-        )
 
 
 class RememberInput(Input):
@@ -131,7 +52,7 @@ class RememberInput(Input):
     source_ref: Label = Field(
         default="", description="Its id there; the same one again is a duplicate and stored once."
     )
-    occurred_at: Annotated[Moment, _time("When it was said; now when not given.")] | None = None
+    occurred_at: Annotated[Moment, described_time("When it was said; now when not given.")] | None = None
     kind: Label = Field(default="turn", description="'turn', or 'summary' for a summary of what went before.")
     tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text.")
     extraction: Extraction | None = Field(
@@ -169,8 +90,8 @@ class FilterInput(Input):
     relations: tuple[Name, ...] = Field(default=(), max_length=50, description="Of facts, such as LIVES_IN.")
     sessions: tuple[Label, ...] = Field(default=(), max_length=50)
     roles: tuple[Label, ...] = Field(default=(), max_length=4)
-    since: Annotated[Moment, _time("Nothing before.")] | None = None
-    until: Annotated[Moment, _time("Nothing at or after.")] | None = None
+    since: Annotated[Moment, described_time("Nothing before.")] | None = None
+    until: Annotated[Moment, described_time("Nothing at or after.")] | None = None
 
     def filters(self) -> ItemFilter:
         """Return the value that recall takes."""
@@ -196,7 +117,7 @@ class RecallInput(Input):
     )
     profile: Label = Field(default="default", description="How to rank; `pps profiles` lists them.")
     limit: int = Field(default=10, ge=1, le=100, description="Most results in each channel.")
-    as_of: Annotated[Moment, _time("What held at that time instead of now.")] | None = None
+    as_of: Annotated[Moment, described_time("What held at that time instead of now.")] | None = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
     center: Uuid | None = Field(default=None, description="Id of a node: what is near it in the graph ranks higher.")
     filters: FilterInput = FilterInput()
@@ -237,9 +158,9 @@ class TimelineInput(Input):
 
     about: Name | None = Field(default=None, description="Name or id of a node: only facts that join it.")
     relation: Name | None = Field(default=None, description="Only facts of this relation, such as LIVES_IN.")
-    as_of: Annotated[Moment, _time("Only what held at that time.")] | None = None
-    after: Annotated[Moment, _time("Only facts that began then or later.")] | None = None
-    before: Annotated[Moment, _time("Only facts that began before.")] | None = None
+    as_of: Annotated[Moment, described_time("Only what held at that time.")] | None = None
+    after: Annotated[Moment, described_time("Only facts that began then or later.")] | None = None
+    before: Annotated[Moment, described_time("Only facts that began before.")] | None = None
     limit: int = Field(default=50, ge=1, le=1000, description="Most facts a page.")
     cursor: str = Field(default="", max_length=500, description="'next_cursor' of the page before.")
 

@@ -36,7 +36,7 @@ def test_lines_become_what_remember_takes(tmp_path: Path) -> None:
         ({"content": "x", "mood": "good"}, "talk.jsonl:1: mood"),
         ({"role": "user"}, "talk.jsonl:1: content"),
         ({"content": "x", "facts": [{"subject": "a"}]}, "talk.jsonl:1: facts.0.relation"),
-        ({"content": "x", "occurred_at": "soon"}, "talk.jsonl:1"),
+        ({"content": "x", "occurred_at": "soon"}, "talk.jsonl:1: occurred_at"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: object, names: str) -> None:

@@ -1,0 +1,85 @@
+"""Nodes and facts as they stand in JSON, wherever it comes from: a tool's arguments, a line of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, WithJsonSchema
+
+from pps.core.errors import InvalidRequest
+from pps.core.time import parse, utc
+from pps.core.values import FactDraft, NodeDraft
+from pps.ingest import bounds
+
+
+def _moment(value: object) -> object:
+    try:
+        return parse(value) if isinstance(value, str) else utc(value) if isinstance(value, datetime) else value
+    except InvalidRequest as error:
+        raise ValueError(error.message.partition(": ")[2]) from None
+
+
+def described_time(description: str) -> WithJsonSchema:
+    """Return the JSON schema of a time, for a calling model."""
+    return WithJsonSchema({"type": "string", "description": f"{description} ISO 8601; a date alone is 00:00 UTC."})
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+"""ISO 8601 text or an aware datetime; a date alone is its midnight in UTC."""
+Name = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=65)]
+
+
+class Input(BaseModel):
+    """Base of what comes from outside: an unknown name or a value of another type is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class NodeInput(Input):
+    """A person, place, thing or idea that the text speaks of."""
+
+    name: Name = Field(description="Its usual name. The same name, in any case, is the same node.")
+    kind: str = Field(default="Thing", max_length=64, description="One word, such as Person, Place, Project.")
+    summary: str = Field(
+        default="", max_length=bounds.MAX_TEXT, description="What is known of it, in a sentence or two."
+    )
+    aliases: tuple[Name, ...] = Field(default=(), max_length=bounds.MAX_ALIASES, description="Other names of it.")
+    tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS)
+    attributes: Mapping[str, JsonValue] = Field(default={}, description="Any fields of your own, as JSON.")
+
+    def draft(self) -> NodeDraft:
+        """Return the value that the write path takes."""
+        return NodeDraft(self.name, self.kind, self.summary, self.aliases, self.tags, self.attributes)
+
+
+class FactInput(Input):
+    """One sentence that joins two nodes, with the time in which it holds."""
+
+    subject: Name = Field(description="Name of the node it is about.")
+    relation: Name = Field(description="The verb in capitals, such as LIVES_IN.")
+    object: Name = Field(description="Name of the node at the other end.")
+    text: str = Field(default="", max_length=bounds.MAX_TEXT, description="The whole sentence, readable alone.")
+    valid_at: Annotated[Moment, described_time("Since when it holds.")] | None = None
+    invalid_at: Annotated[Moment, described_time("Until when it held.")] | None = None
+    invalidates: tuple[Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)], ...] = Field(
+        default=(),
+        max_length=50,
+        description="Texts or ids of facts that this one replaces; they are closed, not erased.",
+    )
+    kind: Literal["fact", "relation"] = Field(default="fact", description="'relation' for a link that is no sentence.")
+
+    def draft(self) -> FactDraft:
+        """Return the value that the write path takes."""
+        return FactDraft(
+            subject=self.subject,
+            relation=self.relation,
+            object=self.object,
+            text=self.text,
+            valid_at=self.valid_at,
+            invalid_at=self.invalid_at,
+            invalidates=self.invalidates,
+            kind=self.kind,
+        )
