@@ -1,8 +1,9 @@
-"""Who has a memory here: the registry, entities' folders and the tokens that open them."""
+"""Who has a memory here: the registry, entities' folders, tokens that open them, projects that lead to them."""
 
 from __future__ import annotations
 
 from pps.entities.registry import Created, Entry, Registry
+from pps.entities.routers import Router, RouterEntry, Routers
 from pps.entities.routes import ProjectRoute, Routes
 
-__all__ = ["Created", "Entry", "ProjectRoute", "Registry", "Routes"]
+__all__ = ["Created", "Entry", "ProjectRoute", "Registry", "Router", "RouterEntry", "Routers", "Routes"]

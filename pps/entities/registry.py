@@ -17,8 +17,9 @@ from pathlib import Path
 from pps.core import time
 from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_name, new_group
-from pps.entities import paths, routes, template, tokens
+from pps.entities import grants, paths, routes, template
 from pps.entities.file import SCHEMA, SmallFile
+from pps.entities.routers import Routers
 from pps.entities.routes import Routes
 
 _STORES = ("embedded", "neo4j")
@@ -62,6 +63,7 @@ class Registry:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
         self._file = SmallFile(home / "registry.db", SCHEMA)
         self.routes = Routes(self._file)
+        self.routers = Routers(self._file)
 
     @property
     def entities_folder(self) -> Path:
@@ -174,7 +176,9 @@ class Registry:
 
     def issue_token(self, name: str) -> str:
         """Return a new token for an entity; it is shown this once. Raises UnknownEntity."""
-        return self._issue("entity", self.get(name).entity.group)
+        group = self.get(name).entity.group
+        with self._file.writing() as db:
+            return grants.issue(db, "entity", group).text
 
     def revoke_tokens(self, name: str) -> int:
         """Refuse every token of an entity from now on; returns how many there were."""
@@ -184,18 +188,19 @@ class Registry:
 
     def entity_of_token(self, token: str) -> EntityId | None:
         """Return whom a token speaks for; None for a wrong, revoked or archived one."""
-        row = self._token_row(token, "entity")
+        row = grants.presented(self._file, token, "entity")
         if row is None or row["archived"] != 0:
             return None
         return EntityId(row["name"], row["grp"])
 
     def operator_token(self) -> str:
         """Return a new operator token (metrics, registry); it is shown this once."""
-        return self._issue("operator", None)
+        with self._file.writing() as db:
+            return grants.issue(db, "operator").text
 
     def is_operator(self, token: str) -> bool:
         """Tell whether a token is an operator's."""
-        return self._token_row(token, "operator") is not None
+        return grants.presented(self._file, token, "operator") is not None
 
     def revoke_operator_tokens(self) -> int:
         """Refuse every operator token from now on; returns how many there were."""
@@ -203,14 +208,24 @@ class Registry:
             return db.execute("DELETE FROM token WHERE role = 'operator'").rowcount
 
     def set_pending(self, name: str, pending: bool) -> None:
-        """Note whether an entity has jobs that are not done, so that a restart runs them."""
-        self._update("pending", name, pending)
+        """Note whether an entity has jobs that may not be done, and since when, so that a restart runs them."""
+        moment = int(time.now().timestamp()) if pending else 0
+        with self._file.writing() as db:
+            changed = db.execute("UPDATE entity SET pending = ? WHERE name = ? COLLATE BINARY", (moment, name)).rowcount
+        if not changed:
+            self.get(name)
 
     def pending(self) -> list[EntityId]:
-        """Return the entities with jobs that are not done."""
+        """Return the entities that may have jobs that are not done; an open one always may."""
         with self._file.reading() as db:
-            rows = db.execute("SELECT name, grp FROM entity WHERE pending = 1 AND archived = 0 ORDER BY name")
+            rows = db.execute("SELECT name, grp FROM entity WHERE pending != 0 AND archived = 0 ORDER BY name")
             return [EntityId(row["name"], row["grp"]) for row in rows]
+
+    def pending_since(self) -> dict[str, datetime]:
+        """Return the names of those entities, and since when each of them may have such jobs."""
+        with self._file.reading() as db:
+            rows = db.execute("SELECT name, pending FROM entity WHERE pending != 0 AND archived = 0 ORDER BY name")
+            return {row["name"]: time.from_micros(row["pending"] * 1_000_000) for row in rows}
 
     def _insert(self, db: sqlite3.Connection, name: str, store: str) -> Entry:
         folder = self.entities_folder / name
@@ -228,27 +243,6 @@ class Registry:
         taken = {row["name"] for row in db.execute("SELECT name FROM entity")}
         candidates = itertools.chain([name], (paths.numbered(name, number) for number in itertools.count(2)))
         return next(one for one in candidates if one not in taken and not (self.entities_folder / one).exists())
-
-    def _issue(self, role: tokens.Role, group: str | None) -> str:
-        token = tokens.mint(role)
-        with self._file.writing() as db:
-            db.execute(
-                "INSERT INTO token (id, digest, role, grp, created_at) VALUES (?, ?, ?, ?, ?)",
-                (token.token_id, token.digest, role, group, time.iso(time.now())),
-            )
-        return token.text
-
-    def _token_row(self, text: str, role: tokens.Role) -> sqlite3.Row | None:
-        token = tokens.parse(text)
-        if token is None:
-            return None
-        with self._file.reading() as db:
-            row: sqlite3.Row | None = db.execute(
-                "SELECT token.digest, entity.name, entity.grp, entity.archived FROM token "
-                "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
-                (token.token_id, role),
-            ).fetchone()
-        return row if tokens.matches(token, row["digest"] if row else None) else None
 
     def _one(self, column: str, value: str) -> Entry:
         with self._file.reading() as db:

@@ -14,10 +14,11 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-Role: TypeAlias = Literal["entity", "operator"]
+Role: TypeAlias = Literal["entity", "operator", "router"]
 
-_LETTER: dict[Role, str] = {"entity": "e", "operator": "o"}
-_SHAPE = re.compile(r"pps_([eo])_([a-z0-9]{12})_([a-z0-9]{40})")
+_LETTER: dict[Role, str] = {"entity": "e", "operator": "o", "router": "r"}
+_ROLES: dict[str, Role] = {letter: role for role, letter in _LETTER.items()}
+_SHAPE = re.compile(r"pps_([eor])_([a-z0-9]{12})_([a-z0-9]{40})")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NOTHING = hashlib.sha256(b"").hexdigest()
 
@@ -49,7 +50,7 @@ def parse(text: str) -> Token | None:
     match = _SHAPE.fullmatch(text)
     if match is None:
         return None
-    return _token("entity" if match[1] == "e" else "operator", match[2], text)
+    return _token(_ROLES[match[1]], match[2], text)
 
 
 def matches(token: Token, stored_digest: str | None) -> bool:
