@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from pps.recall.ask import Scored
 
@@ -10,13 +11,14 @@ from pps.recall.ask import Scored
 def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *, k: float) -> dict[str, float]:
     """Return id → score, best first: the sum over lists of ``weight / (k + rank)``, ranks from 1.
 
-    Ties keep the order of the lists, so that equal memories give equal orders whatever their ids are.
+    Equal values of a list share the mean of their ranks, so that equal memories give equal orders whatever
+    their ids are; what is equal in the end keeps the order of the lists.
 
     Source: reciprocal rank fusion, Cormack, Clarke and Büttcher 2009.
     """
     scores: dict[str, float] = {}
     for name, entries in lists.items():
-        for rank, one in enumerate(entries, start=1):
+        for one, rank in _shared_ranks(entries):
             scores[one.id] = scores.get(one.id, 0.0) + weights[name] / (k + rank)
     return _best_first(scores)
 
@@ -52,6 +54,15 @@ def signals_of(lists: Mapping[str, Sequence[Scored]]) -> dict[str, dict[str, flo
         for one in entries:
             signals.setdefault(one.id, {})[name] = one.signal
     return signals
+
+
+def _shared_ranks(entries: Sequence[Scored]) -> Iterator[tuple[Scored, float]]:
+    """Yield each entry with its rank from 1; neighbours of equal score share the mean of theirs."""
+    start = 1
+    for _, tied in groupby(entries, key=lambda one: one.score):
+        group = list(tied)
+        yield from ((one, start + (len(group) - 1) / 2) for one in group)
+        start += len(group)
 
 
 def _best_first(scores: Mapping[str, float]) -> dict[str, float]:

@@ -33,6 +33,14 @@ def test_ties_keep_the_order_of_the_lists_whatever_the_ids_are() -> None:
     assert list(fused({"a": entries("y"), "b": entries("x")}, {"a": 1, "b": 1}, k=5)) == ["y", "x"]
 
 
+def test_equal_values_of_a_list_share_the_mean_of_their_ranks_whatever_their_order() -> None:
+    first, tied = Scored("x", 3.0, 1.0), [Scored("y", 2.0, 1.0), Scored("z", 2.0, 1.0)]
+
+    for order in (tied, tied[::-1]):
+        scores = fused({"a": [first, *order, Scored("v", 1.0, 1.0)]}, {"a": 1.0}, k=5)
+        assert scores == pytest.approx({"x": 1 / 6, "y": 1 / 7.5, "z": 1 / 7.5, "v": 1 / 9})
+
+
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8), min_size=1, max_size=4))
 def test_fusion_keeps_every_id_once_and_none_else(lists: list[list[str]]) -> None:
     named = {str(at): entries(*ids) for at, ids in enumerate(lists)}
