@@ -1,0 +1,301 @@
+"""The hook that Claude Code runs at each event: tell the server of PPS, print what it has to say.
+
+    python -I -S pps_hook.py EVENT [--entity NAME] [--home FOLDER] [--debug]
+
+One file, the standard library only, so that it starts in a blink and can be copied anywhere. It always exits with 0,
+writes nothing to stderr without ``--debug``, and ends within its event's deadline whatever else hangs. It reads one
+JSON object on stdin, picks the few fields that are needed, and asks the server that ``FOLDER/server.json`` names. When
+that server is away or refuses for now, an event that is to be kept goes to ``FOLDER/spool`` (one file an event, mode
+0600, on disk before the hook ends), from where the next server takes it in. Whose memory it is the server decides, by
+the project's folder or ``--entity``; what belongs to nobody is neither sent back nor spooled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import sys
+import time
+
+TYPE_CHECKING = False  # typing takes 5 ms to import
+if TYPE_CHECKING:
+    from typing import Any
+
+STARTED = time.monotonic()
+
+DEADLINES_S = {
+    "SessionStart": 5.0,
+    "UserPromptSubmit": 2.0,
+    "PreToolUse": 0.5,
+    "PostToolUse": 3.0,
+    "Stop": 3.0,
+    "PreCompact": 3.0,
+    "SessionEnd": 30.0,
+}
+"""Seconds for each event, all in all. SessionEnd takes its time in a process of its own: Claude Code waits 1.5 s."""
+KEPT = ("UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
+"""Events that are spooled when the server is away; the others only ask."""
+BOOT_S = 0.1
+"""What a Python takes to start and to end, at most; counted as gone."""
+SPOOLING_S = 0.3
+"""Kept back for writing an event to disk."""
+MOST_IN = 16 * 1024 * 1024
+MOST_OUT = 1024 * 1024
+MOST_SPOOLED = 10_000
+MOST_SPOOLED_BYTES = 64 * 1024 * 1024
+TOOL_FIELDS = ("description", "command", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
+TOOL_CHARS = 400
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared
+
+
+class Away(Exception):
+    """No server took the event; it may be told later."""
+
+
+def main(argv: list[str]) -> None:
+    """Handle one event. Raises whatever goes wrong; the caller keeps that to itself."""
+    event, options = _arguments(argv)
+    deadline = STARTED + DEADLINES_S[event] - BOOT_S
+    first = min(deadline, STARTED + 1.2) if event == "SessionEnd" else deadline
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, max(0.05, first - time.monotonic()))
+    message = _message(event, options.get("entity", ""), _object(_stdin()))
+    if event == "SessionEnd":
+        _detach(deadline)
+    home = _home(options.get("home", ""))
+    reserve = SPOOLING_S if event in KEPT else 0.05
+    message["within_s"] = round(deadline - reserve - time.monotonic(), 3)
+    try:
+        answer = _ask(home, message, deadline - reserve)
+    except (Away, OSError, ValueError):
+        if event in KEPT and _is_known(home, message):
+            _spool(home, message)
+        elif event == "SessionStart" and _is_known(home, message):
+            _start(home)
+        return
+    if isinstance(answer.get("context"), str) and answer["context"]:
+        shown = {"hookEventName": event, "additionalContext": answer["context"]}
+        _write(1, json.dumps({"hookSpecificOutput": shown}).encode())
+
+
+def _arguments(argv: list[str]) -> tuple[str, dict[str, str]]:
+    event, rest = argv[0], argv[1:]
+    options: dict[str, str] = {}
+    while rest:
+        name = rest.pop(0)
+        options[name.removeprefix("--")] = "1" if name == "--debug" else rest.pop(0)
+    return event, options
+
+
+def _stdin() -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while piece := os.read(0, 1 << 20):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MOST_IN:
+            raise ValueError("the event is larger than 16 MiB")
+    return b"".join(pieces)
+
+
+def _give_up(*_: object) -> None:
+    os._exit(0)
+
+
+def _object(raw: bytes | str) -> dict[str, Any]:
+    value: Any = json.loads(raw)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object]:
+    """Return what the server is told: known fields of the right type, nothing else."""
+
+    def text(name: str) -> str:
+        value = given.get(name)
+        # A lone surrogate, the half of a character, cannot be stored.
+        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+    message: dict[str, object] = {
+        "id": os.urandom(16).hex(),
+        "at": time.time(),
+        "event": event,
+        "entity": entity,
+        "project": os.environ.get("CLAUDE_PROJECT_DIR", ""),
+        "cwd": text("cwd"),
+        "session": text("session_id"),
+        "transcript": text("transcript_path"),
+        "agent": text("agent_id"),
+        "agent_type": text("agent_type"),
+    }
+    if event == "UserPromptSubmit":
+        message.update(text=text("prompt"), prompt=text("prompt_id"))
+    elif event == "Stop":
+        message.update(text=text("last_assistant_message"))
+    elif event == "PostToolUse":
+        message.update(tool=text("tool_name"), ref=text("tool_use_id"), input=_picked(given.get("tool_input")))
+    message["size"] = _size(str(message["transcript"]))
+    return message
+
+
+def _picked(given: Any) -> dict[str, str]:
+    found: dict[str, Any] = given if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType] - JSON
+    return {
+        name: found[name][:TOOL_CHARS].encode("utf-8", "replace").decode()
+        for name in TOOL_FIELDS
+        if isinstance(found.get(name), str)
+    }
+
+
+def _size(transcript: str) -> int:
+    try:
+        return os.stat(os.path.expanduser(transcript)).st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _home(named: str) -> str:
+    named = named or os.environ.get("PPS_HOME", "").strip()
+    if named:
+        return os.path.abspath(os.path.expanduser(named))
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Application Support/pps")
+    data = os.environ.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")
+    return os.path.join(data, "pps")
+
+
+def _ask(home: str, message: dict[str, object], until: float) -> dict[str, object]:
+    """Return the server's answer; an empty one when it will never take this event.
+
+    Raises:
+        Away: It may take it later.
+    """
+    run = _run_file(home)
+    host = LOOPBACK.get(str(run["host"]), str(run["host"]))
+    body = json.dumps(message).encode()
+    head = (
+        f"POST /owner/hooks HTTP/1.1\r\nHost: {f'[{host}]' if ':' in host else host}:{run['port']}\r\n"
+        f"Authorization: Bearer {run['secret']}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as link:
+        link.settimeout(_left(until))
+        link.connect((host, int(str(run["port"]))))
+        link.sendall(head.encode() + body)
+        reply = bytearray()
+        while len(reply) <= MOST_OUT:
+            link.settimeout(_left(until))
+            if not (piece := link.recv(65_536)):
+                break
+            reply += piece
+    top, _, rest = bytes(reply).partition(b"\r\n\r\n")
+    status = int(top.split(b" ", 2)[1]) if top.startswith(b"HTTP/1.") else 0
+    if status == 200:
+        return _object(rest)
+    if status in (400, 404, 413):
+        _debug(f"the server refused: {rest[:300]!r}")
+        return {}
+    raise Away
+
+
+def _left(until: float) -> float:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise Away
+    return left
+
+
+def _run_file(home: str) -> dict[str, object]:
+    with open(os.path.join(home, "server.json"), encoding="utf-8") as file:
+        mode = os.fstat(file.fileno())
+        if mode.st_uid != os.getuid() or stat.S_IMODE(mode.st_mode) & 0o077:
+            raise Away
+        run = _object(file.read())
+    if not {"host", "port", "secret"} <= run.keys():
+        raise Away
+    return run
+
+
+def _is_known(home: str, message: dict[str, object]) -> bool:
+    """Tell whether an entity may be meant: what belongs to nobody is not even spooled."""
+    import sqlite3  # only needed here, and not for free
+
+    path = os.path.join(home, "registry.db")
+    if not os.path.exists(path):
+        return False
+    place = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    with sqlite3.connect(f"file:{place}?mode=ro", uri=True, timeout=0.1) as db:
+        if message["entity"]:
+            row = db.execute("SELECT 1 FROM entity WHERE name = ? AND archived = 0", (message["entity"],))
+            return row.fetchone() is not None
+        roots = [root for (root,) in db.execute("SELECT path FROM route")]
+    places = [os.path.realpath(str(message[name])) for name in ("project", "cwd") if message[name]]
+    return any(place == root or place.startswith(root.rstrip("/") + "/") for place in places for root in roots)
+
+
+def _spool(home: str, message: dict[str, object]) -> None:
+    """Put an event on disk, whole or not at all; when there is no room, note that one was dropped."""
+    folder = os.path.join(home, "spool")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    body = json.dumps(message).encode()
+    sizes = [one.stat().st_size for one in os.scandir(folder) if one.name.endswith(".json")]
+    if len(sizes) >= MOST_SPOOLED or sum(sizes) + len(body) > MOST_SPOOLED_BYTES:
+        _append(os.path.join(folder, "dropped"), b".", os.O_APPEND)
+        return
+    name = f"{time.time_ns():020d}-{message['id']}"
+    draft = os.path.join(folder, f".{name}")
+    _append(draft, body, os.O_EXCL)
+    os.rename(draft, os.path.join(folder, f"{name}.json"))
+    place = os.open(folder, os.O_RDONLY)
+    os.fsync(place)
+    os.close(place)
+
+
+def _append(path: str, body: bytes, how: int) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
+    _write(file, body)
+    os.fsync(file)
+    os.close(file)
+
+
+def _write(file: int, body: bytes) -> None:
+    while body:
+        body = body[os.write(file, body) :]
+
+
+def _detach(deadline: float) -> None:
+    """Go on in a process of its own, that nobody waits for and that outlives Claude Code."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for one in (0, 1, 2):
+        os.dup2(nothing, one)
+    signal.setitimer(signal.ITIMER_REAL, max(0.05, deadline - time.monotonic()))
+
+
+def _start(home: str) -> None:
+    """Start the server without waiting for it, where this Python has PPS."""
+    code = "import pathlib, sys; from pps.link import connect; connect(pathlib.Path(sys.argv[1]))"
+    quiet = [(os.POSIX_SPAWN_OPEN, one, os.devnull, os.O_RDWR, 0) for one in (0, 1, 2)]
+    arguments = [sys.executable, "-P", "-c", code, home]
+    environment = {**os.environ, "PPS_HOME": home}
+    os.posix_spawn(sys.executable, arguments, environment, file_actions=quiet, setsid=True)
+
+
+def _debug(what: str) -> None:
+    if "--debug" in sys.argv:
+        _write(2, f"pps hook: {what}\n".encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except BaseException as error:  # noqa: BLE001 - a hook never disturbs the session it serves
+        _debug(f"{type(error).__name__}: {error}")
+    os._exit(0)
