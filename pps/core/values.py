@@ -95,6 +95,20 @@ class Community:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """Which part of a document a turn is.
+
+    Attributes:
+        path: The file, below the folder that was watched or imported.
+        part: Counts from 0; parts: how many the document had when this was last looked at.
+    """
+
+    path: str
+    part: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One message in the journal; the truth of what was said.
 
@@ -105,6 +119,7 @@ class Turn:
         session: The conversation it belongs to.
         source, source_ref: Where it came from and its id there (empty when minted here).
         occurred_at: Event time; recorded_at: when it was acknowledged.
+        chunk: Which part of a document it is; None for everything else.
     """
 
     uuid: str
@@ -119,6 +134,7 @@ class Turn:
     source_ref: str = ""
     kind: str = "turn"
     tags: tuple[str, ...] = ()
+    chunk: Chunk | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pps.core.text import normalise
 from pps.core.time import utc
-from pps.core.values import FactDraft, NodeDraft, Receipt
+from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt
 from pps.ingest import bounds
 from pps.ingest.redact import Redactor
 from pps.ingest.rules import tags_in
@@ -31,6 +31,7 @@ class RememberOptions(TypedDict, total=False):
         tags: Tags beside the ``#tags`` of the text.
         nodes, facts: What a calling agent read in it (*given*).
         extraction: ``given``, ``rules``, ``model`` or ``none``; the entity's setting when not given.
+        chunk: Which part of a document it is.
     """
 
     role: str
@@ -44,6 +45,7 @@ class RememberOptions(TypedDict, total=False):
     nodes: Sequence[NodeDraft]
     facts: Sequence[FactDraft]
     extraction: Extraction
+    chunk: Chunk | None
 
 
 def make_draft(
@@ -80,6 +82,7 @@ def make_draft(
         occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
         kind=options.get("kind") or "turn",
         tags=bounds.check_tags((*redactor.tags(options.get("tags", ())), *tags_in(kept))),
+        chunk=options.get("chunk"),
     )
     nodes, facts = tuple(map(redactor.node, nodes)), tuple(map(redactor.fact, facts))
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction)

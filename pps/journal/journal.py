@@ -12,7 +12,7 @@ from sqlite3 import Connection
 from types import TracebackType
 
 from pps.core.errors import InvalidRequest
-from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.db import prepare_file
 from pps.journal.links import FactLinks
@@ -152,6 +152,14 @@ class Journal:
         """Return the latest turns of a kind, such as ``summary``, newest first."""
         _check_limit(limit)
         return await self._readers.read(partial(turns.of_kind, kind=kind, limit=limit))
+
+    async def of_session(self, session: str) -> list[Turn]:
+        """Return every turn of a session in the order in which they were stored."""
+        return await self._readers.read(partial(turns.of_session, session=session))
+
+    async def renumber(self, parts: Sequence[tuple[str, Chunk]]) -> None:
+        """Note where turns stand in their document now; nothing else of them changes."""
+        await self._writer.write(partial(turns.renumber, parts=parts))
 
     async def span(self) -> tuple[datetime | None, datetime | None]:
         """Return the event times of the first and the last turn; (None, None) when there is none."""

@@ -22,7 +22,8 @@ _TURNS = (
         tags TEXT NOT NULL,
         hash TEXT NOT NULL,
         occurred_at INTEGER NOT NULL,
-        recorded_at INTEGER NOT NULL
+        recorded_at INTEGER NOT NULL,
+        chunk TEXT NOT NULL DEFAULT ''
     )""",
     "CREATE INDEX turns_by_hash ON turns (hash, occurred_at)",
     "CREATE INDEX turns_by_time ON turns (occurred_at, seq)",

@@ -15,10 +15,11 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 from pps.core.text import content_hash, fold, normalise
 from pps.core.time import from_micros, micros, now, utc
-from pps.core.values import Turn
+from pps.core.values import Chunk, Turn
 from pps.journal.values import TurnDraft
 
 MAX_CONTENT = 65_536
+MAX_PATH = 1_000
 ROLES = ("user", "assistant", "system", "tool")
 DEDUPE_WINDOW_S = 30
 """Two equal messages without an id of their own are one when their event times lie this close."""
@@ -29,8 +30,8 @@ _MAX_TAG = 100
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,
-    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags"""
-TurnRow: TypeAlias = tuple[str, int, str, str, str, int, int, str, str, str, str, str]
+    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags, turns.chunk"""
+TurnRow: TypeAlias = tuple[str, int, str, str, str, int, int, str, str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def prepare(group: str, draft: TurnDraft) -> Prepared:
         occurred_at=occurred,
         kind=draft.kind,
         tags=clean_tags(draft.tags),
+        chunk=draft.chunk,
     )
     uuid = stable_id(group, "turn", draft.source, draft.session, reference)
     return Prepared(uuid, clean, micros(occurred), content_hash(content))
@@ -97,7 +99,7 @@ def insert(connection: sqlite3.Connection, turn: Prepared) -> tuple[Turn, bool]:
     recorded = micros(now())
     cursor = connection.execute(
         """INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content, tags, hash,
-            occurred_at, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            occurred_at, recorded_at, chunk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             turn.uuid,
             draft.role,
@@ -111,6 +113,7 @@ def insert(connection: sqlite3.Connection, turn: Prepared) -> tuple[Turn, bool]:
             turn.hash,
             turn.occurred_at,
             recorded,
+            dump_chunk(draft.chunk),
         ),
     )
     connection.executemany("INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn.uuid) for tag in draft.tags])
@@ -127,13 +130,14 @@ def insert(connection: sqlite3.Connection, turn: Prepared) -> tuple[Turn, bool]:
         source_ref=draft.source_ref,
         kind=draft.kind,
         tags=draft.tags,
+        chunk=draft.chunk,
     )
     return stored, False
 
 
 def read_turn(row: TurnRow) -> Turn:
     """Return the turn of a row of ``TURN_COLUMNS``."""
-    uuid, seq, role, content, session, occurred, recorded, actor, source, reference, kind, tags = row
+    uuid, seq, role, content, session, occurred, recorded, actor, source, reference, kind, tags, chunk = row
     return Turn(
         uuid=uuid,
         seq=seq,
@@ -147,6 +151,24 @@ def read_turn(row: TurnRow) -> Turn:
         source_ref=reference,
         kind=kind,
         tags=tuple(json.loads(tags)),
+        chunk=Chunk(*json.loads(chunk)) if chunk else None,
+    )
+
+
+def dump_chunk(chunk: Chunk | None) -> str:
+    """Return a chunk as the JSON of its column; an empty text for None."""
+    return json.dumps([chunk.path, chunk.part, chunk.parts], ensure_ascii=False) if chunk else ""
+
+
+def of_session(connection: sqlite3.Connection, session: str) -> list[Turn]:
+    """Return the turns of a session in the order in which they were stored."""
+    return _select(connection, "WHERE session = ? ORDER BY seq", (session,))
+
+
+def renumber(connection: sqlite3.Connection, parts: Sequence[tuple[str, Chunk]]) -> None:
+    """Note where turns stand in their document now."""
+    connection.executemany(
+        "UPDATE turns SET chunk = ? WHERE uuid = ?", [(dump_chunk(chunk), uuid) for uuid, chunk in parts]
     )
 
 
@@ -255,6 +277,8 @@ def _check_content(content: str) -> str:
 
 
 def _check_short_fields(draft: TurnDraft) -> None:
+    if draft.chunk and not (1 <= len(draft.chunk.path) <= MAX_PATH and is_text(draft.chunk.path)):
+        raise InvalidRequest("chunk.path", f"must be 1 to {MAX_PATH:,} characters of valid Unicode")
     if draft.role not in ROLES:
         raise InvalidRequest("role", f"must be one of {', '.join(ROLES)}")
     if not _KIND.fullmatch(draft.kind):

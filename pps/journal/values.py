@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from pps.core.time import iso, parse
-from pps.core.values import JSON, FactDraft, FactKind, ItemKind, NodeDraft, Skipped, Turn
+from pps.core.values import JSON, Chunk, FactDraft, FactKind, ItemKind, NodeDraft, Skipped, Turn
 
 Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
 JobState: TypeAlias = Literal["queued", "running", "done", "failed"]
@@ -24,6 +24,7 @@ class TurnDraft:
         role: ``user``, ``assistant``, ``system`` or ``tool``.
         source_ref: The message's own id at its source; empty when it has none.
         occurred_at: Event time, aware; None is the moment of receipt.
+        chunk: Which part of a document it is; its path has 1 to 1,000 characters.
     """
 
     content: str
@@ -35,6 +36,7 @@ class TurnDraft:
     occurred_at: datetime | None = None
     kind: str = "turn"
     tags: tuple[str, ...] = ()
+    chunk: Chunk | None = None
 
 
 @dataclass(frozen=True, slots=True)
