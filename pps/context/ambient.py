@@ -16,6 +16,8 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.recall.options import RecallOptions, check_range
 
+_TOOLS = 20
+"""Among so many turns of a coding agent one is said, the others are what its tools did."""
 Recaller = Callable[[str, RecallOptions], Awaitable[Recall]]
 
 
@@ -96,8 +98,12 @@ class Ambient:
     async def _recent(self, request: AmbientRequest) -> tuple[Turn, ...]:
         if request.reader_has_session and request.mode == "turn":
             return ()
-        session = None if request.reader_has_session else request.session
-        return tuple(reversed(await self._journal.recent(request.limit_per_layer, session=session)))
+        limit = request.limit_per_layer
+        if not request.reader_has_session:
+            return tuple(reversed(await self._journal.recent(limit, session=request.session)))
+        latest = await self._journal.recent(_TOOLS * limit, session=None)
+        said = [turn for turn in latest if turn.role != "tool"]
+        return tuple(reversed(said[:limit]))
 
 
 def _of_others(hits: Sequence[Hit], session: str | None) -> tuple[Hit, ...]:

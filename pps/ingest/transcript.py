@@ -107,6 +107,7 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
     """
     with _opened(reading.path) as (descriptor, size):
         end = min(size, reading.upto if reading.upto is not None else size)
+        is_first = cursor is None
         if cursor is None:
             cursor = Cursor(_last_prompt(descriptor, end), "", from_micros(0))
         elif cursor.offset > size or _tail(descriptor, cursor.offset) != cursor.tail:
@@ -117,6 +118,8 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
     found = [one for one in _answers(lines, reading) if one.at >= since and reading.is_ours(one.cwd)]
     new = [one for one in found if digest(one.text) not in moved.ahead]
     met = {digest(one.text) for one in found}
+    if is_first:
+        moved = replace(moved, since=min((one.at for one in found), default=reading.at))
     return new, replace(moved, ahead=tuple(one for one in moved.ahead if one not in met))
 
 

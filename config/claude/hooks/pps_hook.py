@@ -76,6 +76,8 @@ def main(argv: list[str]) -> None:
         elif event == "SessionStart" and _is_known(home, message):
             _start(home)
         return
+    if answer.get("kept") is False and event in KEPT:
+        _spool(home, message)
     if isinstance(answer.get("context"), str) and answer["context"]:
         shown = {"hookEventName": event, "additionalContext": answer["context"]}
         _write(1, json.dumps({"hookSpecificOutput": shown}).encode())

@@ -1,0 +1,131 @@
+"""What a coding agent's session tells through hooks, and the turns that are kept of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+from pps.config import problems
+from pps.core.errors import InvalidRequest
+from pps.core.time import from_micros
+from pps.core.values import JSON
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.transcript import Answer, digest
+
+SOURCE = "claude-code"
+"""The ``source`` of every turn that a hook brought."""
+PIECE = 60_000
+"""Characters of one turn; a longer text becomes several."""
+
+_Short = Annotated[str, StringConstraints(max_length=200)]
+_Path = Annotated[str, StringConstraints(max_length=4_096)]
+Item = tuple[str, RememberOptions]
+
+# What the client itself puts in a person's place: results of commands, notices of finished tasks.
+_MACHINE = re.compile(
+    r"\s*<(task-notification|system-reminder|command-name|command-message|local-command-\w+|bash-\w+)\b"
+)
+_OWN_TOOL = re.compile(r"mcp__(plugin_)?pps([_-]|$)")
+_WHAT = ("description", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
+_LINE = 300
+
+
+def _moment(value: object) -> object:
+    return from_micros(round(value * 1_000_000)) if isinstance(value, int | float) else value
+
+
+class SessionEvent(BaseModel):
+    """One event as a hook tells it.
+
+    Attributes:
+        id: Minted by the hook: the same event told twice has the same one.
+        at: When it happened; seconds since 1970 on the wire.
+        entity: Whose memory, where the hook was installed for one; else the project's folder says.
+        project, cwd: The folder that the session began in, and where it works now.
+        transcript, size: The session's file, and its bytes when the event happened.
+        agent: Id of a subagent; empty for the session's own agent.
+        text: The prompt, or the last answer.
+        within_s: How long the hook waits for an answer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+    at: Annotated[datetime, BeforeValidator(_moment)]
+    event: Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "PreCompact", "SessionEnd"]
+    session: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    entity: _Short = ""
+    project: _Path = ""
+    cwd: _Path = ""
+    transcript: _Path = ""
+    size: int = Field(default=0, ge=0)
+    agent: _Short = ""
+    agent_type: _Short = ""
+    text: str = ""
+    prompt: _Short = ""
+    tool: _Short = ""
+    ref: _Short = ""
+    input: Mapping[str, str] = {}
+    within_s: float = 0.0
+
+
+def read_event(message: Mapping[str, JSON]) -> SessionEvent:
+    """Return a hook's message checked; InvalidRequest names the field that is wrong."""
+    try:
+        return SessionEvent.model_validate(dict(message))
+    except ValidationError as error:
+        first = problems(error, SessionEvent)[0]
+        raise InvalidRequest(first.path or "event", first.text) from None
+
+
+def said_in(event: SessionEvent) -> list[Item]:
+    """Return what is kept of an event itself: the prompt, or what a tool did; nothing of other events."""
+    if event.event == "UserPromptSubmit" and event.text.strip() and not _MACHINE.match(event.text):
+        # The client gives one id to all that follows a prompt, so the text belongs to the reference too.
+        reference = f"prompt:{event.prompt}:{digest(event.text)}" if event.prompt else f"prompt:{event.id}"
+        return _items(event.text, reference, event.at, event.session, "user")
+    if event.event == "PostToolUse" and event.tool and not _OWN_TOOL.match(event.tool):
+        return _items(_done(event), f"tool:{event.ref or event.id}", event.at, event.session, "tool", event.agent_type)
+    return []
+
+
+def answered(answers: Sequence[Answer], session: str) -> list[Item]:
+    """Return what is kept of answers."""
+    return [item for one in answers for item in _items(one.text, one.ref, one.at, session, "assistant")]
+
+
+def last_answer(event: SessionEvent) -> Answer:
+    """Return the answer that an event itself carries, for when the transcript lags behind."""
+    return Answer(f"answer:{event.id}", event.text, event.at)
+
+
+def _done(event: SessionEvent) -> str:
+    """Return in one line what a tool did: ``Bash: Run the tests (npm test)``."""
+    what = next((event.input[name] for name in _WHAT if event.input.get(name)), "")
+    command = event.input.get("command", "")
+    if command:
+        what = f"{what} ({command})" if what else command
+    line = " ".join(f"{event.tool}: {what}".split()) if what else event.tool
+    return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
+
+
+def _items(text: str, reference: str, at: datetime, session: str, role: str, actor: str = "") -> list[Item]:
+    text = text.replace("\0", "")
+    pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+    found: list[Item] = []
+    for number, piece in enumerate(pieces):
+        options: RememberOptions = {
+            "role": role,
+            "actor": actor,
+            "session": session,
+            "source": SOURCE,
+            "source_ref": f"{reference}#{number}" if number else reference,
+            "occurred_at": at,
+        }
+        if piece.strip():
+            found.append((piece, options))
+    return found
