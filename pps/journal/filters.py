@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
@@ -64,6 +65,23 @@ def allowed(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter) 
     plain = (wanted.kinds, wanted.tags, wanted.sources, wanted.sessions, wanted.roles)
     timed = wanted.since is not None or wanted.until is not None
     return set() if any(plain) or timed else None
+
+
+def within(
+    connection: sqlite3.Connection, kind: Literal["fact", "episode"], since: datetime, until: datetime, limit: int
+) -> dict[str, int]:
+    """Return id → event time (microseconds since 1970 UTC) of those in ``[since, until)``, latest first.
+
+    A fact's time is its ``valid_at``, else ``created_at``; relations are left out.
+    """
+    table, column = ("turns", "occurred_at") if kind == "episode" else ("mirror_fact", "at")
+    facts_only = "" if kind == "episode" else "AND +kind = 'fact'"
+    rows = connection.execute(
+        f"""SELECT uuid, {column} FROM {table} WHERE {column} >= ? AND {column} < ? {facts_only}
+            ORDER BY {column} DESC LIMIT ?""",  # noqa: S608 - literals
+        (micros(utc(since, "since")), micros(utc(until, "until")), limit),
+    )
+    return dict(rows.fetchall())
 
 
 def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:

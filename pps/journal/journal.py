@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
+from typing import Literal
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
@@ -290,6 +291,12 @@ class Journal:
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None means that nothing is restricted."""
         return await self._readers.read(partial(filters.allowed, kind=kind, wanted=wanted))
+
+    async def within(
+        self, kind: Literal["fact", "episode"], since: datetime, until: datetime, limit: int
+    ) -> dict[str, int]:
+        """Return id → event time in microseconds of facts or turns in ``[since, until)``, latest first."""
+        return await self._readers.read(partial(filters.within, kind=kind, since=since, until=until, limit=limit))
 
     # what was shown, settings, marks
 

@@ -25,6 +25,9 @@ from pps.models.protocols import Vector
 from pps.recall.query import condensed
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Sources
+from pps.recall.spans import Span
+from pps.recall.time_reading import read_times
+from pps.recall.time_words import names_time
 
 Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage | Community
 T = TypeVar("T")
@@ -94,6 +97,14 @@ class Ask:
         """Return the nodes that the query names, longest name first."""
         return await self.once("named", lambda: self.sources.journal.named_in(self.text, NAMED))
 
+    async def times(self) -> list[Span]:
+        """Return the stretches of time that the query names, read against the moment of the question.
+
+        A stretch after all that was ever said is read once more against the latest turn: asked of a conversation
+        of three years ago, "in May" is the May that it knew.
+        """
+        return await self.once("times", self._times)
+
     async def allowed(self, kind: ItemKind) -> set[str] | None:
         """Return the ids of a kind that the filters let through; None is no restriction."""
         wanted = self.request.filters
@@ -135,6 +146,17 @@ class Ask:
         vector = await asyncio.to_thread(embedder.embed_query, self.text)
         self.took_s["embed"] = clock.perf_counter() - started
         return vector
+
+    async def _times(self) -> list[Span]:
+        if not names_time(self.text):
+            return []
+        spans = await asyncio.to_thread(read_times, self.text, self.moment)
+        if not spans or self.request.as_of:
+            return spans
+        _, latest = await self.sources.journal.span()
+        if latest is None or all(span.start is None or span.start <= latest for span in spans):
+            return spans
+        return await asyncio.to_thread(read_times, self.text, latest)
 
     async def _text(self, collection: str, depth: int) -> list[Scored]:
         allowed = await self.allowed(KINDS[collection])

@@ -173,6 +173,26 @@ async def test_latest_are_the_turns_said_last_that_the_filters_let_through(memor
     ]
 
 
+async def test_when_finds_turns_and_facts_of_the_time_that_is_named(memory: Memory) -> None:
+    june = START + timedelta(days=150)
+
+    asked = ask(memory, "What did they say on 8 January?", as_of=june)
+    assert set(await found(asked, "when", "episodes")) == {"The roses came back after the frost.", "Lovely."}
+    asked = ask(memory, "Did anybody open a shop last winter?", as_of=june)
+    assert (await found(asked, "when", "facts"))[0] == "Tomas opens a bakery in Oslo."
+    asked = ask(memory, "What about roses in January?", as_of=june, filters=ItemFilter(sessions=("s3",)))
+    assert len(await found(asked, "when", "episodes")) == 2
+    for query, channel in (("What about the roses?", "episodes"), ("roses in January", "nodes")):
+        assert await found(ask(memory, query, as_of=june), "when", channel) == []
+
+
+async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(memory: Memory) -> None:
+    asked = ask(memory, "What did we say yesterday?")
+
+    assert [span.start for span in await asked.times()] == [(START + timedelta(days=39)).replace(hour=0)]
+    assert await found(asked, "when", "episodes") == ["Green tea these days, coffee keeps me awake."]
+
+
 @pytest.mark.parametrize("name", [name for name, one in PERSPECTIVES.items() if one.finds])
 async def test_every_finder_honours_the_filters_and_its_depth(memory: Memory, name: str) -> None:
     channels: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "turns")

@@ -1,0 +1,102 @@
+"""Looking at a graph by its joints: what is next to a node, how two are joined, how much there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import check_uuid
+from pps.core.time import now
+from pps.core.values import Fact, Path, Subgraph
+from pps.graph import traverse
+from pps.graph.protocol import MAX_HOPS
+from pps.graph.traverse import Link
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+
+MAX_NODES = 1_000
+"""Most nodes of one look."""
+
+_MOST_JOINTS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many nodes, edges (facts and relations) and different tags of nodes a memory holds.
+
+    The entity's own node is left out: it is there from the beginning and says nothing.
+    """
+
+    nodes: int
+    edges: int
+    tags: int
+
+
+class Walks:
+    """Walks over one entity's facts and relations that have not ended, in both directions.
+
+    Methods raise InvalidRequest for an id that is no canonical UUID or a bound that is broken, NotFound for a node
+    that is not this entity's, and StoreUnavailable.
+    """
+
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, self_node: str) -> None:
+        self._client = client
+        self._journal = journal
+        self._self_node = self_node
+
+    async def around(self, node: str, *, max_hops: int = 1, limit: int = 200) -> Subgraph:
+        """Return a node, the nearest ``limit`` (1 to 1,000) within ``max_hops`` (1 to 8), and the joints among them."""
+        _check("max_hops", max_hops, MAX_HOPS)
+        _check("limit", limit, MAX_NODES)
+        await self._must_have(node)
+        joints = _Joints(self._client)
+        hops = await traverse.distances(joints.of, node, max_hops, limit)
+        await joints.of([one for one in hops if one not in joints.asked])
+        nodes = await self._client.nodes(list(hops))
+        there = {one.uuid for one in nodes}
+        facts = [one for one in joints.facts.values() if {one.subject, one.object} <= there]
+        return Subgraph(tuple(nodes), tuple(facts), {uuid: hop for uuid, hop in hops.items() if uuid in there})
+
+    async def between(self, start: str, end: str, *, max_hops: int = 2) -> Path | None:
+        """Return a shortest walk from one node to another, or None within ``max_hops`` (1 to 8)."""
+        _check("max_hops", max_hops, MAX_HOPS)
+        await self._must_have(start, end)
+        joints = _Joints(self._client)
+        walk = await traverse.shortest_path(joints.of, start, end, max_hops)
+        if walk is None:
+            return None
+        return Path(tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1]))
+
+    async def tally(self) -> Tally:
+        """Return how much there is."""
+        counts = await self._client.counts()
+        own = len(await self._client.nodes([self._self_node]))
+        return Tally(counts.nodes - own, counts.facts, await self._journal.count_tags())
+
+    async def _must_have(self, *nodes: str) -> None:
+        wanted = dict.fromkeys(check_uuid(one, "node_id") for one in nodes)
+        if len(await self._client.nodes(list(wanted))) != len(wanted):
+            raise NotFound()
+
+
+class _Joints:
+    """The joints of nodes, asked for ring by ring and kept."""
+
+    def __init__(self, client: IsolatedGraphitiClient) -> None:
+        self._client = client
+        self.asked: set[str] = set()
+        self.facts: dict[str, Fact] = {}
+
+    async def of(self, nodes: Sequence[str]) -> Iterable[Link]:
+        self.asked.update(nodes)
+        moment = now()
+        found = await self._client.facts_of_nodes(nodes, _MOST_JOINTS) if nodes else []
+        held = [one for one in found if one.invalid_at is None or one.invalid_at > moment]
+        self.facts.update((one.uuid, one) for one in held)
+        return [Link(one.uuid, one.subject, one.object) for one in held]
+
+
+def _check(field: str, value: int, most: int) -> None:
+    if not 1 <= value <= most:
+        raise InvalidRequest(field, f"must be 1 to {most:,}")
