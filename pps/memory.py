@@ -12,6 +12,7 @@ from typing import Literal, Unpack
 
 from pps.context.ambient import Ambient, AmbientRequest
 from pps.context.capture import without_packs
+from pps.context.sessions import Sessions
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import Forgotten, Health, Stats, TimelinePage
@@ -30,6 +31,7 @@ from pps.core.values import (
 from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
+from pps.ingest.capture import Capture
 from pps.ingest.drafts import RememberOptions, finished, make_draft
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
@@ -76,11 +78,17 @@ class Memory:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._noting: set[asyncio.Task[None]] = set()
+        self._sessions = Sessions(self._pack, Capture(parts.journal, self.remember_many))
 
     @property
     def entity(self) -> EntityId:
         """Whose memory this is."""
         return self._parts.entity
+
+    @property
+    def sessions(self) -> Sessions:
+        """What coding agents' hooks ask and tell."""
+        return self._sessions
 
     async def remember(
         self,

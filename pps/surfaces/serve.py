@@ -11,6 +11,8 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.errors import PPSError
 from pps.link import file_lock, runfile
+from pps.surfaces.hooks.desk import Desk
+from pps.surfaces.hooks.spool import SpoolDrain
 from pps.surfaces.http import life
 from pps.surfaces.http.activity import Activity
 from pps.surfaces.http.condition import Condition
@@ -51,24 +53,28 @@ def _room_for_files() -> None:
 async def _serve(settings: Settings, *, auto: bool) -> None:
     secret = runfile.new_secret()
     async with App.open(settings) as app:
-        parts = _parts(app, secret)
+        desk = Desk(app)
+        parts = _parts(app, secret, desk)
         listener = life.bind(settings.server.host, settings.server.port)
         resuming = asyncio.create_task(_resume(app, parts.condition))
+        draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
         plan = life.Plan(settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app))
         try:
             await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
         finally:
             resuming.cancel()
+            draining.cancel()
+            await desk.settled()
             await parts.calls.settled()
 
 
-def _parts(app: App, secret: str) -> Parts:
+def _parts(app: App, secret: str, desk: Desk) -> Parts:
     server = app.settings.server
     calls, activity = Calls(app), Activity()
     trust = Trust(app.registry, secret)
     names = Names(server.host, server.allowed_hosts, server.allowed_origins)
     endpoint = Endpoint(calls, trust.entity, hosts=names.hosts, origins=names.origins)
-    return Parts(app, calls, trust, names, activity, Condition(app, calls, activity), endpoint)
+    return Parts(app, calls, trust, names, activity, Condition(app, calls, activity), endpoint, desk)
 
 
 async def _busy(app: App) -> bool:

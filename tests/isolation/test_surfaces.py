@@ -106,6 +106,7 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/owner/status": ("GET", None),
     "/owner/stop": ("POST", {}),
     "/owner/call/{verb}": ("POST", {"entity": "theirs", "arguments": {"query": "vault"}}),
+    "/owner/hooks": ("POST", {"event": "Stop", "entity": "theirs", "text": "vault"}),
     "/owner/work/{task}": ("POST", {"entity": "theirs"}),
 }
 PARAMETERS = {"{action}": "entity.show", "{verb}": "recall", "{task}": "reindex"}
@@ -164,7 +165,7 @@ def test_every_tool_route_and_command_has_its_attack() -> None:
     assert set(TOOL_ATTACKS) == set(VERBS)
     assert set(COMMAND_ATTACKS) == set(_commands(cast("click.Command", typer.main.get_command(build()))))
     nothing = cast("Any", None)
-    routes = Routes(Parts(nothing, nothing, nothing, nothing, nothing, nothing, nothing)).starlette().routes
+    routes = Routes(Parts(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)).starlette().routes
     assert set(ROUTE_ATTACKS) == {route.path for route in routes if isinstance(route, Route)}
 
 

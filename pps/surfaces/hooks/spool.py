@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
-from pps.core.errors import PPSError
+from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.values import JSON
 from pps.link.spool import spool_folder, waiting
 from pps.surfaces.logs import unforeseen
@@ -69,7 +69,11 @@ class SpoolDrain:
             if error.retryable:
                 _log.info("the hooks' spool waits: %s", error.message)
                 return False
-            _log.info("an event of the spool is nobody's or cannot be kept: %s", error.message)
+            if not isinstance(error, InvalidRequest | UnknownEntity):
+                _log.warning("an event of the hooks' spool failed: %s", error.message)
+                _set_aside(path)
+                return True
+            _log.info("an event of the hooks' spool is nobody's: %s", error.message)
         except Exception as error:  # noqa: BLE001 - the outermost call: one event must not stop the others
             unforeseen(_log, "an event of the hooks' spool failed", error)
             _set_aside(path)

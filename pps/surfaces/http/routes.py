@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
+from pps.core.values import JSON
 from pps.surfaces.http import admin, work
 from pps.surfaces.http.activity import Activity, ActivityMeter
 from pps.surfaces.http.answers import Handler, Refused, answered, body, text
@@ -39,6 +40,14 @@ class McpEndpoint(Protocol):
         ...
 
 
+class HookDesk(Protocol):
+    """Takes the events of coding agents' sessions, made by another surface."""
+
+    async def handle(self, message: Mapping[str, JSON], *, late: bool = False) -> dict[str, JSON]:
+        """Take one event; return what its agent is given."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the routes stand on."""
@@ -50,6 +59,7 @@ class Parts:
     activity: Activity
     condition: Condition
     mcp: McpEndpoint
+    hooks: HookDesk
 
 
 class Routes:
@@ -76,6 +86,7 @@ class Routes:
                 Route("/owner/status", self._owners(self._status), methods=["GET"]),
                 Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
                 Route("/owner/call/{verb}", self._owners(self._call), methods=["POST"]),
+                Route("/owner/hooks", self._owners(self._hook), methods=["POST"]),
                 Route("/owner/work/{task}", self._owners(self._work), methods=["POST"]),
             ],
             middleware=[
@@ -131,6 +142,9 @@ class Routes:
             raise InvalidRequest("arguments", "must be a JSON object")
         answer = await self._parts.calls.answer(text(asked, "entity"), request.path_params["verb"], arguments)
         return JSONResponse({"data": answer.data, "text": answer.text})
+
+    async def _hook(self, request: Request) -> Response:
+        return JSONResponse(await self._parts.hooks.handle(await body(request)))
 
     async def _registry(self, request: Request) -> Response:
         if not await self._parts.trust.is_operator(request):
