@@ -84,12 +84,19 @@ def read_event(message: Mapping[str, JSON]) -> SessionEvent:
 
 def said_in(event: SessionEvent) -> list[Item]:
     """Return what is kept of an event itself: the prompt, or what a tool did; nothing of other events."""
-    if event.event == "UserPromptSubmit" and event.text.strip() and not _MACHINE.match(event.text):
+    if event.event == "UserPromptSubmit" and event.text.strip() and not is_machine(event.text):
         # The client gives one id to all that follows a prompt, so the text belongs to the reference too.
         reference = f"prompt:{event.prompt}:{digest(event.text)}" if event.prompt else f"prompt:{event.id}"
         return _items(event.text, reference, event.at, event.session, "user")
-    if event.event == "PostToolUse" and event.tool and not _OWN_TOOL.match(event.tool):
-        return _items(_done(event), f"tool:{event.ref or event.id}", event.at, event.session, "tool", event.agent_type)
+    if event.event == "PostToolUse" and event.tool and not is_own_tool(event.tool):
+        return _items(
+            tool_line(event.tool, event.input),
+            f"tool:{event.ref or event.id}",
+            event.at,
+            event.session,
+            "tool",
+            event.agent_type,
+        )
     return []
 
 
@@ -103,13 +110,23 @@ def last_answer(event: SessionEvent) -> Answer:
     return Answer(f"answer:{event.id}", event.text, event.at)
 
 
-def _done(event: SessionEvent) -> str:
+def is_machine(prompt: str) -> bool:
+    """Tell whether a prompt is the client's own: the result of a command, the notice of a finished task."""
+    return _MACHINE.match(prompt) is not None
+
+
+def is_own_tool(tool: str) -> bool:
+    """Tell whether a tool is one of PPS."""
+    return _OWN_TOOL.match(tool) is not None
+
+
+def tool_line(tool: str, given: Mapping[str, str]) -> str:
     """Return in one line what a tool did: ``Bash: Run the tests (npm test)``."""
-    what = next((event.input[name] for name in _WHAT if event.input.get(name)), "")
-    command = event.input.get("command", "")
+    what = next((given[name] for name in _WHAT if given.get(name)), "")
+    command = given.get("command", "")
     if command:
         what = f"{what} ({command})" if what else command
-    line = " ".join(f"{event.tool}: {what}".split()) if what else event.tool
+    line = " ".join(f"{tool}: {what}".split()) if what else tool
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
 
 
