@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from pps.bench.profile_file import profile_toml
 from pps.config import Settings
+from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile, Profiles
 
+_NOT_SWITCHES = ("perspectives", "fusion", "k", "depth")
 
-def ablated(settings: Settings, profile: str) -> list[str]:
-    """Write a profile for each perspective of the episodes channel left out in turn; return their names.
 
-    They lie in the ``profiles`` folder of the (throw-away) home, where the engine finds a user's own. What damps
-    turns that say little is left out like a perspective.
+def ablated(settings: Settings, profile: str) -> dict[str, str]:
+    """Write a profile for each part of the episodes channel left out in turn; return left out → profile's name.
+
+    Parts are the perspectives, and whatever else the channel does that can be switched off (damping, reordering).
+    The files lie in the ``profiles`` folder of the (throw-away) home, where the engine finds a user's own.
     """
     episodes = Profiles.load(settings).get(profile).channels["episodes"]
+    written: dict[str, str] = {}
+    for left_out, channel in _without(episodes).items():
+        written[left_out] = f"{profile}-without-{left_out}"
+        write_profile(settings, written[left_out], channel)
+    return written
+
+
+def write_profile(settings: Settings, name: str, channel: Mapping[str, Any]) -> None:
+    """Write a profile that fills the episodes channel alone into the home's own profiles."""
     folder = settings.home / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
-    names: list[str] = []
-    for left_out in [*episodes.perspectives, *(["substance"] if episodes.substance else [])]:
-        name = f"{profile}-without-{left_out}"
-        (folder / f"{name}.toml").write_text(_toml(episodes, left_out), "utf-8")
-        names.append(name)
-    return names
+    (folder / f"{name}.toml").write_text(profile_toml("a profile of the bench", channel), "utf-8")
 
 
-def _toml(episodes: ChannelProfile, left_out: str) -> str:
-    lines = [f'description = "without {left_out}"', "[channels.episodes]"]
-    lines += [f'fusion = "{episodes.fusion}"', f"k = {episodes.k}", f"depth = {episodes.depth}"]
-    if episodes.substance and left_out != "substance":
-        lines.append(f"substance = {{ floor = {episodes.substance.floor}, words = {episodes.substance.words} }}")
-    lines.append("[channels.episodes.perspectives]")
-    lines += [f"{name} = {weight}" for name, weight in episodes.perspectives.items() if name != left_out]
-    return "\n".join(lines) + "\n"
+def _without(episodes: ChannelProfile) -> dict[str, dict[str, Any]]:
+    whole = episodes.model_dump(exclude_defaults=True)
+    weights = {name: weight for name, weight in episodes.perspectives.items() if weight > 0}
+    found: dict[str, dict[str, Any]] = {}
+    for left_out in weights:
+        rest = {name: weight for name, weight in weights.items() if name != left_out}
+        if any(PERSPECTIVES[name].finds for name in rest):
+            found[left_out] = {**whole, "perspectives": rest}
+    for switch in whole:
+        if switch not in _NOT_SWITCHES:
+            found[switch] = {name: value for name, value in whole.items() if name != switch}
+    return found

@@ -1,25 +1,27 @@
-"""Reading a benchmark's records: JSON lines of episodes, nodes, edges and queries, by conversation."""
+"""What a benchmark asks about: conversations of turns with their facts, and questions with the turns that answer.
+
+Read from JSON lines (a folder) or from MuSiQue's own file. Data come from strangers: what the public write path
+would refuse is put within its bounds and counted, so that one odd line does not end a long run; what cannot be
+understood at all is refused with its file and line.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
-from pps.core.errors import InvalidRequest
-from pps.core.time import parse
 from pps.core.values import FactDraft, NodeDraft
+from pps.ingest.bounds import MAX_CONTENT, MAX_FACTS, MAX_NAME, MAX_NODES, MAX_TEXT
 
-_LONGEST_NAME = 500
-_LONGEST_FACT = 4_000
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_LONGEST_SPEAKER = 40
+_LONGEST_SESSION = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query and the ids of the turns that answer it."""
+    """A query and the ids of the turns that answer it; one without any is not scored."""
 
     id: str
     text: str
@@ -29,92 +31,96 @@ class Question:
 
 @dataclass(slots=True)
 class Said:
-    """A turn of the data with the nodes and facts that stand on it."""
+    """A turn of the data with the nodes and facts that stand on it.
+
+    Attributes:
+        at: When it was said; None is not known.
+        session: Neighbouring turns are those of one session.
+    """
 
     id: str
     content: str
-    actor: str
-    session: str
-    at: datetime
+    actor: str = ""
+    session: str = "default"
+    at: datetime | None = None
     nodes: dict[str, NodeDraft] = field(default_factory=dict[str, NodeDraft])
     facts: list[FactDraft] = field(default_factory=list[FactDraft])
+
+    def add(self, fact: FactDraft, ends: dict[str, NodeDraft]) -> bool:
+        """Put a fact on this turn; False when it has as many as one call may carry."""
+        if len(self.facts) >= MAX_FACTS or len(self.nodes | ends) > MAX_NODES:
+            return False
+        self.facts.append(fact)
+        self.nodes.update(ends)
+        return True
 
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation: what was said, what is asked, and how many facts stand on no turn (left out)."""
+    """One conversation, written into an entity of its own: what was said and what is asked.
+
+    Attributes:
+        notes: What was left out or cut, with how often.
+    """
 
     name: str
     turns: dict[str, Said] = field(default_factory=dict[str, Said])
     questions: list[Question] = field(default_factory=list[Question])
-    unsupported: int = 0
+    notes: dict[str, int] = field(default_factory=dict[str, int])
+
+    def note(self, what: str, times: int = 1) -> None:
+        """Count something that was left out or cut."""
+        if times:
+            self.notes[what] = self.notes.get(what, 0) + times
+
+    def say(self, turn: Said) -> None:
+        """Add a turn; a blank one is left out, a second one of the same id replaces the first."""
+        content = clean(turn.content)
+        if not content.strip():
+            self.note("blank turns left out")
+            return
+        self.note("turns cut to the longest text", len(content) > MAX_CONTENT)
+        self.note("turns of an id that was there before", turn.id in self.turns)
+        self.turns[turn.id] = replace(turn, content=content[:MAX_CONTENT], session=turn.session[:_LONGEST_SESSION])
+
+    def ask(self, question: Question) -> None:
+        """Add a question. Turns named as gold that are not there stay gold: nothing can find them."""
+        self.note("gold turns that the data lack", len(question.gold - self.turns.keys()))
+        self.questions.append(question)
+
+    def scored(self) -> list[Question]:
+        """Return the questions that name a turn."""
+        return [one for one in self.questions if one.gold]
 
 
-def read_conversations(folder: Path) -> list[Conversation]:
-    """Return the conversations of a folder of JSON lines.
-
-    ``episodes.jsonl`` and ``queries.jsonl`` are needed; ``nodes.jsonl`` and ``edges.jsonl`` are read where there.
-
-    Raises:
-        InvalidRequest: The folder lacks one of the first two, or a line is not what it should be.
-    """
-    found: dict[str, Conversation] = {}
-    for row in _rows(folder, "episodes"):
-        conversation = found.setdefault(row["group_id"], Conversation(row["group_id"]))
-        conversation.turns[row["uuid"]] = _said(row)
-    names = {row["uuid"]: row for row in _rows(folder, "nodes", needed=False)}
-    for row in _rows(folder, "edges", needed=False):
-        _attach(found[row["group_id"]], row, names)
-    for row in _rows(folder, "queries"):
-        gold = frozenset(row["gold_episodes"])
-        question = Question(row["qid"], row["query"], str(row["category"]), gold)
-        found[row["group_id"]].questions.append(question)
-    return list(found.values())
+def speaker(content: str) -> str:
+    """Return who says a message that begins with ``Name: ``; empty when nobody is named."""
+    name, colon, _ = content.partition(": ")
+    return name if colon and "\n" not in name and len(name) <= _LONGEST_SPEAKER else ""
 
 
-def _rows(folder: Path, name: str, *, needed: bool = True) -> Iterator[dict[str, Any]]:
-    path = folder / f"{name}.jsonl"
-    if not path.is_file():
-        if needed:
-            raise InvalidRequest("data", f"{path} is missing; locomo_to_graph.py writes it")
-        return
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                raise InvalidRequest("data", f"{path}:{number} is not JSON") from None
+def node(name: str, kind: str, summary: str = "") -> NodeDraft:
+    """Return a node within the bounds of what may be remembered."""
+    kind = kind if _LABEL.fullmatch(kind) else "Thing"
+    return NodeDraft(clean(name).strip()[:MAX_NAME] or "unnamed", kind, clean(summary)[:MAX_TEXT])
 
 
-def _said(row: dict[str, Any]) -> Said:
-    speaker, colon, _ = str(row["content"]).partition(": ")
-    return Said(
-        id=row["uuid"],
-        content=row["content"],
-        actor=speaker if colon and len(speaker) <= 40 else "",
-        session=str(row.get("session", "default")),
-        at=parse(row["valid_at"]),
+def fact(ends: tuple[NodeDraft, NodeDraft], name: str, text: str, times: tuple[datetime | None, ...]) -> FactDraft:
+    """Return a fact within the bounds; ``times`` are when it began and ended to hold."""
+    valid_at, invalid_at = times
+    if valid_at and invalid_at and invalid_at < valid_at:
+        invalid_at = None
+    relation = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:64]
+    return FactDraft(
+        subject=ends[0].name,
+        relation=relation if _LABEL.fullmatch(relation) else "RELATED_TO",
+        object=ends[1].name,
+        text=clean(text)[:MAX_TEXT],
+        valid_at=valid_at,
+        invalid_at=invalid_at,
     )
 
 
-def _attach(conversation: Conversation, row: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> None:
-    """Put a fact on every turn that supports it: the same statement made again adds a support."""
-    ends = [nodes[row[end]] for end in ("source_node_uuid", "target_node_uuid")]
-    fact = FactDraft(
-        subject=ends[0]["name"][:_LONGEST_NAME],
-        relation=row["name"],
-        object=ends[1]["name"][:_LONGEST_NAME],
-        text=row["fact"][:_LONGEST_FACT],
-        valid_at=parse(row["valid_at"]) if row.get("valid_at") else None,
-        invalid_at=parse(row["invalid_at"]) if row.get("invalid_at") else None,
-    )
-    supports = [conversation.turns[one] for one in dict.fromkeys(row["episodes"]) if one in conversation.turns]
-    conversation.unsupported += not supports
-    for turn in supports:
-        turn.facts.append(fact)
-        turn.nodes.update((end["uuid"], _node(end)) for end in ends)
-
-
-def _node(row: dict[str, Any]) -> NodeDraft:
-    labels: Sequence[str] = [label for label in row.get("labels", ()) if label != "Entity"]
-    return NodeDraft(row["name"][:_LONGEST_NAME], labels[0] if labels else "Thing", row.get("summary", ""))
+def clean(text: str) -> str:
+    """Return a text without what no store keeps: NUL and lone surrogates."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")

@@ -1,86 +1,126 @@
-"""How well recall finds the turns that answer a question, through the public verbs."""
+"""How well recall finds the turns that answer a question: writing and asking, through the public verbs alone."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pps.app import App
 from pps.bench.data import Conversation, Question, Said
 from pps.bench.scores import Answer
-from pps.core.values import Turn
+from pps.core.errors import PPSError
+from pps.core.values import Channel, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
+from pps.recall.options import MAX_QUERY
 
+CUT, LONG_CUT = 10, 20
 _BATCH = 200
-_LIMIT = 20
-Progress = Callable[[str], None]
+
+
+class Progress(Protocol):
+    """Told how far a long step is."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Take what is done and how much of it, out of how much."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written into one entity, and how fast."""
+    """One conversation as it lies in an entity of its own.
+
+    Attributes:
+        entity: The entity's name.
+        ids: The data's id of each turn, by the turn's uuid.
+    """
 
     conversation: str
+    entity: str
     turns: int
     facts: int
-    unsupported_facts: int
+    nodes: int
     seconds: float
+    ids: Mapping[str, str]
+
+    def of_data(self, uuids: Iterable[str]) -> tuple[str, ...]:
+        """Return the data's ids of turns, each once, in order."""
+        return tuple(dict.fromkeys(self.ids[one] for one in uuids if one in self.ids))
 
 
-async def write(app: App, conversation: Conversation, progress: Progress) -> Written:
-    """Remember a conversation in an entity of its own and wait until graph and indexes have it."""
+async def write(app: App, conversation: Conversation, entity: str, progress: Progress) -> Written:
+    """Remember a conversation in a new entity and wait until graph and indexes have it."""
     started = time.perf_counter()
-    name = entity_name(conversation.name)
-    await app.create(name)
+    await app.create(entity)
     turns = list(conversation.turns.values())
-    async with app.memory(name) as memory:
+    ids: dict[str, str] = {}
+    async with app.memory(entity) as memory:
         for start in range(0, len(turns), _BATCH):
-            await memory.remember_many([_drafted(turn) for turn in turns[start : start + _BATCH]])
-        await memory.settled()
+            batch = turns[start : start + _BATCH]
+            receipts = await memory.remember_many([_drafted(turn, start + number) for number, turn in enumerate(batch)])
+            ids.update((receipt.turn_id, turn.id) for receipt, turn in zip(receipts, batch, strict=True))
+            await memory.settled()
+            progress(f"writing {conversation.name}", len(ids), len(turns))
         stats = await memory.stats()
-    seconds = time.perf_counter() - started
-    progress(f"{conversation.name}: {stats.turns} turns, {stats.facts} facts in {seconds:.1f} s")
-    return Written(conversation.name, stats.turns, stats.facts, conversation.unsupported, seconds)
+    seconds = round(time.perf_counter() - started, 2)
+    return Written(conversation.name, entity, stats.turns, stats.facts, stats.nodes, seconds, ids)
 
 
-async def ask(app: App, conversation: Conversation, profile: str) -> list[Answer]:
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How questions are asked.
+
+    Attributes:
+        profile: A profile's name.
+        long: Also ask for twenty, which R@20 needs; ranks may depend on how many are asked for.
+    """
+
+    profile: str
+    long: bool = True
+
+
+async def ask(
+    memory: Memory, conversation: Conversation, written: Written, asking: Asking, progress: Progress
+) -> list[Answer]:
     """Ask every question that has an answer; return the episodes channel's best turns of each."""
-    async with app.memory(entity_name(conversation.name)) as memory:
-        asked = [one for one in conversation.questions if one.gold]
-        return [await _answer(memory, conversation.name, question, profile) for question in asked]
+    questions = conversation.scored()
+    answers: list[Answer] = []
+    for question in questions:
+        answers.append(await _answer(memory, question, written, asking))
+        progress(f"asking {conversation.name} by {asking.profile}", len(answers), len(questions))
+    return answers
 
 
-async def _answer(memory: Memory, name: str, question: Question, profile: str) -> Answer:
-    started = time.perf_counter()
-    # Ranks do not depend on the limit below 25: the first ten of twenty are the ten best.
-    recalled = await memory.recall(question.text, profile=profile, limit=_LIMIT)
-    took_ms = (time.perf_counter() - started) * 1000
-    channel = recalled.channels["episodes"]
+async def _answer(memory: Memory, question: Question, written: Written, asking: Asking) -> Answer:
+    """Ask one question. One that cannot be asked has its error told, and counts as one that found nothing."""
+    nothing = Answer(written.conversation, question.id, question.category, question.gold, ())
+    try:
+        started = time.perf_counter()
+        best = await _episodes(memory, question.text, asking.profile, CUT)
+        took_ms = (time.perf_counter() - started) * 1000
+        more = await _episodes(memory, question.text, asking.profile, LONG_CUT) if asking.long else ()
+    except PPSError as error:
+        return replace(nothing, error=f"{error.code}: {error.message}")
+    return replace(nothing, turns=written.of_data(best), more=written.of_data(more), took_ms=round(took_ms, 3))
+
+
+async def _episodes(memory: Memory, query: str, profile: str, limit: int) -> Sequence[str]:
+    recalled = await memory.recall(query[:MAX_QUERY], profile=profile, limit=limit)
+    channel: Channel = recalled.channels["episodes"]
     if channel.error:
-        raise RuntimeError(f"{question.id}: the episodes channel failed: {channel.error}")
-    turns = [hit.item.source_ref for hit in channel.hits if isinstance(hit.item, Turn)]
-    return Answer(name, question.id, question.category, question.gold, tuple(dict.fromkeys(turns)), took_ms)
+        raise PPSError(f"the episodes channel failed: {channel.error}")
+    return [hit.item.uuid for hit in channel.hits if isinstance(hit.item, Turn)]
 
 
-def entity_name(conversation: str) -> str:
-    """Return a conversation's name as one that an entity may have."""
-    return ("bench_" + re.sub(r"[^a-z0-9]+", "_", conversation.lower()))[:40]
-
-
-def without_answers(conversations: Sequence[Conversation]) -> int:
-    """Return how many questions name no turn and are not scored."""
-    return sum(not question.gold for one in conversations for question in one.questions)
-
-
-def _drafted(turn: Said) -> tuple[str, RememberOptions]:
+def _drafted(turn: Said, number: int) -> tuple[str, RememberOptions]:
     options: RememberOptions = {
         "actor": turn.actor,
         "session": turn.session,
         "source": "bench",
-        "source_ref": turn.id,
+        # The data's own id may be longer than a reference is allowed to be.
+        "source_ref": str(number),
         "occurred_at": turn.at,
         "nodes": tuple(turn.nodes.values()),
         "facts": tuple(turn.facts),

@@ -24,6 +24,8 @@ _NEO4J = {
     "NEO4J_PASSWORD": "password",
     "NEO4J_DATABASE": "database",
 }
+_NO_SETTINGS = ("PPS_HOME", "PPS_BENCH_DATA")
+"""Where things lie; read by whoever needs them."""
 _PROVIDER_KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -75,7 +77,7 @@ def _read(file: Path | None, home: Path) -> _Tree:
 def _own_names(env: Mapping[str, str]) -> _Tree:
     tree: _Tree = {}
     for name, value in env.items():
-        if not name.startswith("PPS_") or name == "PPS_HOME":
+        if not name.startswith("PPS_") or name in _NO_SETTINGS:
             continue
         path = name.removeprefix("PPS_").lower().split("__")
         setting: object = tuple(part.strip() for part in value.split(",")) if _is_list(path) else value

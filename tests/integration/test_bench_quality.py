@@ -1,4 +1,4 @@
-"""``scripts/bench quality``: reads the JSON lines, writes by the public verbs, prints one JSON."""
+"""``pps bench quality``: reads the JSON lines, writes by the public verbs, prints one JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pps.bench.scores import figures
+from pps.bench.against import systems
+from pps.bench.commands import Wanted, quality
+from pps.bench.measuring import Plan
+from pps.bench.plain import library
+from pps.core.errors import ConfigError, InvalidRequest, PPSError
 
 EPISODES = [
     ("e1", "conv_a", 1, "Caroline: What did you paint?"),
@@ -81,61 +86,100 @@ def with_facts(folder: Path) -> None:
     )
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PPS_EMBEDDER__NAME": "hash"}
-    command = [sys.executable, "-m", "pps.bench", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=110, check=False)
+def bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pps", "bench", *arguments]
+    env = {**os.environ, "PPS_EMBEDDER__NAME": "hash", **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=110, check=False)
 
 
 def test_every_figure_is_printed_by_category_and_by_conversation(data: Path, tmp_path: Path) -> None:
     with_facts(data)
-    answers = tmp_path / "answers.jsonl"
-    run = bench("quality", "--data", str(data), "--answers", str(answers))
+    answers, out = tmp_path / "answers.jsonl", tmp_path / "out"
+    more = ("--against", "all", "--ablation", "--answers", str(answers), "--out", str(out))
+    run = bench("quality", "--data", str(data), *more, "--json")
 
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
     found = report["profiles"]["default"]
     assert found["all"]["questions"] == 3
-    assert report["questions_without_answer"] == 1
+    assert [one["questions_without_answer"] for one in report["data"]] == [1, 0]
     assert set(found["categories"]) == {"1", "4"}
     assert set(found["conversations"]) == {"conv_a", "conv_b"}
     assert {"R@5", "R@10", "R@20", "MRR@10", "nDCG@10", "returned"} <= set(found["all"])
     assert found["all"]["R@10"] == 100.0
-    assert [one["facts"] for one in report["written"]] == [1, 0]
-    assert [one["unsupported_facts"] for one in report["written"]] == [1, 0]
+    assert [one["facts_in_graph"] for one in report["data"]] == [1, 0]
+    assert [one["left_out"] for one in report["data"]] == [{"facts that stand on no turn left out": 1}, {}]
+    assert set(report["against"]) == set(report["ratios"]) == {"graphiti", "bm25", "dense", "four-lists"}
+    assert report["against"]["graphiti"]["conversations"]["conv_b"]["returned"] == 0
+    assert {"bm25", "dense"} <= {one["left_out"] for one in report["ablation"]}
     lines = [json.loads(line) for line in answers.read_text().splitlines()]
-    assert {line["question"] for line in lines} == {"q1", "q2", "q4"}
+    assert {(line["profile"], line["question"]) for line in lines} == {
+        (name, question) for name in ("default", *report["against"]) for question in ("q1", "q2", "q4")
+    }
+    assert [line["turns"] for line in lines if (line["profile"], line["question"]) == ("graphiti", "q1")] == [["e2"]]
+    assert sorted(file.name for file in out.iterdir()) == ["quality.json", "quality.md", "quality.png"]
+    assert json.loads((out / "quality.json").read_text()) == report
+    assert str(tmp_path) not in (out / "quality.md").read_text()
 
 
-def test_edges_may_be_absent_and_ablation_leaves_each_perspective_out(data: Path) -> None:
-    run = bench("quality", "--data", str(data), "--profile", "episodes", "--ablate")
+def test_edges_may_be_absent_and_a_table_is_what_people_see(data: Path) -> None:
+    run = bench("quality", "--profile", "episodes", PPS_BENCH_DATA=str(data))
 
     assert run.returncode == 0, run.stderr
-    names = set(json.loads(run.stdout)["profiles"])
-    assert names == {
-        "episodes",
-        *(
-            f"episodes-without-{one}"
-            for one in ("bm25", "bm25_windows", "dense", "dense_windows", "supports", "substance")
-        ),
-    }
+    assert run.stdout.splitlines()[0].split() == ["R@5", "R@10", "R@20", "MRR@10", "nDCG@10"]
+    assert run.stdout.splitlines()[1].split()[0] == "pps"
+    assert "writing conv_a: 3" in run.stderr
 
 
-@pytest.mark.parametrize(("arguments", "says"), [((), "PPS_BENCH_DATA"), (("--data", "/nowhere"), "missing")])
-def test_missing_data_is_one_clear_line(arguments: tuple[str, ...], says: str) -> None:
-    run = bench("quality", *arguments)
+async def test_a_question_that_cannot_be_asked_is_told_and_finds_nothing(data: Path) -> None:
+    asked = {"qid": "q9", "group_id": "conv_a", "query": " ", "category": None, "gold_episodes": ["e1"]}
+    with (data / "queries.jsonl").open("a") as file:
+        file.write(json.dumps(asked) + "\n")
+
+    env = {**os.environ, "PPS_EMBEDDER__NAME": "hash"}
+    report = await quality(Wanted(data=str(data), plan=Plan(against=("bm25",))), env, lambda *_: None)
+
+    found = report["profiles"]["default"]
+    assert found["failed"] == 1
+    assert found["first_error"].startswith("q9: invalid_request: query")
+    assert found["categories"]["none"]["R@10"] == report["against"]["bm25"]["categories"]["none"]["R@10"] == 0
+
+
+def test_no_data_is_one_clear_line() -> None:
+    run = bench("quality")
 
     assert run.returncode == 2
     assert run.stdout == ""
     assert len(run.stderr.strip().splitlines()) == 1
-    assert says in run.stderr
+    assert "PPS_BENCH_DATA" in run.stderr
 
 
-def test_figures_are_those_of_the_definitions() -> None:
-    found = figures({"a", "b"}, ["x", "a", *"cdefg", "b"])
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        (Wanted(data="/nowhere"), "missing"),
+        (Wanted(data="DATA", plan=Plan(profiles=("facts",))), "episodes channel"),
+        (Wanted(data="DATA", plan=Plan(profiles=("nonsense",))), "profile"),
+        (Wanted(data="DATA", store="oracle"), "embedded, neo4j"),
+    ],
+)
+async def test_what_cannot_be_measured_is_refused_before_anything_is_written(
+    data: Path, wanted: Wanted, says: str
+) -> None:
+    asked = replace(wanted, data=str(data) if wanted.data == "DATA" else wanted.data)
+    told: list[str] = []
 
-    assert found["R@5"] == 0.5
-    assert found["R@10"] == 1.0
-    assert found["MRR@10"] == 0.5
-    assert found["nDCG@10"] == pytest.approx((1 / 1.5849625 + 1 / 3.169925) / (1 + 1 / 1.5849625))
-    assert found["returned"] == 8
+    with pytest.raises(PPSError, match=says):
+        await quality(asked, os.environ, lambda what, _done, _total: told.append(what))
+    assert told == []
+
+
+def test_a_system_that_nobody_knows_is_refused() -> None:
+    assert systems("bm25, graphiti,bm25") == ("bm25", "graphiti")
+    with pytest.raises(InvalidRequest, match="graphiti"):
+        systems("google")
+
+
+def test_a_library_of_the_extra_that_is_missing_is_named_with_its_extra() -> None:
+    with pytest.raises(ConfigError, match=r"pip install 'pps\[bench\]'"):
+        library("no_such_library")

@@ -9,7 +9,7 @@ import typer
 
 from pps import __version__
 from pps.core.errors import PPSError
-from pps.surfaces.cli import anchors, entity, memory, route, system
+from pps.surfaces.cli import anchors, bench, entity, memory, route, system
 from pps.surfaces.cli.system import Runners
 from pps.surfaces.cli.talk import told, unforeseen
 
@@ -44,6 +44,7 @@ def build() -> typer.Typer:
         app.command()(command)
     app.command("import")(memory.import_)
     app.add_typer(anchors.app, name="anchors")
+    app.add_typer(bench.app, name="bench")
     for command in (memory.timeline, memory.get, memory.forget, memory.stats, memory.reindex, memory.reembed):
         app.command()(command)
     for command in (system.serve, system.mcp, system.doctor, system.demo):

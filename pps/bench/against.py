@@ -1,0 +1,95 @@
+"""The other ways to search the same memories, in the same run with the same embedder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Sequence
+
+from pps.bench.data import Conversation, Question
+from pps.bench.plain import Bm25, PlainRankings
+from pps.bench.quality import CUT, LONG_CUT, Progress, Written
+from pps.bench.scores import Answer
+from pps.config import Settings
+from pps.core.errors import InvalidRequest
+from pps.entities.registry import Entry, Registry
+from pps.isolation.drivers import EntityDriver, Neo4jServer, open_embedded
+from pps.isolation.stock import StockGraphiti
+from pps.isolation.stock_text import with_full_text
+from pps.models.protocols import Embedder
+
+GRAPHITI = "graphiti"
+SYSTEMS = (GRAPHITI, *PlainRankings.NAMES)
+
+
+def systems(asked: str) -> tuple[str, ...]:
+    """Return the names in a list that is separated by commas; ``all`` is every one.
+
+    Raises:
+        InvalidRequest: One of them is unknown.
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in asked.split(",") if name.strip()))
+    if unknown := [name for name in names if name not in (*SYSTEMS, "all")]:
+        raise InvalidRequest("against", f"{unknown[0]!r} is none of {', '.join(SYSTEMS)}, all")
+    return SYSTEMS if "all" in names else names
+
+
+def ask_plain(conversation: Conversation, embedder: Embedder, progress: Progress) -> dict[str, list[Answer]]:
+    """Rank every question's turns by each plain ranking."""
+    answers: dict[str, list[Answer]] = {name: [] for name in PlainRankings.NAMES}
+    questions = conversation.scored()
+    rankings = PlainRankings(conversation, embedder) if questions and conversation.turns else None
+    for number, question in enumerate(questions, start=1):
+        ranked = rankings.rank(question.text, LONG_CUT) if rankings else {}
+        for name, found in answers.items():
+            found.append(_answer(conversation.name, question, ranked.get(name, ())))
+        progress(f"asking {conversation.name} by plain rankings", number, len(questions))
+    return answers
+
+
+async def ask_graphiti(
+    settings: Settings, conversation: Conversation, written: Written, embedder: Embedder, progress: Progress
+) -> list[Answer]:
+    """Ask stock Graphiti over the graph that PPS wrote; a fact counts as the turns that support it.
+
+    The memory has to be closed: an embedded file is open once.
+    """
+    entry = await asyncio.to_thread(Registry(settings.home).get, written.entity)
+    questions = conversation.scored()
+    answers: list[Answer] = []
+    async with _driver(settings, entry) as opened:
+        stock = StockGraphiti(await with_full_text(opened, entry.entity.group, Bm25), embedder)
+        for question in questions:
+            started = time.perf_counter()
+            asked = question.text.strip()
+            facts = await stock.facts(asked, entry.entity.group, LONG_CUT) if asked else []
+            took_ms = (time.perf_counter() - started) * 1000
+            turns = written.of_data(turn for _, episodes in facts for turn in episodes)
+            answers.append(_answer(conversation.name, question, turns, took_ms))
+            progress(f"asking {conversation.name} by {GRAPHITI}", len(answers), len(questions))
+    return answers
+
+
+def _answer(conversation: str, question: Question, turns: Sequence[str], took_ms: float = 0.0) -> Answer:
+    ranked = tuple(turns)
+    return Answer(
+        conversation, question.id, question.category, question.gold, ranked[:CUT], ranked[:LONG_CUT], round(took_ms, 3)
+    )
+
+
+@contextlib.asynccontextmanager
+async def _driver(settings: Settings, entry: Entry) -> AsyncGenerator[EntityDriver]:
+    if entry.store == "embedded":
+        opened = await open_embedded(entry.folder / "data" / "graph.lbug")
+        try:
+            yield opened
+        finally:
+            await opened.close()
+        return
+    neo4j = settings.neo4j
+    server = await Neo4jServer.open(neo4j.uri, neo4j.user, neo4j.password.get_secret_value(), neo4j.database)
+    try:
+        yield await server.driver()
+    finally:
+        await server.close()

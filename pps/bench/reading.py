@@ -1,0 +1,38 @@
+"""Where a benchmark's data come from: a folder of JSON lines, or MuSiQue's file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pps.bench.data import Conversation
+from pps.bench.jsonl import read_folder
+from pps.bench.musique import read_musique
+from pps.core.errors import ConfigError, InvalidRequest
+
+VARIABLE = "PPS_BENCH_DATA"
+
+
+def data_path(given: str | None, env: Mapping[str, str]) -> Path:
+    """Return the path that was given, or the environment's.
+
+    Raises:
+        ConfigError: Neither says where the data are.
+    """
+    found = given or env.get(VARIABLE)
+    if not found:
+        raise ConfigError(f"no data: give --data DIR or set {VARIABLE}; the data of a benchmark are not shipped")
+    return Path(found).expanduser()
+
+
+def read(path: Path) -> list[Conversation]:
+    """Return what lies at a path.
+
+    Raises:
+        InvalidRequest: Nothing is there, or it is not what a benchmark reads.
+    """
+    if path.is_dir():
+        return read_folder(path)
+    if path.is_file():
+        return read_musique(path)
+    raise InvalidRequest("data", f"{path} is missing; it must be a folder of JSON lines or MuSiQue's file")

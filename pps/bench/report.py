@@ -1,0 +1,126 @@
+"""A benchmark's report as files: JSON for programs, Markdown for people, and a plot beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pps.bench.scores import FIGURES
+
+Report: TypeAlias = "Mapping[str, Any]"
+OURS = "pps"
+
+_CATEGORIES = "by category"
+_CONVERSATIONS = "by conversation"
+
+
+def systems(report: Report) -> dict[str, Mapping[str, Any]]:
+    """Return every system's figures by its name, ours (the first profile) first."""
+    profiles = report["profiles"]
+    names = {name: OURS if number == 0 else f"{OURS}: {name}" for number, name in enumerate(profiles)}
+    return {**{names[name]: found for name, found in profiles.items()}, **report["against"]}
+
+
+def markdown(report: Report, name: str) -> str:
+    """Return the report as a page; ``name`` is that of its plot."""
+    machine = report["machine"]
+    found = systems(report)
+    parts = [
+        f"# {report['title']}",
+        "Written by the command below; a test compares the documents' figures with it.",
+        f"```bash\n{report['command']}\n```",
+        f"PPS {report['version']}, store {report['store']}, embedder {report['embedder']}, "
+        f"{'no' if report['reranker'] == 'none' else report['reranker']} reranker; {machine['cores']} cores "
+        f"({machine['processor']}), Python {machine['python']}.",
+        _data(report),
+        f"![{report['title']}]({name}.png)",
+        "## All questions, percent",
+        _table(["", *FIGURES, "returned"], ([one, *_row(figures["all"])] for one, figures in found.items())),
+        "\n".join(f"- **{one}**: {what}." for one, what in report["scored"].items()),
+        *_ratios(report),
+        f"## R@10 {_CATEGORIES}",
+        _groups(found, "categories"),
+        f"## R@10 {_CONVERSATIONS}",
+        _groups(found, "conversations"),
+        *_ablation(report),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def save(report: Report, folder: Path, name: str) -> list[Path]:
+    """Write ``name.json``, ``name.md`` and ``name.png`` into a folder; return the files.
+
+    Raises:
+        ConfigError: matplotlib is not installed.
+    """
+    from pps.bench.plot import draw_quality
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{name}.{kind}" for kind in ("json", "md", "png")]
+    draw_quality(report, files[2])
+    files[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    files[1].write_text(markdown(report, name), "utf-8")
+    return files
+
+
+def text(report: Report) -> str:
+    """Return the main table for a terminal."""
+    rows = [["", *FIGURES], *([one, *_row(figures["all"])[:-1]] for one, figures in systems(report).items())]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    losses = [f"without {one['left_out']}: {_loss(one['lost'])}" for one in report["ablation"]]
+    return "\n".join([*lines, *losses])
+
+
+def _data(report: Report) -> str:
+    data: Sequence[Mapping[str, Any]] = report["data"]
+    total = {key: sum(one[key] for one in data) for key in ("turns", "facts", "questions", "questions_without_answer")}
+    return (
+        f"{len(data)} conversation{'s' if len(data) != 1 else ''}, each in an entity of its own: "
+        f"{total['turns']:,} turns, {total['facts']:,} facts on turns, {total['questions']:,} questions, of which "
+        f"{total['questions_without_answer']:,} name no turn and are not scored."
+    )
+
+
+def _row(figures: Mapping[str, Any]) -> list[str]:
+    return [_number(figures[name]) for name in (*FIGURES, "returned")]
+
+
+def _ratios(report: Report) -> list[str]:
+    if not report["ratios"]:
+        return []
+    rows = (
+        [f"{OURS} / {one}", *(_number(found[name], 2) for name in FIGURES)] for one, found in report["ratios"].items()
+    )
+    return ["## Ours over theirs", _table(["", *FIGURES], rows)]
+
+
+def _groups(found: Mapping[str, Mapping[str, Any]], key: str) -> str:
+    groups = list(next(iter(found.values()))[key])
+    questions = next(iter(found.values()))[key]
+    header = ["", *(f"{group} ({questions[group]['questions']})" for group in groups)]
+    rows = ([one, *(_number(figures[key][group]["R@10"]) for group in groups)] for one, figures in found.items())
+    return _table(header, rows)
+
+
+def _ablation(report: Report) -> list[str]:
+    if not report["ablation"]:
+        return []
+    names = list(report["ablation"][0]["lost"])
+    rows = ([one["left_out"], *(_number(one["lost"][name], 2) for name in names)] for one in report["ablation"])
+    return ["## What each part brings: points lost without it", _table(["left out", *names], rows)]
+
+
+def _loss(lost: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {-value:+.2f}" for name, value in lost.items())
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,59 @@
+"""A benchmark works in throw-away entities: it finds and changes nothing of the memories of an installation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from pps.app import App
+from pps.bench.commands import Wanted, quality
+from pps.bench.measuring import Plan
+from pps.config import Settings
+
+OWN = "Ana keeps the violet key under the blue stone."
+
+
+def digest(folder: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+def write_data(folder: Path) -> None:
+    folder.mkdir()
+    turn = {"uuid": "e1", "group_id": "ana", "content": "Ben: The ferry leaves at nine.", "valid_at": "2024-01-01"}
+    asked = {"qid": "q1", "group_id": "ana", "query": "Where is the violet key?", "gold_episodes": ["e1"]}
+    (folder / "episodes.jsonl").write_text(json.dumps(turn) + "\n")
+    (folder / "queries.jsonl").write_text(json.dumps({**asked, "category": 1}) + "\n")
+
+
+async def test_bench_quality_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async with App.open(settings) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            await memory.remember(OWN)
+    before = digest(settings.home)
+    write_data(tmp_path / "data")
+    env = {"PPS_HOME": str(settings.home), "PPS_EMBEDDER__NAME": "hash", "PPS_STORE": settings.store}
+    if settings.store == "neo4j":
+        neo4j = settings.neo4j
+        env |= {"NEO4J_URI": neo4j.uri, "NEO4J_USER": neo4j.user, "NEO4J_DATABASE": neo4j.database}
+        env["NEO4J_PASSWORD"] = neo4j.password.get_secret_value()
+    answers = tmp_path / "answers.jsonl"
+
+    wanted = Wanted(data=str(tmp_path / "data"), plan=Plan(against=("graphiti",)), answers=answers)
+    found = await quality(wanted, env, lambda *_: None)
+
+    assert found["data"][0]["turns"] == 1
+    lines = [json.loads(line) for line in answers.read_text().splitlines()]
+    assert {turn for line in lines for turn in line["turns"]} <= {"e1"}
+    assert digest(settings.home) == before
+    async with App.open(settings) as app:
+        assert [entry.entity.name for entry in app.registry.list()] == ["ana"]
+        async with app.memory("ana") as memory:
+            assert (await memory.recall("violet key"))["episodes"][0].text.endswith(OWN)

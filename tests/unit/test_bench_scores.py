@@ -1,0 +1,87 @@
+"""Figures of a benchmark are those of the definitions, and nothing to score is no figure."""
+
+from __future__ import annotations
+
+import pytest
+
+from pps.bench.plain import Bm25
+from pps.bench.profile_file import profile_toml
+from pps.bench.report import markdown
+from pps.bench.scores import Answer, figures, mean, ratios, summary
+from pps.recall.profiles import Profiles
+
+
+def test_figures_are_those_of_the_definitions() -> None:
+    found = figures({"a", "b"}, ["x", "a", *"cdefg", "b"])
+
+    assert found["R@5"] == 0.5
+    assert found["R@10"] == 1.0
+    assert found["MRR@10"] == 0.5
+    assert found["nDCG@10"] == pytest.approx((1 / 1.5849625 + 1 / 3.169925) / (1 + 1 / 1.5849625))
+    assert found["returned"] == 8
+
+
+def test_only_recall_at_20_looks_at_the_longer_list() -> None:
+    ten, twenty = [f"x{n}" for n in range(10)], [*(f"y{n}" for n in range(9)), "a"]
+
+    found = figures({"a"}, ten, twenty)
+
+    assert (found["R@10"], found["MRR@10"], found["R@20"]) == (0.0, 0.0, 1.0)
+
+
+def test_a_report_of_no_question_has_no_figures_and_does_not_fail() -> None:
+    found = summary([])
+
+    assert found["all"] == {"questions": 0, **dict.fromkeys(("R@5", "R@10", "R@20", "MRR@10", "nDCG@10", "returned"))}
+    assert ratios(mean([]), mean([]))["R@10"] is None
+
+
+def test_means_are_of_questions_not_of_groups() -> None:
+    answers = [
+        Answer("a", "1", "x", frozenset("g"), ("g",)),
+        Answer("a", "2", "x", frozenset("g"), ("h",)),
+        Answer("b", "3", "y", frozenset("g"), ("g",)),
+    ]
+
+    found = summary(answers)
+
+    assert found["all"]["R@10"] == 66.67  # type: ignore[index]
+    assert found["conversations"]["a"]["R@10"] == 50.0  # type: ignore[index]
+    assert found["categories"]["y"]["R@10"] == 100.0  # type: ignore[index]
+
+
+def test_words_that_nothing_shares_find_nothing() -> None:
+    texts = Bm25(["the ferry leaves at nine", "a blue stone"])
+
+    assert [number for number, _ in texts.rank("When does the ferry leave?", 5)] == [0]
+    assert texts.rank("the of and", 5) == texts.rank("zebra", 5) == []
+    assert Bm25([]).rank("ferry", 5) == Bm25(["", "the"]).rank("ferry", 5) == []
+
+
+def test_a_written_profile_reads_as_what_it_was_written_from() -> None:
+    shipped = {"perspectives": {"bm25": 1.0, "dense": 0.5}, "k": 7.0, "substance": {"floor": 0.3, "words": 9.0}}
+
+    found = Profiles({"own": profile_toml('a "quoted" name', shipped)}).get("own")
+
+    assert found.channels["episodes"].model_dump(exclude_defaults=True) == shipped
+    assert found.description == 'a "quoted" name'
+
+
+def test_a_page_shows_what_is_unknown_as_a_dash() -> None:
+    report = {
+        "title": "T",
+        "command": "c",
+        "version": "0",
+        "machine": {"cores": 2, "processor": "p", "python": "3"},
+        "store": "embedded",
+        "embedder": "hash",
+        "reranker": "none",
+        "data": [{"turns": 1, "facts": 0, "questions": 0, "questions_without_answer": 0}],
+        "profiles": {"default": summary([])},
+        "against": {},
+        "scored": {},
+        "ratios": {},
+        "ablation": [],
+    }
+
+    assert "| pps | – | – | – | – | – | – |" in markdown(report, "t")
