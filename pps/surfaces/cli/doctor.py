@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pps.core.errors import PPSError
-from pps.link import Link, file_lock, runfile
+from pps.link import Link, file_lock, runfile, spool
 from pps.link.start import connect
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def findings(home: Path, *, offline: bool) -> Iterator[Finding]:
         return
     yield Finding("settings", True, f"store {settings.store}, embedder {settings.embedder.name}")
     yield _folder(home)
+    yield _hooks_spool(home)
     yield from _offline(settings) if offline else _online(home)
 
 
@@ -53,6 +54,19 @@ def _folder(home: Path) -> Finding:
     writable = os.access(home, os.W_OK)
     detail = str(home) if writable else f"{home} cannot be written"
     return Finding("data folder", writable, detail + ("" if private else " (others may read it: chmod 700)"))
+
+
+def _hooks_spool(home: Path) -> Finding:
+    state, folder = spool.look(home), spool.spool_folder(home)
+    said = [f"{state.waiting} events wait for the server" if state.waiting else "empty"]
+    if state.dropped:
+        said.append(
+            f"{state.dropped} events found no room while the server was away; run `pps serve`, then remove "
+            f"{folder / 'dropped'}"
+        )
+    if state.bad:
+        said.append(f"{state.bad} events could not be taken in; look at {folder}/*.bad, then remove them")
+    return Finding("hooks' spool", not (state.dropped or state.bad), "; ".join(said))
 
 
 def _online(home: Path) -> Iterator[Finding]:

@@ -44,6 +44,7 @@ def build() -> typer.Typer:
         app.command()(command)
     app.command("import")(memory.import_)
     app.add_typer(anchors.app, name="anchors")
+    app.add_typer(hooks.app, name="hooks")
     app.add_typer(bench.app, name="bench")
     for command in (memory.timeline, memory.get, memory.forget, memory.stats, memory.reindex, memory.reembed):
         app.command()(command)

@@ -1,0 +1,245 @@
+"""Our hooks in Claude Code's settings file: put in beside what is there, and taken out again without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from pps.config import shipped
+from pps.core.errors import InvalidRequest
+from pps.core.values import JSON
+
+_Object = dict[str, JSON]
+
+PROGRAM = "pps_hook.py"
+_TOOLS = "^(Bash|PowerShell|Edit|Write|NotebookEdit|Agent|Task|WebFetch|WebSearch|mcp__.*)$"
+EVENTS: Mapping[str, tuple[str, int]] = {
+    "SessionStart": ("", 5),
+    "UserPromptSubmit": ("", 2),
+    "PreToolUse": ("^(Bash|PowerShell|Edit|Write|NotebookEdit|Agent|Task)$", 1),
+    "PostToolUse": (_TOOLS, 3),
+    "Stop": ("", 3),
+    "PreCompact": ("", 3),
+    "SessionEnd": ("", 30),
+}
+"""Matcher and time-out in whole seconds of each event; the program itself keeps the shorter ones of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What a settings file has of ours: events, and the command of the first."""
+
+    events: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+    @property
+    def entity(self) -> str:
+        """The entity that was named at the installation; empty when the project's folder decides."""
+        named = [after for name, after in zip(self.command, self.command[1:], strict=False) if name == "--entity"]
+        return named[0] if named else ""
+
+
+def program() -> Path:
+    """Return where the hook program lies in this installation."""
+    return Path(str(shipped(f"config/claude/hooks/{PROGRAM}")))
+
+
+def settings_file(scope: str, project: Path) -> Path:
+    """Return the settings file of a scope: ``user``, ``project`` or ``local`` (the project's, not shared)."""
+    if scope == "user":
+        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude").expanduser() / "settings.json"
+    return project / ".claude" / ("settings.json" if scope == "project" else "settings.local.json")
+
+
+def install(path: Path, entity: str, home: str) -> bool:
+    """Put our hooks into a settings file, made when there is none; return whether anything changed.
+
+    What the file was before is kept beside it, with ``.before-pps`` at the end of its name.
+
+    Raises:
+        InvalidRequest: The file is not what Claude Code would read; nothing was changed.
+    """
+    before = _read(path)
+    settings = _parsed(path, before)
+    wanted = _without_ours(path, settings)
+    groups = _groups(path, wanted)
+    for event, (matcher, timeout_s) in EVENTS.items():
+        hook: _Object = {"type": "command", "command": _command(event, entity, home), "timeout": timeout_s}
+        group: _Object = {"matcher": matcher} if matcher else {}
+        groups[event] = [*groups.get(event, []), {**group, "hooks": [hook]}]
+    merged: _Object = {**wanted, "hooks": cast("JSON", groups)}
+    if merged == settings:
+        return False
+    if before is not None and not _has_ours(path, settings):
+        _write(_backup(path), before)
+    _write(path, _dumped(merged, before))
+    return True
+
+
+def uninstall(path: Path) -> bool:
+    """Take our hooks out; return whether there were any.
+
+    A file that holds what it held before gets its very bytes back, one that we made goes.
+
+    Raises:
+        InvalidRequest: The file is not what Claude Code would read; nothing was changed.
+    """
+    now = _read(path)
+    settings = _parsed(path, now)
+    backup = _backup(path)
+    if not _has_ours(path, settings):
+        return False
+    rest = _without_ours(path, settings)
+    before = _read(backup)
+    if before is not None and _same(backup, before, rest):
+        _write(path, before)
+    elif before is None and not rest:
+        Path(os.path.realpath(path)).unlink()
+    else:
+        _write(path, _dumped(rest, now))
+    backup.unlink(missing_ok=True)
+    return True
+
+
+def look(path: Path) -> Installed:
+    """Return what a settings file has of ours; raises InvalidRequest as ``install``."""
+    settings = _parsed(path, _read(path))
+    found = [(event, words) for event, _, hook in _hooks(path, settings) if (words := _ours(hook))]
+    return Installed(tuple(dict.fromkeys(event for event, _ in found)), found[0][1] if found else ())
+
+
+def _command(event: str, entity: str, home: str) -> str:
+    words = [sys.executable, "-I", "-S", str(program()), event]
+    words += ["--entity", entity] if entity else []
+    words += ["--home", home] if home else []
+    return shlex.join(words)
+
+
+def _ours(hook: _Object) -> tuple[str, ...]:
+    """Return the words of a hook's command when it is ours."""
+    command, arguments = hook.get("command"), hook.get("args")
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        return ()
+    words += [one for one in arguments if isinstance(one, str)] if isinstance(arguments, list) else []
+    return tuple(words) if any(Path(word).name == PROGRAM for word in words) else ()
+
+
+def _hooks(path: Path, settings: _Object) -> Iterator[tuple[str, _Object, _Object]]:
+    for event, groups in _groups(path, settings).items():
+        for group in groups:
+            hooks = group.get("hooks")
+            for hook in hooks if isinstance(hooks, list) else []:
+                if isinstance(hook, dict):
+                    yield event, group, hook
+
+
+def _has_ours(path: Path, settings: _Object) -> bool:
+    return any(_ours(hook) for _, _, hook in _hooks(path, settings))
+
+
+def _without_ours(path: Path, settings: _Object) -> _Object:
+    """Return settings without our hooks, and without what is empty for that."""
+    if not _has_ours(path, settings):
+        return dict(settings)
+    kept: dict[str, list[_Object]] = {}
+    for event, groups in _groups(path, settings).items():
+        for group in groups:
+            hooks = group.get("hooks")
+            listed = hooks if isinstance(hooks, list) else []
+            others = [hook for hook in listed if not (isinstance(hook, dict) and _ours(hook))]
+            if len(others) == len(listed):
+                kept.setdefault(event, []).append(group)
+            elif others:
+                kept.setdefault(event, []).append({**group, "hooks": others})
+    rest = {name: value for name, value in settings.items() if name != "hooks"}
+    return {name: cast("JSON", kept) if name == "hooks" else rest[name] for name in settings if kept or name != "hooks"}
+
+
+def _groups(path: Path, settings: _Object) -> dict[str, list[_Object]]:
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise InvalidRequest("hooks", f"must be a JSON object in {path}; mend it, nothing was changed")
+    found: dict[str, list[_Object]] = {}
+    for event, groups in hooks.items():
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            raise InvalidRequest(
+                f"hooks.{event}", f"must be a list of JSON objects in {path}; mend it, nothing was changed"
+            )
+        found[event] = [group for group in groups if isinstance(group, dict)]
+    return found
+
+
+def _parsed(path: Path, raw: bytes | None) -> _Object:
+    try:
+        value: JSON = json.loads((raw or b"").decode("utf-8-sig").strip() or "{}")
+    except UnicodeDecodeError:
+        raise InvalidRequest("settings", f"{path} is not UTF-8 text; nothing was changed") from None
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(
+            "settings", f"{path}, line {error.lineno}: {error.msg}; mend it, nothing was changed"
+        ) from None
+    if not isinstance(value, dict):
+        raise InvalidRequest("settings", f"{path} must hold a JSON object; nothing was changed")
+    return value
+
+
+def _same(path: Path, raw: bytes, settings: _Object) -> bool:
+    try:
+        return _bare(_parsed(path, raw)) == _bare(settings)
+    except InvalidRequest:
+        return False
+
+
+def _bare(settings: _Object) -> _Object:
+    """Return settings without hooks that are there but empty."""
+    hooks = settings.get("hooks")
+    full = {event: groups for event, groups in hooks.items() if groups} if isinstance(hooks, dict) else hooks
+    return {**settings, "hooks": full or None}
+
+
+def _dumped(settings: _Object, like: bytes | None) -> bytes:
+    """Return settings as text, indented as the file was."""
+    found = re.search(rb"^[{\[]\r?\n([ \t]+)", (like or b"").removeprefix(b"\xef\xbb\xbf"))
+    indent = found[1].decode() if found else "  "
+    return (json.dumps(settings, indent=indent, ensure_ascii=False) + "\n").encode()
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(path.name + ".before-pps")
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidRequest("settings", f"{path} cannot be read ({error.strerror})") from None
+
+
+def _write(path: Path, body: bytes) -> None:
+    """Replace a file in one step; a link keeps leading where it leads, and the mode stays."""
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.chmod(mode)
+        draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InvalidRequest("settings", f"{path} cannot be written ({error.strerror})") from None
