@@ -9,7 +9,7 @@ import typer
 
 from pps import __version__
 from pps.core.errors import PPSError
-from pps.surfaces.cli import anchors, bench, entity, memory, route, system
+from pps.surfaces.cli import anchors, bench, entity, hooks, memory, route, system
 from pps.surfaces.cli.system import Runners
 from pps.surfaces.cli.talk import told, unforeseen
 
