@@ -15,7 +15,7 @@ from pps.context.capture import without_packs
 from pps.context.sessions import Sessions
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
-from pps.core.reports import Forgotten, Health, Stats, TimelinePage
+from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.time import now
 from pps.core.values import (
     AnchorPassage,
@@ -35,13 +35,19 @@ from pps.ingest.capture import Capture
 from pps.ingest.drafts import RememberOptions, finished, make_draft
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
+from pps.ingest.intake import Intake
+from pps.ingest.jobs import Jobs
+from pps.ingest.ledger import Bookkeeper
+from pps.ingest.recorder import Records
 from pps.ingest.redact import Redactor
+from pps.ingest.steps import Automatic
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import JobPayload, TurnDraft
 from pps.recall.engine import RecallEngine
 from pps.recall.options import RecallOptions, TimelineOptions, check_range, checked_utc, make_request
+from pps.recall.walks import Walks
 
 _READ_OWN_WRITES_S = 0.05
 Item = Node | Fact | Episode | Turn
@@ -56,12 +62,17 @@ class Parts:
     self_node: str
     extraction: Literal["given", "rules", "model"]
     redaction: bool
+    automatic: Automatic
+    records: Records
     budget_tokens: int
     journal: Journal
     client: IsolatedGraphitiClient
     indexes: EntityIndexes
     indexer: Indexer
     worker: Worker
+    intake: Intake
+    jobs: Jobs
+    bookkeeper: Bookkeeper
     anchors: Anchors
     engine: RecallEngine
     forgetter: Forgetter
@@ -84,6 +95,21 @@ class Memory:
     def entity(self) -> EntityId:
         """Whose memory this is."""
         return self._parts.entity
+
+    @property
+    def graph(self) -> Walks:
+        """The graph's joints: what is next to a node, how two are joined, how much there is."""
+        return Walks(self._parts.client, self._parts.journal, self._parts.self_node)
+
+    @property
+    def jobs(self) -> Jobs:
+        """What became of the turns that were acknowledged, and what can be done about those that failed."""
+        return self._parts.jobs
+
+    @property
+    def records(self) -> Records:
+        """Titled texts with tags, parents and typed relations; their versions and duplicates."""
+        return self._parts.records
 
     @property
     def sessions(self) -> Sessions:
@@ -111,13 +137,12 @@ class Memory:
 
         Raises:
             InvalidRequest: A bound is broken; nothing was changed.
+            Overloaded: Too much waits to be taken in; nothing was changed, and it is safe to try again.
         """
         started = clock.perf_counter()
         draft, payload, redacted = await self._draft(content, options)
-        appended = await self._parts.journal.append(draft, payload)
+        appended = await self._parts.intake.append(draft, payload)
         receipt = Receipt(appended.turn.uuid, appended.job_id, "accepted", tags=appended.turn.tags, redacted=redacted)
-        if not appended.duplicate:
-            self._parts.worker.notify()
         if wait == "done":
             receipt = await self._awaited(receipt, timeout_s)
         if appended.duplicate and receipt.state != "failed":
@@ -130,8 +155,7 @@ class Memory:
         Receipts say ``accepted`` or ``duplicate``; ``settled`` waits for graph and indexes.
         """
         drafts = [await self._draft(content, options) for content, options in items]
-        appended = await self._parts.journal.append_many([(draft, payload) for draft, payload, _ in drafts])
-        self._parts.worker.notify()
+        appended = await self._parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
         return [
             Receipt(
                 one.turn.uuid,
@@ -306,12 +330,12 @@ class Memory:
 
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
-        problems: list[str] = []
-        if trouble := self._parts.worker.trouble:
-            problems.append(f"ingestion waits: {trouble}")
-        if failed := (await self._parts.journal.job_counts())["failed"]:
-            problems.append(f"{failed} turns could not be taken into the graph; they are kept in the journal")
+        problems = await self._parts.jobs.problems()
         return Health(not problems, tuple(problems), self._parts.notes)
+
+    async def ledger(self) -> Ledger:
+        """Compare journal, graph and indexes by their ids; return what differs and what mends it."""
+        return await self._parts.bookkeeper.ledger()
 
     async def reindex(self, progress: Progress | None = None) -> dict[str, int]:
         """Rebuild text and vector index from journal, graph and anchors; return documents by kind."""
@@ -340,7 +364,7 @@ class Memory:
         if content.strip() and not kept.strip():
             raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
         redactor = Redactor(on=self._parts.redaction)
-        return *make_draft(kept, options, self._parts.extraction, redactor), redactor.count
+        return *make_draft(kept, options, self._parts.extraction, redactor, self._parts.automatic), redactor.count
 
     def _later(self, work: Coroutine[None, None, None]) -> None:
         """Do something after the answer; ``close`` waits for it."""

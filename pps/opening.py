@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,11 +24,18 @@ from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.index.entity import EntityIndexes
 from pps.ingest.anchors import Anchors
+from pps.ingest.assembling import SharedWork, surroundings
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import REEMBEDDING, Indexer
+from pps.ingest.intake import Intake
+from pps.ingest.jobs import Jobs
+from pps.ingest.ledger import Bookkeeper
 from pps.ingest.pipeline import Pipeline
+from pps.ingest.recorder import RecordParts, Records
+from pps.ingest.steps import Automatic
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.worker import Worker
+from pps.ingest.working import WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.drivers import EntityDriver
@@ -51,6 +58,7 @@ class Shared:
     extractor: ExtractorModel | None
     threads: ThreadPoolExecutor
     profiles: Profiles
+    work: SharedWork
     counters: IsolationCounters = field(default_factory=IsolationCounters)
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -85,6 +93,7 @@ async def open_shared(settings: Settings) -> AsyncGenerator[Shared]:
         make_extractor(settings.extractor),
         ThreadPoolExecutor(max_workers=(os.cpu_count() or 2) + 2, thread_name_prefix="pps-index"),
         Profiles.load(settings),
+        SharedWork.of(settings.jobs),
     )
     try:
         yield shared
@@ -157,14 +166,19 @@ async def _assembled(
     vectors = PassageVectors(shared.embedder) if shared.embedder else None
     indexer = Indexer(client, journal, indexes, vectors, anchors)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
-    worker = Worker(journal, pipeline, entity.name)
     self_node = await _self_node(entity, client, journal, pipeline)
+    rules = shared.work.rules(client, shared.embedder, self_node, own_store=entry.store == "embedded")
+    worker = Worker(journal, pipeline, entity.name, rules)
+    intake, automatic = Intake(journal, worker, rules.backlog), Automatic()
+    records = Records(
+        RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redaction, automatic)
+    )
     forgetter = Forgetter(client, journal, indexer, anchors, self_node)
     notes = await _repaired(forgetter, indexer, anchors)
     engine = RecallEngine(
         client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
     )
-    await _started(worker, journal)
+    await _started(worker, journal, rules)
     stack.push_async_callback(worker.stop)
     return Memory(
         Parts(
@@ -173,12 +187,17 @@ async def _assembled(
             self_node=self_node,
             extraction=settings.extractor.mode,
             redaction=redaction,
+            automatic=automatic,
+            records=records,
             budget_tokens=settings.recall.budget_tokens,
             journal=journal,
             client=client,
             indexes=indexes,
             indexer=indexer,
             worker=worker,
+            intake=intake,
+            jobs=Jobs(entity.name, journal, worker, rules, shared.work.limits),
+            bookkeeper=Bookkeeper(entity.name, client, journal, indexes, indexer, await _around(entry, shared)),
             anchors=anchors,
             engine=engine,
             forgetter=forgetter,
@@ -188,10 +207,10 @@ async def _assembled(
     )
 
 
-async def _started(worker: Worker, journal: Journal) -> None:
+async def _started(worker: Worker, journal: Journal, rules: WorkRules) -> None:
     """Start the worker; each start gives parked turns another chance."""
-    for parked in await journal.jobs("failed", limit=1_000):
-        await journal.retry_job(parked.id)
+    await journal.queue.retry()
+    rules.backlog.set(await journal.unfinished())
     worker.start()
 
 
@@ -215,6 +234,11 @@ async def _driver(entry: Entry, shared: Shared) -> EntityDriver:
         return EntityDriver((await shared.server()).driver(), "neo4j", _kept_open)
     driver = await open_ladybug(entry.folder / "data" / "graph.lbug")
     return EntityDriver(driver, "embedded", driver.close)
+
+
+async def _around(entry: Entry, shared: Shared) -> Callable[[], Awaitable[tuple[str, ...]]]:
+    missing = (await shared.server()).missing if entry.store == "neo4j" else None
+    return surroundings(entry.entity, entry.folder / "data", missing)
 
 
 async def _kept_open() -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pps.config.settings import (
         EmbedderSettings,
         ExtractorSettings,
+        JobsSettings,
         Neo4jSettings,
         RecallSettings,
         RerankerSettings,
@@ -33,6 +34,7 @@ _WHERE = {
     "problems": "border",
     "EmbedderSettings": "settings",
     "ExtractorSettings": "settings",
+    "JobsSettings": "settings",
     "Neo4jSettings": "settings",
     "RecallSettings": "settings",
     "RerankerSettings": "settings",
@@ -44,6 +46,7 @@ _WHERE = {
 __all__ = [
     "EmbedderSettings",
     "ExtractorSettings",
+    "JobsSettings",
     "Neo4jSettings",
     "Problem",
     "RecallSettings",

@@ -80,10 +80,38 @@ class StoreConflict(StoreError):
     retryable = True
 
 
+class Overloaded(PPSError):
+    """More waits to be taken in than a bound allows; nothing was written, and it is safe to try again.
+
+    Attributes:
+        retry_after_s: Seconds after which another try makes sense.
+    """
+
+    code = "overloaded"
+    retryable = True
+    retry_after_s: float = 5.0
+
+    def __init__(self, message: str, retry_after_s: float = 5.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class ModelError(PPSError):
-    """A model failed."""
+    """A model failed.
+
+    Attributes:
+        provider: Which one: ``embedder``, ``extractor``, or empty when the caller knows.
+        retry_after_s: Seconds for which the provider asked to be left alone; None when it did not say.
+    """
 
     code = "model"
+    provider: str = ""
+    retry_after_s: float | None = None
+
+    def __init__(self, message: str, *, provider: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.retry_after_s = retry_after_s
 
 
 class ModelUnavailable(ModelError):

@@ -57,6 +57,111 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptReport:
+    """One attempt at a job that came to an end: ``outcome`` is ``done``, ``again`` or ``failed``."""
+
+    stage: str
+    outcome: str
+    began_at: datetime
+    ended_at: datetime
+    code: str
+    error: str
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What became of a turn after it was acknowledged.
+
+    Attributes:
+        state: ``queued``, ``running``, ``done``, ``failed`` (parked) or ``dropped``.
+        stage: ``save`` or ``read`` (by a model): what comes next, or what failed.
+        text: The beginning of the turn.
+        attempts: Starts, crashes included; failures: bad ends in a row; code, error: of the last one.
+        next_at: Not tried before; None is at once.
+        tried: Attempts that came to an end, oldest first; empty in a list of jobs.
+    """
+
+    id: int
+    turn_id: str
+    state: str
+    stage: str
+    text: str
+    attempts: int
+    failures: int
+    code: str
+    error: str
+    queued_at: datetime | None
+    next_at: datetime | None
+    nodes: int
+    facts: int
+    tried: tuple[AttemptReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IngestionStats:
+    """How a queue stands.
+
+    Attributes:
+        oldest_s: Age of the oldest unfinished job; stalled_s: for how long nothing has ended; both in seconds.
+        attempts, failures, tokens_in, tokens_out, cost_usd: Of the last ``window_s`` seconds.
+        queue_most: More waiting turns than this are refused.
+        waits_for: Stores and models that failed and are left alone for a while, a sentence each.
+    """
+
+    queued: int
+    running: int
+    done: int
+    failed: int
+    dropped: int
+    index_lag: int
+    oldest_s: float
+    stalled_s: float
+    window_s: int
+    attempts: int
+    failures: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    queue_most: int
+    waits_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether two places hold the same ids: how many each, and ids that only one has (at most three)."""
+
+    what: str
+    expected: int
+    found: int
+    missing: int = 0
+    extra: int = 0
+    samples: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True when they agree."""
+        return not (self.missing or self.extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Whether journal, graph and indexes of a memory hold the same ids.
+
+    Attributes:
+        waiting: Ids whose entries are still being made; they are left out of the comparison.
+        problems: One line each, with the command that mends it; notes: what else should be known.
+    """
+
+    agreements: tuple[Agreement, ...]
+    waiting: int
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """Whether a memory can do its work. ``problems`` are one line each and say what to do next."""
 

@@ -121,24 +121,39 @@ class Indexer:
 
     async def repair(self) -> int:
         """Compare what the indexes hold with the truth and mark what differs; return how many ids differ."""
-        truth: dict[ItemKind, set[str]] = {"node": set(), "fact": set(), "episode": set()}
-        after = ""
-        while page := await self._client.scan_nodes(after, _PAGE):
-            truth["node"].update(node.uuid for node in page)
-            after = page[-1].uuid
-        after = ""
-        while facts := await self._client.scan_facts(after, _PAGE):
-            truth["fact"].update(fact.uuid for fact in facts if fact.kind == "fact")
-            after = facts[-1].uuid
-        seq = 0
-        while turns := await self._journal.scan(seq, _PAGE):
-            truth["episode"].update(turn.uuid for turn in turns)
-            seq = turns[-1].seq
+        nodes, facts, turns = await self.truth()
+        truth: dict[ItemKind, set[str]] = {"node": nodes, "fact": facts, "episode": turns}
         changes = [
             Change(kind, uuid) for kind, ids in truth.items() for uuid in sorted(await self._differing(kind, ids))
         ]
         await self._journal.mark_dirty(changes)
         return len(changes)
+
+    async def truth(self) -> tuple[set[str], set[str], set[str]]:
+        """Return the ids that both indexes should hold: of nodes, of facts (no relations), and of turns."""
+        nodes, facts, turns = set[str](), set[str](), set[str]()
+        after = ""
+        while page := await self._client.scan_nodes(after, _PAGE):
+            nodes.update(node.uuid for node in page)
+            after = page[-1].uuid
+        after = ""
+        while found := await self._client.scan_facts(after, _PAGE):
+            facts.update(fact.uuid for fact in found if fact.kind == "fact")
+            after = found[-1].uuid
+        seq = 0
+        while said := await self._journal.scan(seq, _PAGE):
+            turns.update(turn.uuid for turn in said)
+            seq = said[-1].seq
+        return nodes, facts, turns
+
+    async def held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
+        """Return the ids of a kind in the text index, and those in the vector index (the same without a model)."""
+        held: tuple[set[str], set[str]] = (set(), set())
+        for collection in _COLLECTIONS[kind]:
+            vectors, text = await self._indexes.owners(collection)
+            held[0].update(text)
+            held[1].update(text if vectors is None else vectors)
+        return held
 
     async def lags(self) -> bool:
         """Tell by counting alone whether the indexes may differ from the truth."""
@@ -151,12 +166,8 @@ class Indexer:
         return any(_counted(collection, one) < least for one in held for collection, least in wanted.items())
 
     async def _differing(self, kind: ItemKind, truth: set[str]) -> set[str]:
-        held: list[set[str]] = [set(), set()]
-        for collection in _COLLECTIONS[kind]:
-            vectors, text = await self._indexes.owners(collection)
-            held[0] |= text
-            held[1] |= text if vectors is None else vectors
-        return (truth ^ held[0]) | (truth ^ held[1])
+        text, vectors = await self.held(kind)
+        return (truth ^ text) | (truth ^ vectors)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Give every node and fact of the graph a new vector, then rebuild the indexes."""

@@ -6,20 +6,26 @@ filter columns, then the indexes, then the outbox is cleared and the ledger says
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pps.core.ids import EntityId, is_uuid
 from pps.core.text import fold
 from pps.core.time import now
-from pps.core.values import FactDraft, Node, NodeDraft
+from pps.core.values import FactDraft, Node, NodeDraft, Skipped
 from pps.index.entity import EntityIndexes
+from pps.ingest import bounds
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.given import plan_given
 from pps.ingest.indexer import Indexer
+from pps.ingest.linking import Linker
+from pps.ingest.records import Relation, plan_relation
 from pps.ingest.rules import extract
+from pps.ingest.steps import tags_in
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.windows import WINDOW_TURNS
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.requests import Changes
 from pps.journal.journal import Journal
 from pps.journal.values import Change, Job, JobResult
 from pps.models.protocols import Vector
@@ -46,9 +52,10 @@ class Pipeline:
         self._indexes = indexes
         self._indexer = indexer
         self._vectors = vectors
+        self._linker = Linker(entity, client, journal)
 
-    async def run(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
-        """Write what the jobs' turns bring and return each job's result.
+    async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
+        """Write what the jobs' turns bring, all but what a model reads in them; return each job's result.
 
         Raises:
             StoreUnavailable, ModelUnavailable: Safe to run again; nothing is doubled.
@@ -56,11 +63,13 @@ class Pipeline:
         drafts = {job.id: _drafts(job) for job in jobs}
         batch, outcomes = await self._planned(jobs, drafts)
         await self.write(batch)
-        results = [(job.id, _result(job, outcomes[job.id])) for job in jobs]
-        for job in jobs:
-            if job.payload.extraction == "model":
-                await self._extract_by_model(job)
-        return results
+        return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
+
+    async def read(self, job: Job) -> JobResult:
+        """Let Graphiti's own pipeline read a turn whose episode is saved; return what the job made in all."""
+        changes = await self._extract_by_model(job)
+        saved = job.result or JobResult(tags=job.turn.tags)
+        return replace(saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts))
 
     async def settle(self) -> None:
         """Bring the indexes up to date with the clock and with whatever the outbox still holds."""
@@ -69,11 +78,11 @@ class Pipeline:
 
     async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""
-        known = await self._known(list(drafts.values()))
+        known = await self._known(list(drafts.values()), jobs)
         looked_up: set[str] = set()
         while True:
-            batch = Batch(self._entity, now(), dict(known.names), dict(known.known), dict(known.stored))
-            outcomes = {job.id: plan_given(batch, job.turn, *drafts[job.id]) for job in jobs}
+            batch = known.copy()
+            outcomes = {job.id: self._plan(batch, job, drafts[job.id]) for job in jobs}
             missing = set(batch.facts) - looked_up - set(known.stored)
             if not missing:
                 return batch, outcomes
@@ -83,13 +92,26 @@ class Pipeline:
                 return batch, outcomes
             known.stored.update((fact.uuid, fact) for fact in found)
 
-    async def _known(self, drafts: Sequence[_Drafts]) -> Batch:
+    def _plan(self, batch: Batch, job: Job, drafts: _Drafts) -> TurnOutcome:
+        outcome = plan_given(batch, job.turn, *drafts)
+        self._linker.plan(batch, job, outcome)
+        if len(job.turn.tags) >= bounds.MAX_TAGS:
+            left_out = [tag for tag in tags_in(job.turn.content) if fold(tag) not in job.turn.tags]
+            outcome.skipped += [Skipped(f"#{tag}", f"a text has at most {bounds.MAX_TAGS} tags") for tag in left_out]
+        if job.attempts > 1:  # a start that was cut short may have made names and linked nothing to them
+            batch.fresh.update(map(fold, (*_names(*drafts), *self._linker.names([job]))))
+        return outcome
+
+    async def _known(self, drafts: Sequence[_Drafts], jobs: Sequence[Job]) -> Batch:
         """Return a batch that holds what the graph knows of the names and replaced facts of the drafts."""
         known = Batch(self._entity, now())
         names = {fold(name): name for nodes, facts in drafts for name in _names(nodes, facts)}
+        names |= {fold(name): name for name in self._linker.names(jobs)}
         resolved = await self._journal.resolve(list(names.values()))
         minted = {folded: known.new_node_id(name) for folded, name in names.items() if folded not in resolved}
-        nodes = await self._client.nodes(list(dict.fromkeys([*resolved.values(), *minted.values()])))
+        nodes = await self._client.nodes(
+            list(dict.fromkeys([*resolved.values(), *minted.values(), *self._linker.ids(jobs)]))
+        )
         known.known = {node.uuid: node for node in nodes}
         present = {**{k: v for k, v in minted.items() if v in known.known}, **resolved}
         known.names = {folded: uuid for folded, uuid in present.items() if uuid in known.known}
@@ -97,6 +119,7 @@ class Pipeline:
             for name in (node.name, *node.aliases):
                 known.names.setdefault(fold(name), node.uuid)
         await self._load_replaced(known, drafts)
+        await self._linker.load(known, jobs)
         return known
 
     async def _load_replaced(self, known: Batch, drafts: Sequence[_Drafts]) -> None:
@@ -123,7 +146,27 @@ class Pipeline:
         await self._client.save_mentions(list(batch.mentions))
         await self._journal.mirror_nodes(nodes)
         await self._journal.mirror_facts(facts)
+        await self._linker.keep(batch)
         await self._indexer.drain()
+        await self._link(batch.fresh)
+
+    async def _link(self, fresh: Iterable[str]) -> None:
+        """Give texts that link to names that have just appeared their relations and mentions."""
+        if fresh and (linked := await self._linker.waiting(fresh)):
+            await self.write(linked)
+
+    async def relate(self, relations: Sequence[Relation]) -> tuple[int, list[str]]:
+        """Make relations between nodes that are there; return how many are new, and the id of each in order."""
+        batch = Batch(self._entity, now())
+        ends = dict.fromkeys(end for one in relations for end in (one.source, one.target))
+        batch.known = {node.uuid: node for node in await self._client.nodes(list(ends))}
+        there = [one for one in relations if one.source in batch.known and one.target in batch.known]
+        stored = await self._client.facts_between(list(dict.fromkeys((one.source, one.target) for one in there)))
+        batch.stored = {fact.uuid: fact for fact in stored}
+        planned = [plan_relation(batch, one) for one in there]
+        if batch.facts:
+            await self.write(batch)
+        return sum(new for _, new in planned), [uuid for uuid, _ in planned]
 
     async def write_nodes(self, nodes: Sequence[Node]) -> None:
         """Write nodes that no turn brought, such as the entity's own."""
@@ -148,8 +191,8 @@ class Pipeline:
             *(Change("episode", uuid) for uuid in {**episodes, **dict.fromkeys(batch.episodes)}),
         ]
 
-    async def _extract_by_model(self, job: Job) -> None:
-        """Let Graphiti's own pipeline read a turn whose episode is saved; index what it changed."""
+    async def _extract_by_model(self, job: Job) -> Changes:
+        """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""
         changes = await self._client.extract_episode(job.turn.uuid)
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
@@ -157,9 +200,12 @@ class Pipeline:
             *(Change("episode", turn.uuid) for turn in await self._journal.around(job.turn.uuid, WINDOW_TURNS)),
         ]
         await self._journal.mark_dirty(marked)
-        await self._journal.mirror_nodes(await self._client.nodes(list(changes.nodes)))
+        nodes = await self._client.nodes(list(changes.nodes))
+        await self._journal.mirror_nodes(nodes)
         await self._journal.mirror_facts(await self._client.facts(list(changes.facts)))
         await self._indexer.drain()
+        await self._link({fold(node.name) for node in nodes})
+        return changes
 
 
 _Drafts = tuple[tuple[NodeDraft, ...], tuple[FactDraft, ...]]
@@ -185,4 +231,6 @@ def _result(job: Job, outcome: TurnOutcome) -> JobResult:
         edges=outcome.edges,
         tags=job.turn.tags,
         skipped=tuple(outcome.skipped),
+        record=outcome.record,
+        title=outcome.title,
     )

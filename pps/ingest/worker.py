@@ -1,4 +1,10 @@
-"""The in-order worker: takes an entity's jobs from the journal and carries them into graph and indexes."""
+"""The in-order worker: takes an entity's jobs from the journal and carries them into graph and indexes.
+
+A job has two stages: its turn is *saved* with what was given or found by rules, and a model *reads* it
+where that is asked for. Each stage goes in the order of receipt: while its first job waits for another
+attempt, the later ones wait too, and a job that is parked lets them pass. Saving does not wait for
+reading, so a turn can be found while the language model is away.
+"""
 
 from __future__ import annotations
 
@@ -6,67 +12,103 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine, Sequence
+from typing import Protocol
 
 from pps.core.errors import PPSError, StoreUnavailable
-from pps.ingest.pipeline import Pipeline
+from pps.ingest.retrying import Provider
+from pps.ingest.working import Failing, WorkRules
 from pps.journal.journal import Journal
-from pps.journal.values import Job
+from pps.journal.values import Job, JobResult, Stage
 
 _log = logging.getLogger(__name__)
 _BATCH = 256
+_FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
 _LOOK_S = 60.0
 """How often an idle worker looks for facts that end by the clock."""
+_NEEDED: dict[Stage, tuple[Provider, ...]] = {"save": ("store", "embedder"), "read": ("store", "embedder", "extractor")}
+_MODEL: dict[Stage, Provider] = {"save": "embedder", "read": "extractor"}
+_ENDED = ("done", "failed", "dropped")
+
+
+class Steps(Protocol):
+    """What a job goes through. Every step can be run again: what it did before is not doubled."""
+
+    async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
+        """Save turns, in order, with what was given with them; one write for all."""
+        ...
+
+    async def read(self, job: Job) -> JobResult:
+        """Let a model read a turn that is saved; return what the job made in all."""
+        ...
+
+    async def settle(self) -> None:
+        """Bring the indexes up to date with the clock and with what was left over."""
+        ...
 
 
 class Worker:
-    """One task an entity. Jobs are done in the order of their receipt; batches share one write.
+    """One task an entity. Batches share one write; readings go one by one.
 
-    A step that fails for a passing reason is tried again with growing waits, and the jobs behind it
-    wait; one that can never succeed is parked as ``failed`` with its error, and the rest go on.
+    Attributes:
+        trouble: Why the worker itself cannot go on for now, such as a full disk; empty when it can.
     """
 
-    def __init__(self, journal: Journal, pipeline: Pipeline, name: str) -> None:
-        self._journal = journal
-        self._pipeline = pipeline
+    def __init__(self, journal: Journal, steps: Steps, name: str, rules: WorkRules | None = None) -> None:
+        self._queue = journal.queue
+        self._steps = steps
         self._name = name
+        self._rules = rules or WorkRules.default()
+        self._failing = Failing(journal, name, self._rules)
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
         self._waiters: dict[int, list[asyncio.Future[Job]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._in_hand: list[Job] = []
-        self._one_by_one = 0
+        self._one_by_one: dict[Stage, int] = {"save": 0, "read": 0}
+        self._hurry = False
+        self.started_at = self._rules.now()
         self.trouble = ""
-        """Why the worker is waiting to try again; empty when it is not."""
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """What the worker leaves alone for a while, a sentence each."""
+        return tuple(f"the {one.name} failed, {one.why}" for one in self._rules.breakers.open())
 
     def start(self) -> None:
         """Begin to work on what the journal holds."""
         self._wake.set()
+        for one in self._rules.breakers.by_provider.values():
+            one.listen(self._reopened)
         self._begin(self._run())
 
     async def stop(self) -> None:
         """Stop at once; a job in hand is done again at the next start."""
+        for one in self._rules.breakers.by_provider.values():
+            one.forget(self._reopened)
+            one.release(self)
         if self._task:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
+        self._rules.backlog.close()
         for future in [future for waiting in self._waiters.values() for future in waiting if not future.done()]:
             future.set_exception(
                 StoreUnavailable("the memory was closed before this was done; it goes on at the next start")
             )
 
     def notify(self) -> None:
-        """Say that the journal has a new job."""
+        """Say that the journal has a new job, or an old one that may be tried at once."""
         self._settled.clear()
         self._wake.set()
 
     async def wait_for(self, job_id: int) -> Job:
-        """Return a job once it is done or failed."""
+        """Return a job once it is done, parked or dropped."""
         future: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(job_id, []).append(future)
-        job = await self._journal.job(job_id)
-        if job and job.state in ("done", "failed") and not future.done():
+        job = await self._queue.job(job_id)
+        if job and job.state in _ENDED and not future.done():
             future.set_result(job)
         return await future
 
@@ -79,6 +121,11 @@ class Worker:
             return False
         return True
 
+    def _reopened(self) -> None:
+        """Try at once: what stood in the way answers again."""
+        self._hurry = True
+        self._wake.set()
+
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         self._task = asyncio.create_task(work, name=f"worker-{self._name}")
         self._task.add_done_callback(self._ended)
@@ -87,75 +134,107 @@ class Worker:
         """Go on after an error that nobody foresaw: it must not stop the turns behind it."""
         if task.cancelled() or (error := task.exception()) is None:
             return
-        _log.critical("entity %s: an unforeseen error in ingestion", self._name, exc_info=error)
-        self.trouble = f"an unforeseen {type(error).__name__}; the server's log has the details"
+        self.trouble = self._failing.unforeseen(error)
         self._begin(self._after(error))
 
     async def _after(self, error: BaseException) -> None:
         """Park the one turn that causes an unforeseen error; find it by going one by one."""
         jobs, self._in_hand = self._in_hand, []
-        if len(jobs) == 1:
-            why = f"unforeseen {type(error).__name__}; the log has the details"
-            await self._journal.fail_job(jobs[0].id, why, retryable=False)
+        if jobs and (outage := self._failing.full_disk()):
+            await self._failed(jobs, outage)
+        elif len(jobs) == 1:
+            await self._failing.park(jobs[0], error)
             await self._tell(jobs)
         elif jobs:
-            self._one_by_one = len(jobs)
+            self._one_by_one[jobs[0].stage] = len(jobs)
+            await self._queue.put_back([job.id for job in jobs])
         else:
             await asyncio.sleep(_LONGEST_WAIT_S)
         await self._run()
 
     async def _run(self) -> None:
-        wait_s = 0.5
+        wait_s = _FIRST_WAIT_S
         while True:
             try:
-                jobs = await self._journal.next_jobs(1 if self._one_by_one else _BATCH)
-                if not jobs:
+                if not (await self._step("save") or await self._step("read")):
                     await self._rest()
-                    continue
-                self._in_hand = jobs
-                await self._work(jobs)
-                self._in_hand, self._one_by_one = [], max(0, self._one_by_one - 1)
-                self.trouble, wait_s = "", 0.5
-            except PPSError as error:
-                if not error.retryable:
-                    _log.exception("entity %s: ingestion stopped", self._name)
+                self.trouble, wait_s = "", _FIRST_WAIT_S
+            except PPSError as error:  # the journal, or what was left over for the indexes
                 self.trouble = f"{error.code}: {error.message}"
                 _log.warning("entity %s: ingestion waits %.1f s after: %s", self._name, wait_s, self.trouble)
                 await asyncio.sleep(wait_s)
                 wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
-    async def _rest(self) -> None:
-        """Index what is left over and sleep until there is a job."""
-        self._wake.clear()
-        if await self._journal.unfinished():
-            return
-        await self._pipeline.settle()
-        if not self._wake.is_set():
-            self._settled.set()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_S):
-                await self._wake.wait()
-
-    async def _work(self, jobs: Sequence[Job]) -> None:
+    async def _step(self, stage: Stage) -> bool:
+        """Try the first jobs of a stage; False when there are none, or none that may be tried yet."""
+        breakers, needed = self._rules.breakers, _NEEDED[stage]
+        if breakers.claim(needed, self):
+            return False
         try:
-            results = await self._pipeline.run(jobs)
-        except PPSError as error:
-            if error.retryable:
-                raise
-            if len(jobs) > 1:
-                for job in jobs:
-                    await self._work([job])
-                return
-            await self._journal.fail_job(jobs[0].id, f"{error.code}: {error.message}", retryable=False)
-            _log.warning("entity %s: job %d failed: %s", self._name, jobs[0].id, error.code)
+            limit = 1 if stage == "read" or self._one_by_one[stage] else _BATCH
+            at = self._rules.end_of_time if self._hurry else self._rules.now()
+            jobs = await self._queue.take(stage, limit, at)
+            if not jobs:
+                return False
+            self._in_hand = jobs
+            try:
+                await self._work(stage, jobs)
+            except PPSError as error:
+                await self._failed(jobs, error)
+            else:
+                self._one_by_one[stage] = max(0, self._one_by_one[stage] - 1)
+                breakers.succeeded(needed)
+            self._in_hand = []
+        finally:
+            breakers.release(needed, self)
+        return True
+
+    async def _work(self, stage: Stage, jobs: Sequence[Job]) -> None:
+        if stage == "read":
+            await self._queue.finish([(jobs[0].id, await self._steps.read(jobs[0]))])
         else:
-            await self._journal.finish_jobs(results)
+            results = await self._steps.save(jobs)
+            to_read = {job.id for job in jobs if job.payload.extraction == "model"}
+            await self._queue.end(
+                [one for one in results if one[0] in to_read], [one for one in results if one[0] not in to_read]
+            )
+            jobs = [job for job in jobs if job.id not in to_read]
+        self._rules.backlog.release(len(jobs))
         await self._tell(jobs)
+
+    async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
+        """Note a failed attempt. Of a batch only the first job counts as tried; the others are put back."""
+        stage, first = jobs[0].stage, jobs[0]
+        fault = self._failing.fault_of(error)
+        if len(jobs) > 1:
+            self._one_by_one[stage] = len(jobs) if fault != "outage" else 1
+            if fault != "outage":
+                await self._queue.put_back([job.id for job in jobs])
+                return
+            await self._queue.put_back([job.id for job in jobs[1:]])
+        if fault != "lasting":
+            self._hurry = False
+        if await self._failing.note(first, error, _MODEL[stage]):
+            self._rules.backlog.release(1)
+        await self._tell([first])
+
+    async def _rest(self) -> None:
+        """Index what is left over when no job waits; sleep until there is a job or one may be tried again."""
+        self._wake.clear()
+        self._hurry = False
+        wait_s = await self._failing.wait_s(_NEEDED)
+        if wait_s is None:
+            self._rules.backlog.set(0)
+            await self._steps.settle()
+            if not self._wake.is_set():
+                self._settled.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S))):
+                await self._wake.wait()
 
     async def _tell(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            waiting = self._waiters.pop(job.id, [])
-            if waiting and (done := await self._journal.job(job.id)):
-                for future in waiting:
+            if self._waiters.get(job.id) and (found := await self._queue.job(job.id)) and found.state in _ENDED:
+                for future in self._waiters.pop(job.id):
                     if not future.done():
-                        future.set_result(done)
+                        future.set_result(found)

@@ -6,6 +6,7 @@ deleted is overwritten. Errors of SQLite leave this package only as ``StoreError
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Generator
@@ -103,16 +104,20 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations) 
     """Apply the migrations that the file lacks, all of them or none."""
     newest = len(migrations)
     if _version(connection) == newest and _application(connection) == APPLICATION_ID:
+        _check_layout(connection, path, migrations)
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection)  # again: another process may have been first
         _check_origin(connection, path, version, newest)
+        if version:
+            _check_layout(connection, path, migrations[:version])
         for statements in migrations[version:]:
             for statement in statements:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {newest}")
+        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('layout', ?)", (_layout(migrations),))
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -127,6 +132,22 @@ def _check_origin(connection: sqlite3.Connection, path: Path, version: int, newe
         raise StoreError(
             f"{path.name} was written by a newer PPS (schema {version}, this one knows {newest}): upgrade pps"
         )
+
+
+def _check_layout(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
+    """Refuse a file whose tables are not those of its version: one from before the first release."""
+    found = connection.execute("SELECT value FROM meta WHERE key = 'layout'").fetchone()
+    if found is None or found[0] != _layout(migrations):
+        raise StoreError(
+            f"{path.name} was written by an earlier PPS whose tables are not those of this one: "
+            "export it with that version, make the entity anew and import it"
+        )
+
+
+def _layout(migrations: Migrations) -> str:
+    """Return a digest of the statements that make the tables; white space does not count."""
+    text = "\n".join(" ".join(statement.split()) for statements in migrations for statement in statements)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _check_group(connection: sqlite3.Connection, path: Path, group: str) -> None:

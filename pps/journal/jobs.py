@@ -1,31 +1,45 @@
-"""Jobs: the work that each turn still causes, in the order of the turns."""
+"""Jobs: the work that each turn still causes, in the order of the turns, and every attempt at it."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TypeAlias, cast
 
 from pps.core.errors import InvalidRequest, NotFound
+from pps.core.time import from_micros, micros, now
 from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
 from pps.journal.values import (
+    Attempt,
+    Charge,
     Job,
     JobPayload,
     JobResult,
     JobState,
+    QueueState,
+    Stage,
     dump_payload,
     dump_result,
     load_payload,
     load_result,
 )
 
-_JOB_COLUMNS = f"jobs.id, jobs.state, jobs.attempts, jobs.error, jobs.payload, jobs.result, {TURN_COLUMNS}"
-_JobRow: TypeAlias = tuple[int, str, int, str, str, str | None]
+_JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
+    jobs.next_at, jobs.first_failed_at, jobs.payload, jobs.result"""
+_WIDTH = 12
+_JobRow: TypeAlias = tuple[int, str, int, int, int, str, str, int, int, int, str, str | None]
+_OPEN = "state IN ('queued', 'running')"
 _MAX_ERROR = 2_000
+_STAGES: tuple[Stage, ...] = ("save", "read")
 
 
 def add(connection: sqlite3.Connection, turn_uuid: str, payload: str) -> int:
     """Store the job of a new turn and return its id."""
-    cursor = connection.execute("INSERT INTO jobs (turn, payload) VALUES (?, ?)", (turn_uuid, payload))
+    cursor = connection.execute(
+        "INSERT INTO jobs (turn, payload, queued_at) VALUES (?, ?, ?)", (turn_uuid, payload, micros(now()))
+    )
     return cursor.lastrowid or 0
 
 
@@ -35,32 +49,38 @@ def of_turn(connection: sqlite3.Connection, turn_uuid: str) -> int:
     return number
 
 
-def take(connection: sqlite3.Connection) -> Job | None:
-    """Mark the oldest job that is neither done nor parked as running, and return it.
-
-    A job left running by a crash comes first again: its ``attempts`` has counted the crash.
-    """
+def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
+    """Return when the first unfinished job of a stage may be tried, which may be past; None when there is none."""
     found = connection.execute(
-        "SELECT id FROM jobs WHERE state IN ('queued', 'running') ORDER BY id LIMIT 1"
+        f"SELECT next_at FROM jobs WHERE stage = ? AND {_OPEN} ORDER BY id LIMIT 1",  # noqa: S608 - constants
+        (_STAGES.index(stage),),
     ).fetchone()
-    if found is None:
-        return None
-    connection.execute("UPDATE jobs SET state = 'running', attempts = attempts + 1 WHERE id = ?", found)
-    return get(connection, found[0])
+    return None if found is None else from_micros(found[0])
 
 
-def take_many(connection: sqlite3.Connection, limit: int) -> list[Job]:
-    """Mark the oldest jobs that are neither done nor parked as running, and return them in order."""
-    found = connection.execute(
-        "SELECT id FROM jobs WHERE state IN ('queued', 'running') ORDER BY id LIMIT ?", (limit,)
-    ).fetchall()
-    connection.executemany("UPDATE jobs SET state = 'running', attempts = attempts + 1 WHERE id = ?", found)
-    if not found:
+def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> list[Job]:
+    """Mark the first unfinished jobs of a stage as running and return them in order.
+
+    The order is the contract: while the first one waits for its next attempt, none is taken. A job left
+    running by a crash comes first again.
+    """
+    due = due_at(connection, stage)
+    if due is None or due > at:
         return []
+    number = _STAGES.index(stage)
+    found = connection.execute(
+        f"SELECT id FROM jobs WHERE stage = ? AND {_OPEN} ORDER BY id LIMIT ?",  # noqa: S608 - constants
+        (number, limit),
+    ).fetchall()
+    began = micros(now())
+    connection.executemany(
+        "UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ? WHERE id = ?",
+        [(began, one) for (one,) in found],
+    )
     return _select(
         connection,
-        "WHERE jobs.state = 'running' AND jobs.id BETWEEN ? AND ? ORDER BY jobs.id",
-        (found[0][0], found[-1][0]),
+        "WHERE jobs.state = 'running' AND jobs.stage = ? AND jobs.id BETWEEN ? AND ? ORDER BY jobs.id",
+        (number, found[0][0], found[-1][0]),
     )
 
 
@@ -70,34 +90,97 @@ def get(connection: sqlite3.Connection, job_id: int) -> Job | None:
     return jobs[0] if jobs else None
 
 
-def finish(connection: sqlite3.Connection, job_id: int, result: JobResult) -> bool:
-    """Mark a job as done; False when its turn was forgotten meanwhile."""
+def get_of_turn(connection: sqlite3.Connection, turn_uuid: str) -> Job | None:
+    """Return the job of a turn, or None when there is no such turn."""
+    jobs = _select(connection, "WHERE jobs.turn = ?", (turn_uuid,))
+    return jobs[0] if jobs else None
+
+
+def charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
+    """Add to what the attempt in hand has cost; it stays known if the attempt is cut short."""
+    connection.execute(
+        "UPDATE jobs SET tokens_in = tokens_in + ?, tokens_out = tokens_out + ?, cost_micros = cost_micros + ? "
+        "WHERE id = ?",
+        (taken.tokens_in, taken.tokens_out, taken.cost_micros, job_id),
+    )
+
+
+def saved(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> None:
+    """Move jobs on to the second stage, with what the first one made."""
+    _note(connection, [number for number, _ in results], "done")
+    connection.executemany(
+        """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, code = '', error = '', next_at = 0,
+            first_failed_at = 0, result = ? WHERE id = ?""",
+        [(dump_result(result), number) for number, result in results],
+    )
+
+
+def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
+    """Mark jobs as done; return how many there were: a turn may have been forgotten meanwhile."""
+    _note(connection, [number for number, _ in results], "done")
+    cursor = connection.executemany(
+        """UPDATE jobs SET state = 'done', failures = 0, code = '', error = '', next_at = 0, first_failed_at = 0,
+            result = ? WHERE id = ?""",
+        [(dump_result(result), number) for number, result in results],
+    )
+    return cursor.rowcount
+
+
+def put_back(connection: sqlite3.Connection, job_ids: Sequence[int]) -> None:
+    """Queue jobs again whose attempt together came to nothing through no fault of theirs."""
+    connection.executemany(
+        "UPDATE jobs SET state = 'queued' WHERE id = ? AND state = 'running'",
+        [(one,) for one in job_ids],
+    )
+
+
+def fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
+    """Queue a job for its next attempt, or park it when there is to be none; False when it is gone."""
+    state: JobState = "queued" if next_at else "failed"
+    _note(connection, [job_id], "again" if next_at else "failed", code, error[:_MAX_ERROR])
+    moment = micros(now())
     cursor = connection.execute(
-        "UPDATE jobs SET state = 'done', error = '', result = ? WHERE id = ?", (dump_result(result), job_id)
+        """UPDATE jobs SET state = ?, failures = failures + 1, code = ?, error = ?, next_at = ?,
+            first_failed_at = CASE first_failed_at WHEN 0 THEN ? ELSE first_failed_at END WHERE id = ?""",
+        (state, code, error[:_MAX_ERROR], micros(next_at) if next_at else 0, moment, job_id),
     )
     return cursor.rowcount > 0
 
 
-def fail(connection: sqlite3.Connection, job_id: int, error: str, *, retryable: bool) -> bool:
-    """Put a job back into the queue, or park it; False when its turn was forgotten meanwhile."""
-    state: JobState = "queued" if retryable else "failed"
-    cursor = connection.execute(
-        "UPDATE jobs SET state = ?, error = ? WHERE id = ?", (state, error[:_MAX_ERROR], job_id)
+def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
+    """Queue parked, dropped or done jobs again, from their first stage; None takes every parked one.
+
+    Raises:
+        NotFound: One of them does not exist or is in the queue already; nothing was changed.
+    """
+    wanted = _ended(connection, job_ids, ("failed", "dropped", "done"))
+    connection.executemany(
+        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
+            WHERE id = ?""",
+        [(micros(now()), one) for one in wanted],
     )
-    return cursor.rowcount > 0
+    return wanted
 
 
-def retry(connection: sqlite3.Connection, job_id: int) -> None:
-    """Queue a parked job again; NotFound when no job of that id is parked."""
-    cursor = connection.execute(
-        "UPDATE jobs SET state = 'queued', attempts = 0 WHERE id = ? AND state = 'failed'", (job_id,)
-    )
-    if not cursor.rowcount:
-        raise NotFound("parked job")
+def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
+    """Give parked jobs up, for good unless they are retried; None takes every parked one.
+
+    Raises:
+        NotFound: One of them is not parked; nothing was changed.
+    """
+    wanted = _ended(connection, job_ids, ("failed",))
+    connection.executemany("UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted])
+    return wanted
 
 
-def in_state(connection: sqlite3.Connection, state: JobState, after: int, limit: int) -> list[Job]:
-    """Return jobs of one state, oldest first, with ids above ``after``."""
+def in_state(connection: sqlite3.Connection, state: JobState | None, after: int, limit: int) -> list[Job]:
+    """Return jobs of one state, or unfinished and parked ones, oldest first, with ids above ``after``."""
+    if state is None:
+        return _select(
+            connection,
+            "WHERE jobs.state IN ('queued', 'running', 'failed') AND jobs.id > ? ORDER BY jobs.id LIMIT ?",
+            (after, limit),
+        )
     return _select(
         connection,
         "WHERE jobs.state = ? AND jobs.id > ? ORDER BY jobs.id LIMIT ?",
@@ -105,18 +188,52 @@ def in_state(connection: sqlite3.Connection, state: JobState, after: int, limit:
     )
 
 
+def attempts(connection: sqlite3.Connection, job_id: int) -> list[Attempt]:
+    """Return the attempts at a job that came to an end, oldest first."""
+    rows = connection.execute(
+        """SELECT stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out, cost_micros
+            FROM attempts WHERE job = ? ORDER BY seq""",
+        (job_id,),
+    )
+    return [
+        Attempt(
+            _STAGES[int(row[0])], row[1], from_micros(row[2]), from_micros(row[3]), row[4], row[5], Charge(*row[6:])
+        )
+        for row in rows
+    ]
+
+
 def unfinished(connection: sqlite3.Connection) -> int:
     """Return how many jobs are queued or running; parked ones do not count."""
-    (number,) = connection.execute("SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')").fetchone()
+    (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {_OPEN}").fetchone()  # noqa: S608 - a constant
     return number
 
 
-def counts(connection: sqlite3.Connection) -> dict[JobState, int]:
-    """Return how many jobs are in each state, zeros included."""
-    states: dict[JobState, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0}
-    for state, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
-        states[cast("JobState", state)] = number
-    return states
+def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
+    """Return how the queue stands; attempts and charges are those that ended at ``since`` or later."""
+    counts: dict[JobState, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0, "dropped": 0}
+    for name, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
+        counts[cast("JobState", name)] = number
+    (oldest,) = connection.execute(f"SELECT min(queued_at) FROM jobs WHERE {_OPEN}").fetchone()  # noqa: S608
+    (moved,) = connection.execute("SELECT max(ended_at) FROM attempts WHERE outcome != 'again'").fetchone()
+    row = connection.execute(
+        """SELECT count(*), coalesce(sum(outcome != 'done'), 0), coalesce(sum(tokens_in), 0),
+            coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0) FROM attempts WHERE ended_at >= ?""",
+        (micros(since),),
+    ).fetchone()
+    return QueueState(
+        counts=counts,
+        oldest_at=None if oldest is None else from_micros(oldest),
+        moved_at=None if moved is None else from_micros(moved),
+        attempts=row[0],
+        failed=row[1],
+        charge=Charge(*row[2:]),
+    )
+
+
+def turns_in(connection: sqlite3.Connection, wanted: JobState) -> list[str]:
+    """Return the turns whose jobs are in a state."""
+    return [turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (wanted,))]
 
 
 def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
@@ -135,22 +252,60 @@ def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
     return True
 
 
+def _note(
+    connection: sqlite3.Connection, job_ids: Sequence[int], outcome: str, code: str = "", error: str = ""
+) -> None:
+    """Write the end of the attempts in hand; what they cost moves from the jobs to them."""
+    rows = [(outcome, micros(now()), code, error, one) for one in job_ids]
+    connection.executemany(
+        """INSERT INTO attempts (job, stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out,
+            cost_micros) SELECT id, stage, ?, began_at, ?, ?, ?, tokens_in, tokens_out, cost_micros
+            FROM jobs WHERE id = ?""",
+        rows,
+    )
+    connection.executemany(
+        "UPDATE jobs SET tokens_in = 0, tokens_out = 0, cost_micros = 0 WHERE id = ? AND tokens_in + cost_micros > 0",
+        [(one,) for one in job_ids],
+    )
+
+
+def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states: Sequence[JobState]) -> list[int]:
+    if job_ids is None:
+        return [one for (one,) in connection.execute("SELECT id FROM jobs WHERE state = 'failed' ORDER BY id")]
+    wanted = sorted(set(job_ids))
+    found = connection.execute(
+        """SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?))
+            AND state IN (SELECT value FROM json_each(?)) ORDER BY id""",
+        (json.dumps(wanted), json.dumps(list(states))),
+    ).fetchall()
+    if len(found) != len(wanted):
+        raise NotFound("parked job")
+    return wanted
+
+
 def _select(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:
     # `rest` is always a literal of this module; values are bound.
-    statement = f"SELECT {_JOB_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608
+    statement = f"SELECT {_JOB_COLUMNS}, {TURN_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608
     return [
-        _read(cast("_JobRow", row[:6]), cast("TurnRow", row[6:])) for row in connection.execute(statement, parameters)
+        _read(cast("_JobRow", row[:_WIDTH]), cast("TurnRow", row[_WIDTH:]))
+        for row in connection.execute(statement, parameters)
     ]
 
 
 def _read(row: _JobRow, turn: TurnRow) -> Job:
-    number, state, attempts, error, payload, result = row
+    number, state, stage, attempts, failures, code, error, queued_at, next_at, first_failed_at, payload, result = row
     return Job(
         id=number,
         turn=read_turn(turn),
         payload=load_payload(payload),
         state=cast("JobState", state),
+        stage=_STAGES[stage],
         attempts=attempts,
+        failures=failures,
+        code=code,
         error=error,
+        queued_at=from_micros(queued_at),
+        next_at=from_micros(next_at) if next_at else None,
+        first_failed_at=from_micros(first_failed_at) if first_failed_at else None,
         result=None if result is None else load_result(result),
     )

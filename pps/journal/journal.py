@@ -16,9 +16,11 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.db import prepare_file
-from pps.journal.links import FactLinks
+from pps.journal.links import FactLinks, Reached
 from pps.journal.payload import prepare_payload
+from pps.journal.queue import JobQueue
 from pps.journal.reader import Readers
+from pps.journal.records import RecordBook
 from pps.journal.values import (
     Appended,
     Change,
@@ -26,8 +28,6 @@ from pps.journal.values import (
     ItemFilter,
     Job,
     JobPayload,
-    JobResult,
-    JobState,
     TurnDraft,
 )
 from pps.journal.writer import Writer
@@ -50,6 +50,8 @@ class Journal:
         self.group = group
         self._readers = Readers(path)
         self._writer = Writer(path)
+        self.queue = JobQueue(self._writer, self._readers)
+        self.records = RecordBook(self._writer, self._readers)
 
     @classmethod
     async def open(cls, path: Path, group: str) -> Journal:
@@ -166,49 +168,15 @@ class Journal:
         """Return the event times of the first and the last turn; (None, None) when there is none."""
         return await self._readers.read(turns.span)
 
-    # jobs
-
-    async def next_job(self) -> Job | None:
-        """Return the oldest job that is neither done nor parked, marked as running; None when idle."""
-        return await self._writer.write(jobs.take)
-
-    async def next_jobs(self, limit: int) -> list[Job]:
-        """Return up to ``limit`` of the oldest jobs neither done nor parked, marked as running."""
-        _check_limit(limit)
-        return await self._writer.write(partial(jobs.take_many, limit=limit))
-
-    async def finish_jobs(self, results: Sequence[tuple[int, JobResult]]) -> None:
-        """Mark jobs as done in one transaction; those whose turn was forgotten meanwhile are passed over."""
-        await self._writer.write(lambda db: [jobs.finish(db, number, result) for number, result in results])
-
-    async def finish_job(self, job_id: int, result: JobResult) -> bool:
-        """Mark a job as done; False when its turn was forgotten while it ran."""
-        return await self._writer.write(partial(jobs.finish, job_id=job_id, result=result))
-
-    async def fail_job(self, job_id: int, error: str, *, retryable: bool) -> bool:
-        """Queue a job again (retryable) or park it; False when its turn was forgotten while it ran."""
-        return await self._writer.write(partial(jobs.fail, job_id=job_id, error=error, retryable=retryable))
-
-    async def retry_job(self, job_id: int) -> None:
-        """Queue a parked job again, its attempts at zero; NotFound when none of that id is parked."""
-        await self._writer.write(partial(jobs.retry, job_id=job_id))
+    # jobs: the rest is in ``queue``
 
     async def job(self, job_id: int) -> Job | None:
         """Return a job, or None when this entity has none of that id."""
         return await self._readers.read(partial(jobs.get, job_id=job_id))
 
-    async def jobs(self, state: JobState, *, after: int = 0, limit: int = 100) -> list[Job]:
-        """Return jobs of one state with ids above ``after``, oldest first."""
-        _check_limit(limit)
-        return await self._readers.read(partial(jobs.in_state, state=state, after=after, limit=limit))
-
     async def unfinished(self) -> int:
         """Return how many jobs are queued or running; parked ones do not count."""
         return await self._readers.read(jobs.unfinished)
-
-    async def job_counts(self) -> dict[JobState, int]:
-        """Return how many jobs are in each state."""
-        return await self._readers.read(jobs.counts)
 
     async def drop_payload(self, turn_uuid: str) -> bool:
         """Overwrite the nodes and facts given with a turn whose job has ended; False when absent."""
@@ -256,9 +224,17 @@ class Journal:
         """Empty the mirror before it is rebuilt from the graph."""
         await self._writer.write(mirror.clear)
 
+    async def mirrored(self, kind: ItemKind) -> set[str]:
+        """Return the ids of all mirrored nodes, or of all mirrored facts that are not relations."""
+        return await self._readers.read(partial(mirror.ids, kind=kind))
+
     async def count_facts(self) -> int:
         """Return how many facts are mirrored, past ones too, relations left out."""
         return await self._readers.read(mirror.count_facts)
+
+    async def count_tags(self) -> int:
+        """Return how many different tags the mirrored nodes have."""
+        return await self._readers.read(mirror.count_tags)
 
     async def resolve(self, names: Sequence[str]) -> dict[str, str]:
         """Return folded name → node uuid for known names; a name wins over an alias, then the oldest."""
@@ -280,9 +256,13 @@ class Journal:
         """Return fact → its ends and supporting episodes, in the order given; unknown facts are left out."""
         return await self._readers.read(partial(links.fact_links, facts=facts))
 
-    async def hops(self, starts: Sequence[str], targets: Sequence[str], max_hops: int) -> dict[str, int]:
-        """Return target → fewest hops from any start, in both directions; those out of reach are left out."""
-        return await self._readers.read(partial(links.hops, starts=starts, targets=targets, max_hops=max_hops))
+    async def hops(self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime) -> dict[str, int]:
+        """Return target → fewest hops from any start over what holds at ``at``; those out of reach are left out."""
+        return await self._readers.read(partial(links.hops, starts=starts, targets=targets, max_hops=max_hops, at=at))
+
+    async def reach(self, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:
+        """Return every node within reach of one, nearest first, and how a shortest way comes to it."""
+        return await self._readers.read(partial(links.reach, start=start, max_hops=max_hops, at=at))
 
     async def facts_turning(self, after: datetime, until: datetime) -> list[str]:
         """Return ids of facts that the clock alone made begin or end to hold in ``(after, until]``."""

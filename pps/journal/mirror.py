@@ -97,6 +97,12 @@ def count_facts(connection: sqlite3.Connection) -> int:
     return number
 
 
+def count_tags(connection: sqlite3.Connection) -> int:
+    """Return how many different tags the nodes have."""
+    (number,) = connection.execute("SELECT count(DISTINCT tag) FROM mirror_tag").fetchone()
+    return number
+
+
 def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, str]:
     """Return folded name → node uuid for those that are known: names first, then aliases, oldest first."""
     rows = connection.execute(
@@ -149,6 +155,12 @@ def facts_supported_by(connection: sqlite3.Connection, episodes: Sequence[str]) 
     for episode, fact in rows:
         found.setdefault(episode, []).append(fact)
     return found
+
+
+def ids(connection: sqlite3.Connection, kind: ItemKind) -> set[str]:
+    """Return the ids of all mirrored nodes, or of all mirrored facts that are not relations."""
+    table = "mirror_node" if kind == "node" else "mirror_fact WHERE kind = 'fact'"
+    return {uuid for (uuid,) in connection.execute(f"SELECT uuid FROM {table}")}  # noqa: S608 - constants
 
 
 def facts_turning(connection: sqlite3.Connection, after: datetime, until: datetime) -> list[str]:

@@ -40,18 +40,46 @@ _TURNS = (
     "CREATE INDEX turn_tags_by_turn ON turn_tags (turn)",
 )
 
+# A job has two stages: 0, its turn is to be saved; 1, a model is to read it. Each stage is done in order.
+# `attempts` counts starts, crashes included; `failures` those that ended badly since it was last queued.
+# `next_at` is the earliest next attempt; what the attempt in hand has cost so far stands in the job.
 _JOBS = (
     """CREATE TABLE jobs (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         turn TEXT NOT NULL UNIQUE REFERENCES turns (uuid) ON DELETE CASCADE,
         payload TEXT NOT NULL,
-        state TEXT NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'done', 'failed')),
+        state TEXT NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'done', 'failed', 'dropped')),
+        stage INTEGER NOT NULL DEFAULT 0 CHECK (stage IN (0, 1)),
         attempts INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0,
+        code TEXT NOT NULL DEFAULT '',
         error TEXT NOT NULL DEFAULT '',
+        queued_at INTEGER NOT NULL,
+        began_at INTEGER NOT NULL DEFAULT 0,
+        next_at INTEGER NOT NULL DEFAULT 0,
+        first_failed_at INTEGER NOT NULL DEFAULT 0,
+        tokens_in INTEGER NOT NULL DEFAULT 0,
+        tokens_out INTEGER NOT NULL DEFAULT 0,
+        cost_micros INTEGER NOT NULL DEFAULT 0,
         result TEXT
     )""",
-    "CREATE INDEX jobs_open ON jobs (id) WHERE state IN ('queued', 'running')",
-    "CREATE INDEX jobs_failed ON jobs (id) WHERE state = 'failed'",
+    "CREATE INDEX jobs_open ON jobs (stage, id) WHERE state IN ('queued', 'running')",
+    "CREATE INDEX jobs_by_state ON jobs (state, id)",
+    """CREATE TABLE attempts (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        job INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+        stage INTEGER NOT NULL,
+        outcome TEXT NOT NULL CHECK (outcome IN ('done', 'again', 'failed')),
+        began_at INTEGER NOT NULL,
+        ended_at INTEGER NOT NULL,
+        code TEXT NOT NULL DEFAULT '',
+        error TEXT NOT NULL DEFAULT '',
+        tokens_in INTEGER NOT NULL DEFAULT 0,
+        tokens_out INTEGER NOT NULL DEFAULT 0,
+        cost_micros INTEGER NOT NULL DEFAULT 0
+    )""",
+    "CREATE INDEX attempts_by_job ON attempts (job, seq)",
+    "CREATE INDEX attempts_by_end ON attempts (ended_at, outcome)",
     """CREATE TABLE outbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         kind TEXT NOT NULL,
@@ -118,6 +146,20 @@ _MIRROR = (
     "CREATE INDEX mirror_support_by_fact ON mirror_support (fact)",
 )
 
+# A record is a node with a turn as its source. Links are kept whether their title exists or not.
+_RECORDS = (
+    """CREATE TABLE records (
+        turn TEXT PRIMARY KEY REFERENCES turns (uuid) ON DELETE CASCADE,
+        node TEXT NOT NULL UNIQUE
+    ) WITHOUT ROWID""",
+    """CREATE TABLE turn_links (
+        folded TEXT NOT NULL,
+        turn TEXT NOT NULL REFERENCES turns (uuid) ON DELETE CASCADE,
+        PRIMARY KEY (folded, turn)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX turn_links_by_turn ON turn_links (turn)",
+)
+
 _SMALL = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE shown (
@@ -131,5 +173,5 @@ _SMALL = (
     "CREATE TABLE marks (seq INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT NOT NULL UNIQUE)",
 )
 
-MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _SMALL,)
+MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,)
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

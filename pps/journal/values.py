@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from pps.core.time import iso, parse
-from pps.core.values import JSON, Chunk, FactDraft, FactKind, ItemKind, NodeDraft, Skipped, Turn
+from pps.core.values import JSON, Chunk, FactDraft, FactKind, ItemKind, NodeDraft, RecordDraft, Skipped, Turn
 
 Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
-JobState: TypeAlias = Literal["queued", "running", "done", "failed"]
+JobState: TypeAlias = Literal["queued", "running", "done", "failed", "dropped"]
+Stage: TypeAlias = Literal["save", "read"]
+"""What a job waits for: its turn is saved with what was given; a model reads what is saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class TurnDraft:
         source_ref: The message's own id at its source; empty when it has none.
         occurred_at: Event time, aware; None is the moment of receipt.
         chunk: Which part of a document it is; its path has 1 to 1,000 characters.
+        title: A title that was given with it: equal texts under two titles are two. Not stored with the turn.
     """
 
     content: str
@@ -37,15 +40,23 @@ class TurnDraft:
     kind: str = "turn"
     tags: tuple[str, ...] = ()
     chunk: Chunk | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPayload:
-    """What the write path still has to do with a turn, as the caller gave it."""
+    """What the write path still has to do with a turn, as the caller gave it.
+
+    Attributes:
+        record: Set when the turn is the source of a record.
+        links: The titles that its text links to.
+    """
 
     nodes: tuple[NodeDraft, ...] = ()
     facts: tuple[FactDraft, ...] = ()
     extraction: Extraction = "given"
+    record: RecordDraft | None = None
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +70,85 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What a job made: counts of this turn alone."""
+    """What a job made: counts of this turn alone; ``record`` is the node that the turn is the source of."""
 
     nodes: int = 0
     facts: int = 0
     edges: int = 0
     tags: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    record: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What models took for something: tokens in and out, and micro-dollars (1,000,000 are one dollar)."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micros: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The work of one turn. ``attempts`` counts how often it was started, crashes included."""
+    """The work of one turn.
+
+    Attributes:
+        stage: What comes next, or what failed.
+        attempts: How often it was started, crashes included; failures: how often in a row that ended badly.
+        code, error: Of the last failure, empty when there was none since it was queued.
+        queued_at: When its turn was acknowledged, or it was given another chance.
+        next_at: Not tried before; None is at once.
+        first_failed_at: Since when it fails; None when it does not.
+    """
 
     id: int
     turn: Turn
     payload: JobPayload
     state: JobState
+    stage: Stage = "save"
     attempts: int = 0
+    failures: int = 0
+    code: str = ""
     error: str = ""
+    queued_at: datetime | None = None
+    next_at: datetime | None = None
+    first_failed_at: datetime | None = None
     result: JobResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of a job that came to an end: ``outcome`` is ``done``, ``again`` or ``failed``."""
+
+    stage: Stage
+    outcome: str
+    began_at: datetime
+    ended_at: datetime
+    code: str
+    error: str
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How a queue stands.
+
+    Attributes:
+        counts: Jobs by state.
+        oldest_at: Since when the oldest unfinished job waits; None when nothing waits.
+        moved_at: When a job last came to an end, well or badly for good; None when none ever did.
+        attempts, failed: Attempts that ended since the moment asked about, and those of them that failed.
+        charge: What those attempts took.
+    """
+
+    counts: Mapping[JobState, int]
+    oldest_at: datetime | None
+    moved_at: datetime | None
+    attempts: int
+    failed: int
+    charge: Charge
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +201,8 @@ def dump_payload(payload: JobPayload) -> str:
             "extraction": payload.extraction,
             "nodes": [_node_json(node) for node in payload.nodes],
             "facts": [_fact_json(fact) for fact in payload.facts],
+            "record": None if payload.record is None else _record_json(payload.record),
+            "links": list(payload.links),
         }
     )
 
@@ -142,6 +214,8 @@ def load_payload(text: str) -> JobPayload:
         nodes=tuple(_load_node(_object(item)) for item in _list(data["nodes"])),
         facts=tuple(_load_fact(_object(item)) for item in _list(data["facts"])),
         extraction=cast("Extraction", data["extraction"]),
+        record=None if data["record"] is None else _load_record(_object(data["record"])),
+        links=_strings(data["links"]),
     )
 
 
@@ -154,6 +228,8 @@ def dump_result(result: JobResult) -> str:
             "edges": result.edges,
             "tags": list(result.tags),
             "skipped": [[item.what, item.why] for item in result.skipped],
+            "record": result.record,
+            "title": result.title,
         }
     )
 
@@ -168,6 +244,8 @@ def load_result(text: str) -> JobResult:
         edges=cast("int", data["edges"]),
         tags=_strings(data["tags"]),
         skipped=tuple(Skipped(what, why) for what, why in pairs),
+        record=_text(data["record"]),
+        title=_text(data["title"]),
     )
 
 
@@ -193,6 +271,24 @@ def _load_node(data: Mapping[str, JSON]) -> NodeDraft:
         summary=_text(data["summary"]),
         aliases=_strings(data["aliases"]),
         tags=_strings(data["tags"]),
+        attributes=_object(data["attributes"]),
+    )
+
+
+def _record_json(record: RecordDraft) -> dict[str, object]:
+    return {
+        "title": record.title,
+        "kind": record.kind,
+        "parent": record.parent,
+        "attributes": dict(record.attributes),
+    }
+
+
+def _load_record(data: Mapping[str, JSON]) -> RecordDraft:
+    return RecordDraft(
+        title=_text(data["title"]),
+        kind=_text(data["kind"]),
+        parent=_text(data["parent"]),
         attributes=_object(data["attributes"]),
     )
 

@@ -10,9 +10,11 @@ import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
+from pps.core.time import now
 from pps.core.values import FactDraft, NodeDraft, Skipped
 from pps.journal import Change, JobPayload, JobResult, Journal, TurnDraft
 from pps.journal import shown as shown_rows
+from pps.journal.values import Charge, Stage
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 GROUP = new_group()
@@ -33,90 +35,144 @@ async def append(journal: Journal, count: int) -> list[int]:
     return [(await journal.append(TurnDraft(f"turn {n}"))).job_id for n in range(count)]
 
 
+def later(seconds: float) -> datetime:
+    return now() + timedelta(seconds=seconds)
+
+
+async def taken(journal: Journal, limit: int = 10, stage: Stage = "save") -> list[int]:
+    return [job.id for job in await journal.queue.take(stage, limit, now())]
+
+
 async def test_jobs_come_in_the_order_of_their_turns(journal: Journal) -> None:
-    assert await journal.next_job() is None
+    assert await taken(journal) == []
     numbers = await append(journal, 3)
     done: list[int] = []
-    while (job := await journal.next_job()) is not None:
-        assert job.state == "running"
-        assert job.turn.content == f"turn {len(done)}"
-        assert await journal.finish_job(job.id, JobResult(nodes=1))
+    while jobs := await journal.queue.take("save", 1, now()):
+        (job,) = jobs
+        assert (job.state, job.turn.content) == ("running", f"turn {len(done)}")
+        assert await journal.queue.finish([(job.id, JobResult(nodes=1))]) == 1
         done.append(job.id)
     assert done == numbers
     assert await journal.unfinished() == 0
 
 
-async def test_a_job_carries_what_was_given(journal: Journal) -> None:
+async def test_a_job_carries_what_was_given_and_keeps_its_result(journal: Journal) -> None:
     payload = JobPayload((NodeDraft("Priya", attributes={"age": 34}),), (FactDraft("a", "R", "b"),), "rules")
-    await journal.append(TurnDraft("x"), payload)
-    job = await journal.next_job()
-    assert job is not None
+    number = (await journal.append(TurnDraft("x"), payload)).job_id
+    (job,) = await journal.queue.take("save", 1, now())
     assert job.payload == payload
-
-
-async def test_a_job_keeps_its_result(journal: Journal) -> None:
-    (number,) = await append(journal, 1)
     result = JobResult(2, 3, 4, ("a",), (Skipped("fact 1", "no object"),))
-    await journal.finish_job(number, result)
-    job = await journal.job(number)
-    assert job is not None
-    assert (job.state, job.result) == ("done", result)
+    await journal.queue.finish([(number, result)])
+    ended = await journal.job(number)
+    assert ended is not None
+    assert (ended.state, ended.result) == ("done", result)
     assert await journal.job(99) is None
 
 
-async def test_a_failed_job_is_queued_again_and_a_parked_one_blocks_nobody(journal: Journal) -> None:
+async def test_while_a_failed_job_waits_no_later_one_is_taken(journal: Journal) -> None:
     first, second = await append(journal, 2)
-    await journal.next_job()
-    assert await journal.fail_job(first, "the model is busy", retryable=True)
-    again = await journal.next_job()
-    assert again is not None
-    assert (again.id, again.attempts, again.error) == (first, 2, "the model is busy")
-    await journal.fail_job(first, "the model refused", retryable=False)
-    following = await journal.next_job()
-    assert following is not None
-    assert following.id == second
-    assert await journal.job_counts() == {"queued": 0, "running": 1, "done": 0, "failed": 1}
-    assert [job.id for job in await journal.jobs("failed")] == [first]
-    assert await journal.unfinished() == 1
-    await journal.retry_job(first)
+    assert await taken(journal, 1) == [first]
+    moment = later(60)
+    assert await journal.queue.fail(first, "store_unavailable", "away", moment)
+    assert await taken(journal) == []
+    assert await journal.queue.due_at("save") == moment
+    again = await journal.queue.take("save", 10, moment)
+    assert [job.id for job in again] == [first, second]
+    assert (again[0].attempts, again[0].failures, again[0].code, again[0].error) == (2, 1, "store_unavailable", "away")
+    assert again[0].first_failed_at is not None
+
+
+async def test_a_waiting_job_waits_on_after_a_restart(path: Path, journal: Journal) -> None:
+    (first,) = await append(journal, 1)
+    moment = later(60)
+    await taken(journal)
+    await journal.queue.fail(first, "store_unavailable", "away", moment)
+    await journal.close()
+    async with await Journal.open(path, GROUP) as reopened:
+        assert await taken(reopened) == []
+        assert await reopened.queue.due_at("save") == moment
+
+
+async def test_a_parked_job_blocks_nobody_and_is_listed_retried_and_dropped(journal: Journal) -> None:
+    first, second, third = await append(journal, 3)
+    await taken(journal, 1)
+    await journal.queue.fail(first, "model", "refused", None)
+    assert await taken(journal, 1) == [second]
+    assert [job.id for job in await journal.queue.list("failed")] == [first]
+    assert [job.id for job in await journal.queue.list()] == [first, second, third]
     assert await journal.unfinished() == 2
     with pytest.raises(NotFound):
-        await journal.retry_job(first)
+        await journal.queue.retry([first, second])
+    assert await journal.queue.retry([first]) == [first]
+    assert await taken(journal, 1) == [first]
+    await journal.queue.fail(first, "model", "refused", None)
+    with pytest.raises(NotFound):
+        await journal.queue.drop([third])
+    assert await journal.queue.drop() == [first]
+    state = await journal.queue.state(MOMENT)
+    assert state.counts == {"queued": 1, "running": 1, "done": 0, "failed": 0, "dropped": 1}
+    assert await journal.queue.retry() == []
+    assert await journal.queue.retry([first]) == [first]
+
+
+async def test_every_attempt_is_kept_with_its_error_and_its_cost(journal: Journal) -> None:
+    (number,) = await append(journal, 1)
+    await taken(journal)
+    await journal.queue.charge(number, Charge(100, 20, 5))
+    await journal.queue.charge(number, Charge(1, 2, 3))
+    await journal.queue.fail(number, "model_unavailable", "busy", now())
+    await taken(journal)
+    await journal.queue.charge(number, Charge(10, 0, 0))
+    await journal.queue.finish([(number, JobResult())])
+    first, second = await journal.queue.attempts(number)
+    assert (first.outcome, first.code, first.error) == ("again", "model_unavailable", "busy")
+    assert (first.charge, second.outcome, second.charge) == (Charge(101, 22, 8), "done", Charge(10))
+    assert first.began_at <= first.ended_at <= second.began_at
+    state = await journal.queue.state(MOMENT)
+    assert (state.attempts, state.failed, state.charge) == (2, 1, Charge(111, 22, 8))
+    assert (state.oldest_at, state.moved_at) == (None, second.ended_at)
+    assert (await journal.queue.state(later(60))).attempts == 0
+
+
+async def test_a_saved_job_goes_on_to_be_read_and_later_ones_are_saved_meanwhile(journal: Journal) -> None:
+    first, second = await append(journal, 2)
+    assert await taken(journal, 1) == [first]
+    await journal.queue.end([(first, JobResult(nodes=2))], [])
+    assert await taken(journal, stage="read") == [first]
+    await journal.queue.fail(first, "model_unavailable", "away", later(60))
+    assert await taken(journal, stage="read") == []
+    assert await taken(journal) == [second]
+    job = await journal.job(first)
+    assert job is not None
+    assert (job.stage, job.result) == ("read", JobResult(nodes=2))
 
 
 async def test_a_job_that_a_crash_left_running_comes_first_again(path: Path, journal: Journal) -> None:
     first, _ = await append(journal, 2)
-    await journal.next_job()
+    await taken(journal, 1)
     await journal.close()
     async with await Journal.open(path, GROUP) as reopened:
-        job = await reopened.next_job()
-        assert job is not None
+        (job,) = await reopened.queue.take("save", 1, now())
         assert (job.id, job.attempts) == (first, 2)
 
 
-async def test_jobs_are_taken_and_finished_in_batches(journal: Journal) -> None:
-    numbers = await append(journal, 5)
-    batch = await journal.next_jobs(3)
-    assert [job.id for job in batch] == numbers[:3]
-    await journal.finish_jobs([(job.id, JobResult()) for job in batch])
-    assert [job.id for job in await journal.next_jobs(10)] == numbers[3:]
-
-
-async def test_a_batch_of_jobs_leaves_out_those_that_are_parked_between(journal: Journal) -> None:
+async def test_a_batch_leaves_out_those_that_ended_between_and_what_is_put_back_comes_again(journal: Journal) -> None:
     numbers = await append(journal, 4)
-    await journal.fail_job(numbers[1], "broken", retryable=False)
-    await journal.finish_job(numbers[2], JobResult())
-    assert [job.id for job in await journal.next_jobs(10)] == [numbers[0], numbers[3]]
+    await journal.queue.fail(numbers[1], "model", "broken", None)
+    await journal.queue.finish([(numbers[2], JobResult())])
+    assert await taken(journal) == [numbers[0], numbers[3]]
+    await journal.queue.put_back([numbers[0], numbers[3]])
+    assert await taken(journal, 1) == [numbers[0]]
 
 
 async def test_a_job_whose_turn_was_forgotten_ends_without_an_error(journal: Journal) -> None:
     (number,) = await append(journal, 1)
-    job = await journal.next_job()
-    assert job is not None
+    (job,) = await journal.queue.take("save", 1, now())
     await journal.forget_turns([job.turn.uuid])
-    assert not await journal.finish_job(number, JobResult())
-    assert not await journal.fail_job(number, "x", retryable=True)
+    assert await journal.queue.finish([(number, JobResult())]) == 0
+    assert not await journal.queue.fail(number, "x", "x", None)
     assert await journal.unfinished() == 0
+    assert await journal.queue.attempts(number) == []
 
 
 async def test_a_payload_is_overwritten_only_when_its_job_has_ended(path: Path, journal: Journal) -> None:
@@ -124,7 +180,7 @@ async def test_a_payload_is_overwritten_only_when_its_job_has_ended(path: Path, 
     appended = await journal.append(TurnDraft("x"), payload)
     with pytest.raises(InvalidRequest, match="not ended"):
         await journal.drop_payload(appended.turn.uuid)
-    await journal.finish_job(appended.job_id, JobResult())
+    await journal.queue.finish([(appended.job_id, JobResult())])
     assert await journal.drop_payload(appended.turn.uuid)
     assert not await journal.drop_payload("00000000-0000-5000-8000-000000000000")
     job = await journal.job(appended.job_id)

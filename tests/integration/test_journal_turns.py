@@ -138,7 +138,7 @@ async def test_a_write_that_fails_does_not_take_its_neighbours_with_it(journal: 
         if number % 3:
             return await journal.append(TurnDraft(f"turn {number}"))
         with pytest.raises(NotFound):
-            await journal.retry_job(10_000 + number)
+            await journal.queue.retry([10_000 + number])
         return None
 
     done = await asyncio.gather(*map(attempt, range(60)))

@@ -1,38 +1,58 @@
-"""The worker: passing trouble is waited out, a turn that can never succeed is parked, and the rest go on."""
+"""The worker: outages are waited out, garbage is tried again in bounds, what can never succeed is parked, in order."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import pytest
 
-from pps.core.errors import StoreError, StoreUnavailable
+from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable, PPSError, StoreError, StoreUnavailable
+from pps.core.time import now
+from pps.ingest.backlog import Backlog, EntityBacklog
+from pps.ingest.breaker import Breakers
+from pps.ingest.retrying import RetryPolicy
 from pps.ingest.worker import Worker
+from pps.ingest.working import WorkRules
 from pps.journal.journal import Journal
-from pps.journal.values import Job, JobResult, TurnDraft
+from pps.journal.values import Job, JobPayload, JobResult, TurnDraft
 
 GROUP = "ent_" + "w" * 26
+QUICK = RetryPolicy(first_wait_s=0.001, longest_wait_s=1.0, attempts=3)
 
 
 class Scripted:
-    """A pipeline that fails as the content of a turn says; ``done`` is what it carried through, in order."""
+    """Steps that fail as the content of a turn says; ``done`` and ``heard`` are what they carried through, in order."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.heard: list[str] = []
+        self.starts = 0
         self.away = 0
+        self.deaf: list[PPSError] = []
 
-    async def run(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
+    async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
+        self.starts += 1
         for job in jobs:
             if job.turn.content == "bug":
                 raise ZeroDivisionError
             if job.turn.content == "refused":
                 raise StoreError("never")
+            if job.turn.content == "poison":
+                raise StoreUnavailable("away, it seems")
         if self.away:
             self.away -= 1
             raise StoreUnavailable("away")
-        self.done += [job.turn.content for job in jobs]
-        return [(job.id, JobResult()) for job in jobs]
+        self.done += [job.turn.content for job in jobs if job.turn.content not in self.done]
+        return [(job.id, JobResult(nodes=1)) for job in jobs]
+
+    async def read(self, job: Job) -> JobResult:
+        if self.deaf:
+            raise self.deaf.pop(0)
+        self.heard.append(job.turn.content)
+        return replace(job.result or JobResult(), facts=1)
 
     async def settle(self) -> None:
         """Nothing is derived here."""
@@ -45,40 +65,126 @@ async def journal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Jou
     await opened.close()
 
 
-async def worked(journal: Journal, pipeline: Scripted, *contents: str) -> list[str]:
+def quick_rules(breakers: Breakers | None = None) -> WorkRules:
+    async def answers() -> None:
+        """The store says that it is there."""
+
+    backlog = EntityBacklog(Backlog(100), 100)
+    return WorkRules(QUICK, breakers or Breakers.make(QUICK, 5), backlog, {"store": answers})
+
+
+async def appended(journal: Journal, *contents: str, extraction: str = "given") -> list[int]:
+    payload = JobPayload(extraction="model" if extraction == "model" else "given")
+    return [(await journal.append(TurnDraft(text, source_ref=text), payload)).job_id for text in contents]
+
+
+async def worked(journal: Journal, steps: Scripted, *contents: str, extraction: str = "given") -> list[str]:
     """Append turns, let the worker do them, and return their jobs' states."""
-    worker = Worker(journal, pipeline, "w")
-    appended = [await journal.append(TurnDraft(text, source_ref=str(n))) for n, text in enumerate(contents)]
+    worker = Worker(journal, steps, "w", quick_rules())
+    numbers = await appended(journal, *contents, extraction=extraction)
     worker.start()
-    jobs = [await worker.wait_for(one.job_id) for one in appended]
+    jobs = [await asyncio.wait_for(worker.wait_for(number), 30) for number in numbers]
     await worker.stop()
     return [job.state for job in jobs]
 
 
 async def test_jobs_are_done_in_order(journal: Journal) -> None:
-    pipeline = Scripted()
-    assert await worked(journal, pipeline, "a", "b", "c") == ["done"] * 3
-    assert pipeline.done == ["a", "b", "c"]
+    steps = Scripted()
+    assert await worked(journal, steps, "a", "b", "c") == ["done"] * 3
+    assert steps.done == ["a", "b", "c"]
 
 
-async def test_a_store_that_is_away_is_waited_for(journal: Journal) -> None:
-    pipeline = Scripted()
-    pipeline.away = 2
-    assert await worked(journal, pipeline, "a", "b") == ["done", "done"]
-    assert pipeline.done == ["a", "b"]
+async def test_a_store_that_is_away_is_waited_for_and_no_turn_is_blamed(journal: Journal) -> None:
+    steps = Scripted()
+    steps.away = 2
+    assert await worked(journal, steps, "a", "b") == ["done", "done"]
+    assert steps.done == ["a", "b"]
+    (first, second) = await journal.queue.list("done")
+    assert [one.outcome for one in await journal.queue.attempts(first.id)] == ["again", "again", "done"]
+    assert [one.outcome for one in await journal.queue.attempts(second.id)] == ["done"]
 
 
-@pytest.mark.parametrize("bad", ["refused", "bug"])
+@pytest.mark.parametrize("bad", ["refused", "bug", "poison"])
 async def test_a_turn_that_can_never_succeed_is_parked_and_the_rest_go_on(
     journal: Journal, bad: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL + 1)
-    pipeline = Scripted()
-    assert await worked(journal, pipeline, "a", bad, "c") == ["done", "failed", "done"]
-    assert pipeline.done == ["a", "c"]
-    (parked,) = await journal.jobs("failed")
-    assert (
-        ("StoreError" in parked.error or "store" in parked.error)
-        if bad == "refused"
-        else "ZeroDivision" in parked.error
+    steps = Scripted()
+    assert await worked(journal, steps, "a", bad, "c") == ["done", "failed", "done"]
+    assert steps.done == ["a", "c"]
+    (parked,) = await journal.queue.list("failed")
+    code = {"refused": "store", "bug": "internal", "poison": "store_unavailable"}[bad]
+    assert (parked.turn.content, parked.code) == (bad, code)
+    assert parked.failures == (3 if bad == "poison" else 1)
+
+
+async def test_turns_are_saved_while_the_model_that_reads_them_is_away_and_read_in_order_after(
+    journal: Journal,
+) -> None:
+    steps = Scripted()
+    steps.deaf = [ModelUnavailable("busy", provider="extractor", retry_after_s=0.05), ModelUnavailable("busy")]
+    assert await worked(journal, steps, "a", "b", "c", extraction="model") == ["done"] * 3
+    assert steps.done == steps.heard == ["a", "b", "c"]
+    job = (await journal.queue.list("done"))[0]
+    assert job.result == JobResult(nodes=1, facts=1)
+
+
+async def test_nonsense_of_a_model_is_asked_for_again_and_parked_after_the_attempts(journal: Journal) -> None:
+    steps = Scripted()
+    steps.deaf = [ModelOutputInvalid("nonsense")] * 2
+    assert await worked(journal, steps, "a", extraction="model") == ["done"]
+    steps.deaf = [ModelOutputInvalid("nonsense")] * 3
+    assert await worked(journal, steps, "b", "c", extraction="model") == ["failed", "done"]
+    assert steps.heard == ["a", "c"]
+
+
+async def test_a_refused_key_parks_nothing(journal: Journal) -> None:
+    steps = Scripted()
+    steps.deaf = [ConfigError("extractor.api_key: refused")] * 4
+    assert await worked(journal, steps, "a", extraction="model") == ["done"]
+
+
+async def test_a_breaker_is_shared_and_its_closing_wakes_everyone_who_waits(
+    journal: Journal, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    patient = RetryPolicy(first_wait_s=3_600, longest_wait_s=3_600, attempts=3)
+    breakers = Breakers.make(patient, 1)
+    steps, other_steps = Scripted(), Scripted()
+    steps.away = 1
+    (number,) = await appended(journal, "a")
+    async with await Journal.open(tmp_path_factory.mktemp("o") / "memory.db", GROUP) as other:
+        (other_number,) = await appended(other, "b")
+        worker = Worker(journal, steps, "w", quick_rules(breakers))
+        worker.start()
+        while not worker.waits_for:  # noqa: ASYNC110 - no event of its own
+            await asyncio.sleep(0.005)
+        beside = Worker(other, other_steps, "o", quick_rules(breakers))
+        beside.start()
+        await asyncio.sleep(0.05)
+        assert other_steps.starts == 0
+        breakers.by_provider["store"].succeeded()
+        jobs = await asyncio.wait_for(asyncio.gather(worker.wait_for(number), beside.wait_for(other_number)), 10)
+        assert [job.state for job in jobs] == ["done", "done"]
+        assert worker.waits_for == ()
+        await worker.stop()
+        await beside.stop()
+
+
+async def test_a_wait_outlives_the_process(journal: Journal) -> None:
+    patient = WorkRules(
+        RetryPolicy(first_wait_s=3_600, longest_wait_s=3_600), Breakers.make(QUICK, 5), EntityBacklog(Backlog(9), 9)
     )
+    steps = Scripted()
+    steps.away = 1
+    await appended(journal, "a")
+    worker = Worker(journal, steps, "w", patient)
+    worker.start()
+    while not (due := await journal.queue.due_at("save")) or due < now():  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0.005)
+    await worker.stop()
+    again = Worker(journal, steps, "w", patient)
+    again.start()
+    await asyncio.sleep(0.1)
+    assert steps.starts == 1
+    assert await journal.queue.due_at("save") == due
+    await again.stop()

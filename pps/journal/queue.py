@@ -1,0 +1,105 @@
+"""The queue of one entity's jobs: taken in order, tried, put back, parked, given another chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from pps.core.errors import InvalidRequest
+from pps.journal import jobs
+from pps.journal.reader import Readers
+from pps.journal.values import Attempt, Charge, Job, JobResult, JobState, QueueState, Stage
+from pps.journal.writer import Writer
+
+MAX_JOBS = 10_000
+"""Most jobs that one call returns."""
+
+
+class JobQueue:
+    """The jobs of one ``memory.db``; errors and durability as for ``Journal``."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def take(self, stage: Stage, limit: int, at: datetime) -> list[Job]:
+        """Return up to ``limit`` of a stage's first unfinished jobs, marked as running.
+
+        Nothing when the first of them is not due at ``at``: later jobs never overtake it.
+        """
+        _check_limit(limit)
+        return await self._writer.write(partial(jobs.take, stage=stage, limit=limit, at=at))
+
+    async def due_at(self, stage: Stage) -> datetime | None:
+        """Return when a stage's first unfinished job may be tried, which may be past; None when there is none."""
+        return await self._readers.read(partial(jobs.due_at, stage=stage))
+
+    async def charge(self, job_id: int, taken: Charge) -> None:
+        """Add to what the attempt in hand has cost, while it runs."""
+        await self._writer.write(partial(jobs.charge, job_id=job_id, taken=taken))
+
+    async def end(self, saved: Sequence[tuple[int, JobResult]], done: Sequence[tuple[int, JobResult]]) -> None:
+        """Move jobs on to be read by a model, and mark others as done, in one transaction."""
+        await self._writer.write(lambda db: (jobs.saved(db, saved), jobs.finish(db, done)))
+
+    async def finish(self, results: Sequence[tuple[int, JobResult]]) -> int:
+        """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
+        return await self._writer.write(partial(jobs.finish, results=results))
+
+    async def put_back(self, job_ids: Sequence[int]) -> None:
+        """Queue jobs again whose attempt together came to nothing through no fault of theirs."""
+        await self._writer.write(partial(jobs.put_back, job_ids=job_ids))
+
+    async def fail(self, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
+        """Note a failed attempt; try again at ``next_at``, or park the job when that is None.
+
+        Returns False when its turn was forgotten while it ran.
+        """
+        return await self._writer.write(partial(jobs.fail, job_id=job_id, code=code, error=error, next_at=next_at))
+
+    async def retry(self, job_ids: Sequence[int] | None = None) -> list[int]:
+        """Queue ended jobs again, from the beginning; None takes every parked one. Return which.
+
+        Raises:
+            NotFound: One of them is not there, or in the queue already; nothing was changed.
+        """
+        return await self._writer.write(partial(jobs.retry, job_ids=job_ids))
+
+    async def drop(self, job_ids: Sequence[int] | None = None) -> list[int]:
+        """Give parked jobs up; None takes every one. Their turns stay in the journal. Return which.
+
+        Raises:
+            NotFound: One of them is not parked; nothing was changed.
+        """
+        return await self._writer.write(partial(jobs.drop, job_ids=job_ids))
+
+    async def job(self, job_id: int) -> Job | None:
+        """Return a job, or None when this entity has none of that id."""
+        return await self._readers.read(partial(jobs.get, job_id=job_id))
+
+    async def of_turn(self, turn_uuid: str) -> Job | None:
+        """Return the job of a turn, or None when this entity has no such turn."""
+        return await self._readers.read(partial(jobs.get_of_turn, turn_uuid=turn_uuid))
+
+    async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[Job]:
+        """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
+        _check_limit(limit)
+        return await self._readers.read(partial(jobs.in_state, state=state, after=after, limit=limit))
+
+    async def attempts(self, job_id: int) -> list[Attempt]:
+        """Return the attempts at a job that came to an end, oldest first."""
+        return await self._readers.read(partial(jobs.attempts, job_id=job_id))
+
+    async def state(self, since: datetime) -> QueueState:
+        """Return how the queue stands, with what was attempted since a moment."""
+        return await self._readers.read(partial(jobs.state, since=since))
+
+    async def turns_in(self, state: JobState) -> set[str]:
+        """Return the turns whose jobs are in a state."""
+        return set(await self._readers.read(partial(jobs.turns_in, wanted=state)))
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_JOBS:
+        raise InvalidRequest("limit", f"must be 1 to {MAX_JOBS:,}")
