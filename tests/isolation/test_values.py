@@ -40,7 +40,6 @@ UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
         {"group_id": GROUP, "id": b"\x00" * 16},
         {"group_id": GROUP, "table": np.array([OTHER], dtype=object)},
     ],
-    ids=str,
 )
 def test_a_parameter_that_names_another_group_or_no_id_is_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(Refused):
@@ -85,7 +84,6 @@ def test_a_parameter_nested_without_end_is_refused() -> None:
         ({"group_id": GROUP, "search_vector": [0.1, 0.2], "limit": 3, "at": datetime.now(UTC)}, set()),
         ({"group_id": GROUP, "search_vector": np.zeros(3, dtype=np.float32)}, set()),
     ],
-    ids=str,
 )
 def test_ids_are_found_by_value_at_any_depth_and_content_is_left_alone(
     parameters: dict[str, Any], ids: set[str]
@@ -105,7 +103,6 @@ def test_ids_are_found_by_value_at_any_depth_and_content_is_left_alone(
         {"attributes": {"group_id": OTHER, "name": "x"}},
         {"list": [OTHER]},
     ],
-    ids=str,
 )
 def test_a_row_of_another_group_is_refused(row: dict[str, Any]) -> None:
     with pytest.raises(Refused):
@@ -156,7 +153,6 @@ def test_a_refusal_does_not_swallow_another_error_or_a_cancellation() -> None:
         ({"name": UUID, "content": UUID, "embedding": [0.1]}, set()),
         ([UUID], {UUID}),
     ],
-    ids=str,
 )
 def test_ids_are_found_in_rows_that_do_not_say_whose_they_are(row: Any, ids: set[str]) -> None:
     assert ids_of_unbound_rows([row]) == ids
