@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from pps.core.values import JSON, FactDraft, NodeDraft
 from pps.ingest.detectors import Detector, Span, detectors
@@ -105,8 +106,7 @@ class Redactor:
 
 def _found(text: str) -> list[tuple[Span, str]]:
     """Return the spans of a text's secrets in order, those that overlap joined; the first kind names them."""
-    lower = text.lower()
-    spans = [(span, one.kind) for one in detectors() if _hinted(one, text, lower) for span in one.find(text)]
+    spans = [(span, one.kind) for one in _hinted(text) for span in one.find(text)]
     spans.sort(key=lambda found: found[0])
     joined: list[tuple[Span, str]] = []
     for (start, end), kind in spans:
@@ -118,8 +118,23 @@ def _found(text: str) -> list[tuple[Span, str]]:
     return joined
 
 
-def _hinted(detector: Detector, text: str, lower: str) -> bool:
-    return any(hint in (lower if hint.islower() else text) for hint in detector.hints)
+def _hinted(text: str) -> list[Detector]:
+    """Return the detectors one of whose hints a text holds, in their order; each hint is looked for once."""
+    every, (folded, exact), lower = detectors(), _hints(), text.lower()
+    places = {at for hint, ats in folded if hint in lower for at in ats}
+    places |= {at for hint, ats in exact if hint in text for at in ats}
+    return [every[at] for at in sorted(places)]
+
+
+@cache
+def _hints() -> tuple[list[tuple[str, list[int]]], list[tuple[str, list[int]]]]:
+    """Return the hints that any case fits and those that are exact, each with the places of its detectors."""
+    places: dict[str, list[int]] = {}
+    for at, one in enumerate(detectors()):
+        for hint in one.hints:
+            places.setdefault(hint, []).append(at)
+    hints = list(places.items())
+    return [one for one in hints if one[0].islower()], [one for one in hints if not one[0].islower()]
 
 
 def _replaced(text: str, found: Sequence[tuple[Span, str]]) -> str:
