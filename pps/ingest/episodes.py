@@ -34,14 +34,12 @@ class EpisodeDocs:
         return [doc for window in windows for doc in _docs(window, parts[window.own.turn.uuid], window.vector(own))]
 
     async def _windows(self, turns: Sequence[Turn]) -> list[Window]:
-        around = [await self._journal.around(turn.uuid, WINDOW_TURNS) for turn in turns]
-        ids = list(dict.fromkeys(turn.uuid for window in around for turn in window))
-        facts = await self._facts(ids)
+        around = await self._journal.around_many([turn.uuid for turn in turns], WINDOW_TURNS)
+        facts = await self._facts(list(dict.fromkeys(turn.uuid for window in around.values() for turn in window)))
         windows: list[Window] = []
-        for turn, window in zip(turns, around, strict=True):
+        for uuid, window in around.items():  # those that were forgotten meanwhile are not in it
             told = tuple(Told(one, facts.get(one.uuid, ())) for one in window)
-            at = next((place for place, one in enumerate(window) if one.uuid == turn.uuid), None)
-            windows += [Window(told, at)] if at is not None else []  # forgotten meanwhile
+            windows.append(Window(told, next(place for place, one in enumerate(window) if one.uuid == uuid)))
         return windows
 
     async def _facts(self, turns: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -21,6 +21,8 @@ from pps.journal.journal import Journal
 from pps.journal.values import Change
 
 _PAGE = 500
+_DRAINED_AT_ONCE = 5_000
+"""Outbox rows of one change of the indexes: a commit costs more than a thousand rows."""
 _TURNED = "facts_turned_at"
 REEMBEDDING = "reembedding"
 """Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
@@ -68,7 +70,7 @@ class Indexer:
     async def drain(self) -> int:
         """Apply every outbox row; return how many ids were brought up to date."""
         total = 0
-        while rows := await self._journal.dirty(_PAGE):
+        while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
             await self.apply([row.change for row in rows])
             await self._journal.clear_dirty([row.seq for row in rows])
             total += len(rows)

@@ -182,9 +182,8 @@ class Pipeline:
 
     async def _changes(self, batch: Batch) -> list[Change]:
         """Return every id whose index entry changes, neighbours of new turns among them."""
-        episodes: dict[str, None] = {}
-        for uuid in batch.episodes:
-            episodes.update(dict.fromkeys(turn.uuid for turn in await self._journal.around(uuid, WINDOW_TURNS)))
+        around = await self._journal.around_many(list(batch.episodes), WINDOW_TURNS)
+        episodes = dict.fromkeys(turn.uuid for window in around.values() for turn in window)
         return [
             *(Change("node", uuid) for uuid in batch.nodes),
             *(Change("fact", uuid) for uuid in batch.facts),

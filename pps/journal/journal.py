@@ -121,6 +121,12 @@ class Journal:
             raise InvalidRequest("n", f"must be 0 to {MAX_LIMIT:,}")
         return await self._readers.read(partial(turns.around, uuid=uuid, n=n))
 
+    async def around_many(self, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:
+        """Return uuid → what ``around`` returns of it, in one read; absent uuids are left out."""
+        if not 0 <= n <= MAX_LIMIT:
+            raise InvalidRequest("n", f"must be 0 to {MAX_LIMIT:,}")
+        return await self._readers.read(partial(turns.around_many, uuids=uuids, n=n))
+
     async def scan(self, after_seq: int, limit: int) -> list[Turn]:
         """Return turns with a ``seq`` above ``after_seq`` in the order in which they were stored."""
         _check_limit(limit)

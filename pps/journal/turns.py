@@ -208,6 +208,29 @@ def around(connection: sqlite3.Connection, uuid: str, n: int) -> list[Turn]:
     return [*reversed(earlier), *middle, *later]
 
 
+def around_many(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:
+    """Return uuid → what ``around`` returns of it, each turn read once; absent uuids are left out."""
+    middles = connection.execute(
+        "SELECT uuid, session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(uuids)),),
+    ).fetchall()
+    places = {uuid: _places(connection, session, seq, n) for uuid, session, seq in middles}
+    wanted = json.dumps(sorted({seq for seqs in places.values() for seq in seqs}))
+    turns = {turn.seq: turn for turn in _select(connection, "WHERE seq IN (SELECT value FROM json_each(?))", (wanted,))}
+    return {uuid: [turns[seq] for seq in places[uuid]] for uuid in dict.fromkeys(uuids) if uuid in places}
+
+
+def _places(connection: sqlite3.Connection, session: str, seq: int, n: int) -> list[int]:
+    """Return the numbers of a turn and of its neighbours, in order; one index answers, without the texts."""
+    earlier = connection.execute(
+        "SELECT seq FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?", (session, seq, n)
+    ).fetchall()
+    later = connection.execute(
+        "SELECT seq FROM turns WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?", (session, seq, n)
+    ).fetchall()
+    return [*(one for (one,) in reversed(earlier)), seq, *(one for (one,) in later)]
+
+
 def scan(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[Turn]:
     """Return turns in the order in which they were stored."""
     return _select(connection, "WHERE seq > ? ORDER BY seq LIMIT ?", (after_seq, limit))

@@ -181,6 +181,9 @@ async def test_a_window_stays_inside_its_session(journal: Journal) -> None:
     assert [turn.content for turn in window] == ["line 2", "line 4", "line 6"]
     assert [turn.content for turn in await journal.around(appended[0].turn.uuid, 2)] == ["line 0", "line 2", "line 4"]
     assert await journal.around("00000000-0000-5000-8000-000000000000", 3) == []
+    ids = [one.turn.uuid for one in appended]
+    many = await journal.around_many([*ids, ids[0], "00000000-0000-5000-8000-000000000000"], 2)
+    assert many == {uuid: await journal.around(uuid, 2) for uuid in ids}
 
 
 async def test_limits_are_bounded(journal: Journal) -> None:
