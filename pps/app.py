@@ -18,6 +18,7 @@ from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
 
 if TYPE_CHECKING:
     from pps.ingest.indexer import Progress
+    from pps.models.protocols import Embedder
 
 _PATIENCE_S = 30.0
 
@@ -53,15 +54,19 @@ class App:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, settings: Settings) -> AsyncGenerator[App]:
+    async def open(cls, settings: Settings, *, embedder: Embedder | None = None) -> AsyncGenerator[App]:
         """Open the registry and what all memories share; close every memory at the end.
+
+        Args:
+            settings: Of the data folder.
+            embedder: Takes the place of the one that the settings name; it is closed at the end.
 
         Raises:
             ConfigError: A setting cannot be used.
             StoreUnavailable: The data folder or the configured server cannot be reached.
         """
         registry = await asyncio.to_thread(Registry, settings.home)
-        async with open_shared(settings) as shared:
+        async with open_shared(settings, embedder) as shared:
             app = cls(settings, registry, shared)
             try:
                 yield app

@@ -84,11 +84,11 @@ class Shared:
 
 
 @contextlib.asynccontextmanager
-async def open_shared(settings: Settings) -> AsyncGenerator[Shared]:
+async def open_shared(settings: Settings, embedder: Embedder | None = None) -> AsyncGenerator[Shared]:
     """Make the models and threads that the memories share; nothing is loaded before it is needed."""
     shared = Shared(
         settings,
-        make_embedder(settings.embedder),
+        embedder or make_embedder(settings.embedder),
         make_reranker(settings.reranker),
         make_extractor(settings.extractor),
         ThreadPoolExecutor(max_workers=(os.cpu_count() or 2) + 2, thread_name_prefix="pps-index"),
