@@ -181,6 +181,72 @@ class FactDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordDraft:
+    """What makes a turn the source of a record: a node with a title, a kind and fields of its own.
+
+    Attributes:
+        title: 1 to 500 characters; empty takes the first 80 of the content.
+        kind: The node's kind, such as ``voice``.
+        parent: Id or title of the record that it is a child of; empty for none.
+        attributes: The caller's own fields.
+    """
+
+    title: str = ""
+    kind: str = "manual"
+    parent: str = ""
+    attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class RelationDraft:
+    """A typed link between two nodes that are there, each given by id or by name.
+
+    Attributes:
+        relation_type: Such as ``references`` or ``child_of``; ``[A-Za-z][A-Za-z0-9_]{0,63}``.
+        weight: How strong or how sure, 0 to 1.
+    """
+
+    source: str
+    target: str
+    relation_type: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EventReceipt:
+    """What became of an event; ``duration_ms`` is wall time.
+
+    Attributes:
+        node_id: The record; empty until it is in the graph (``state`` is ``accepted``).
+        edges_created: Relations that this event made: to its parent and to what it links to.
+        skipped: What was left out, and why; links that wait for their title among it.
+        turn_id: Its source in the journal; job_id: the work on it.
+        version: 1 when it is new; one more with each change.
+    """
+
+    node_id: str
+    title: str
+    edges_created: int
+    tags_applied: tuple[str, ...]
+    duration_ms: float
+    skipped: tuple[Skipped, ...]
+    turn_id: str
+    job_id: int
+    state: ReceiptState
+    redacted: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """What became of relations: ids of those that hold now, in order, and what was left out."""
+
+    edges_created: int
+    ids: tuple[str, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """Something of a request that was left out, and why."""
 
@@ -233,6 +299,16 @@ class GraphCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a way through the graph: the fact that is walked along, and the node that it leads to."""
+
+    fact: str
+    relation: str
+    node: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One result of one channel.
 
@@ -244,7 +320,8 @@ class Hit:
         ranks: Rank (1 is best) in each perspective that found it: why it is here.
         item: The whole value.
         names: Names of a fact's subject and object.
-        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum.
+        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; empty where ranks are joined.
+        path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
     """
 
     id: str
@@ -255,6 +332,7 @@ class Hit:
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     names: tuple[str, str] | None = None
     signals: Mapping[str, float] = field(default_factory=dict[str, float])
+    path: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +347,11 @@ class Channel:
     hits: tuple[Hit, ...] = ()
     error: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def avg_score(self) -> float | None:
+        """The mean score of the hits; None when there is none: no score is not a score of 0."""
+        return sum(hit.score for hit in self.hits) / len(self.hits) if self.hits else None
 
 
 @dataclass(frozen=True, slots=True)

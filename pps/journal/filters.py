@@ -19,6 +19,8 @@ _FACTS_OF_TAGS = """SELECT s.fact FROM turn_tags AS g
     CROSS JOIN mirror_id AS i ON i.uuid = g.turn CROSS JOIN mirror_support AS s ON s.episode = i.id"""
 _FACTS_OF_TURNS = """SELECT s.fact FROM turns AS t
     CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id"""
+_TURNS_OF_FACTS = """SELECT i.uuid FROM mirror_fact AS f
+    CROSS JOIN mirror_support AS s ON s.fact = f.id CROSS JOIN mirror_id AS i ON i.id = s.episode"""
 _ENDS_OF_TURNS = """SELECT CASE e.side WHEN 0 THEN f.subject ELSE f.object END FROM turns AS t
     CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id
     CROSS JOIN mirror_fact AS f ON f.id = s.fact CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1) AS e"""
@@ -62,7 +64,7 @@ def allowed(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter) 
         return _nodes(connection, wanted)
     if kind == "episode":
         return _episodes(connection, wanted)
-    plain = (wanted.kinds, wanted.tags, wanted.sources, wanted.sessions, wanted.roles)
+    plain = (wanted.kinds, wanted.tags, wanted.sources, wanted.relations, wanted.sessions, wanted.roles)
     timed = wanted.since is not None or wanted.until is not None
     return set() if any(plain) or timed else None
 
@@ -116,6 +118,14 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
     where = _Where()
     where.among("n.kind", wanted.kinds)
     where.between("n.created_at", wanted.since, wanted.until)
+    if wanted.relations:
+        moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
+        holds = f"f.relation IN {_LIST} AND +f.valid_at <= ? AND +f.invalid_at > ? AND +f.expired_at > ?"
+        where.add(
+            f"""(n.id IN (SELECT f.subject FROM mirror_fact AS f WHERE {holds})
+                OR n.id IN (SELECT f.object FROM mirror_fact AS f WHERE {holds}))""",  # noqa: S608 - literals
+            *[json.dumps(wanted.relations), moment, moment, moment] * 2,
+        )
     if wanted.tags:
         where.add(
             f"n.id IN (SELECT node FROM mirror_tag WHERE tag IN {_LIST})",  # noqa: S608 - literals
@@ -136,6 +146,13 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
     where = _origin(wanted)
     where.among("t.kind", wanted.kinds)
     where.between("t.occurred_at", wanted.since, wanted.until)
+    if wanted.as_of is not None:
+        where.add("t.occurred_at <= ?", micros(utc(wanted.as_of, "as_of")))
+    if wanted.relations:
+        where.add(
+            f"t.uuid IN ({_TURNS_OF_FACTS} WHERE f.relation IN {_LIST})",  # noqa: S608 - literals
+            json.dumps(wanted.relations),
+        )
     if wanted.tags:
         where.add(
             f"t.uuid IN (SELECT turn FROM turn_tags WHERE tag IN {_LIST})",  # noqa: S608 - literals

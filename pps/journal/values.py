@@ -176,11 +176,11 @@ class ItemFilter:
         tags: Any of them on the item; a fact has those of its ends and of its supporting turns.
         sources, sessions, roles: Of the turn; a fact has those of its supporting turns, a node those
             of its facts (and its own ``source`` attribute).
-        relations: Names of edges; facts only.
+        relations: Names of edges; a node is at an end of such a fact that holds, a turn supports one.
         since, until: Half-open; an episode's event time, a fact's ``valid_at`` (else ``created_at``),
             a node's ``created_at``.
-        as_of: World time, facts only: ``valid_at <= t < invalid_at`` (unknown ends are open) and not
-            expired by then; None means now.
+        as_of: World time. Facts: ``valid_at <= t < invalid_at`` (unknown ends are open) and not expired by
+            then; None means now. Turns: said by then; None means all.
     """
 
     kinds: tuple[str, ...] = ()

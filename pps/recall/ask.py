@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar, cast
@@ -20,6 +21,7 @@ from pps.core.values import (
     Node,
     Turn,
 )
+from pps.journal.links import Reached
 from pps.journal.values import ItemFilter
 from pps.models.protocols import Vector
 from pps.recall.query import condensed
@@ -71,6 +73,7 @@ class Ask:
         self.moment: datetime = request.as_of or now()
         self.items: dict[str, Item] = {}
         self.parts: dict[tuple[str, str], int] = {}
+        self.reached: Mapping[str, Reached] = {}
         self.took_s: dict[str, float] = {}
         self._running: dict[Hashable, asyncio.Task[object]] = {}
 
@@ -92,6 +95,25 @@ class Ask:
     async def similar(self, collection: str, depth: int) -> list[Scored]:
         """Return the nearest of a collection by raw cosine; empty when there is no embedder."""
         return await self.once(("dense", collection, depth), lambda: self._dense(collection, depth))
+
+    async def matches_among(self, collection: str, ids: AbstractSet[str]) -> list[Scored]:
+        """Return the BM25 score of each of the ids that matches at all; ``signal`` is not set."""
+        if not ids:
+            return []
+        hits = await self.sources.indexes.text_search(collection, self.text, len(ids), ids)
+        return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
+
+    async def similar_among(self, collection: str, ids: AbstractSet[str]) -> list[Scored]:
+        """Return the raw cosine of each of the ids that has a vector, nearest first; empty without an embedder."""
+        vector = await self.vector()
+        if vector is None or not ids:
+            return []
+        hits = await self.sources.indexes.vector_search(collection, vector, len(ids), ids)
+        return [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
+
+    async def reach(self) -> Mapping[str, Reached]:
+        """Return the nodes within ``max_hops`` of the centre and how one comes to them; empty without a centre."""
+        return await self.once("reach", self._reach)
 
     async def named(self) -> list[str]:
         """Return the nodes that the query names, longest name first."""
@@ -146,6 +168,13 @@ class Ask:
         vector = await asyncio.to_thread(embedder.embed_query, self.text)
         self.took_s["embed"] = clock.perf_counter() - started
         return vector
+
+    async def _reach(self) -> dict[str, Reached]:
+        center = self.center()
+        if center is None:
+            return {}
+        self.reached = await self.sources.journal.reach(center, self.request.max_hops, self.moment)
+        return self.reached
 
     async def _times(self) -> list[Span]:
         if not names_time(self.text):

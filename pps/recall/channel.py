@@ -11,7 +11,7 @@ from pps.models.protocols import Vector
 from pps.recall import damping
 from pps.recall.ask import Ask, Item
 from pps.recall.fetch import fetch
-from pps.recall.finding import Lists, find, weigh
+from pps.recall.finding import Lists, complete, find, weigh
 from pps.recall.fusion import fused, summed
 from pps.recall.hits import make_hits, text_of
 from pps.recall.picking import diverse, one_of_each_pair
@@ -48,9 +48,12 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
     depth = max(profile.depth, 2 * limit)
     for deep, pool in ((depth, max(_POOL * limit, _LEAST_POOL)), (_DEEPER * depth, _DEEPER * depth)):
         lists = await find(ask, channel, profile, deep)
+        short = lists.cut_short(deep)
+        if profile.fusion == "sum":
+            await complete(ask, channel, lists)
         ranking = await _ranked(ask, channel, profile, lists, pool)
         ranking = await _reordered(ask, channel, profile, ranking, limit)
-        if len(ranking.order) >= limit or not lists.cut_short(deep):
+        if len(ranking.order) >= limit or not short:
             break
     picked = [*ranking.order, *ranking.passed][:limit]
     hits = await make_hits(ask, {one: ranking.items[one] for one in picked}, ranking.scores, lists)

@@ -19,6 +19,7 @@ from pps.recall.profiles import ChannelProfile, Profile, Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.routing import routed
 from pps.recall.sources import AnchorSource, Sources
+from pps.recall.tuned import tuned
 
 
 class RecallEngine:
@@ -45,7 +46,8 @@ class RecallEngine:
         channels run side by side) and ``total``.
 
         Raises:
-            InvalidRequest: The profile is unknown, or fills none of the channels asked for.
+            InvalidRequest: The profile is unknown, does not fill a channel that was asked for, or has no
+                perspective of a weight's name.
             NotFound: ``center`` is not a node of this entity.
             IsolationError: A foreign row came back; nothing is returned.
         """
@@ -67,7 +69,7 @@ class RecallEngine:
     async def _channels(self, ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
         if profile.recipe:
             return await recipe_channels(ask, profile.recipe)
-        wanted = _wanted(ask.request, profile)
+        wanted = tuned(_wanted(ask.request, profile), ask.request)
         limits = [min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted]
         results = await asyncio.gather(
             *(fill(ask, name, channel, limit) for (name, channel), limit in zip(wanted.items(), limits, strict=True)),

@@ -16,8 +16,9 @@ from pps.recall.profiles import ChannelProfile
 
 @dataclass(slots=True)
 class Lists:
-    """What the perspectives said, by name, and what kept one from saying it."""
+    """What the perspectives said, by name, and what kept one from saying it; ``sums`` when signals are added."""
 
+    sums: bool = False
     said: dict[str, list[Scored]] = field(default_factory=dict[str, list[Scored]])
     failed: dict[str, PPSError] = field(default_factory=dict[str, PPSError])
 
@@ -47,6 +48,17 @@ async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: i
     waited = ask.took_s.get("embed", 0.0) - embedding
     ask.spent("retrieve", clock.perf_counter() - started - waited)
     return lists
+
+
+async def complete(ask: Ask, channel: ChannelName, lists: Lists) -> None:
+    """Add to each list, with their own signals, the candidates that only others found: what a weighted sum needs."""
+    lists.sums = True
+    candidates = {one.id for entries in lists.said.values() for one in entries}
+    for name, entries in lists.said.items():
+        score = PERSPECTIVES[name].score
+        missing = candidates - {one.id for one in entries}
+        if score is not None and missing:
+            lists.said[name] = [*entries, *await score(ask, channel, missing)]
 
 
 async def weigh(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pps.core.spoken import spoken
-from pps.core.values import AnchorPassage, Community, Episode, Fact, Hit, Node
+from pps.core.values import AnchorPassage, Community, Episode, Fact, Hit, Node, Step
 from pps.recall.ask import Ask, Item
 from pps.recall.damping import shown_id
 from pps.recall.fetch import fetch
@@ -31,7 +31,8 @@ def text_of(item: Item) -> str:
 async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, float], lists: Lists) -> tuple[Hit, ...]:
     """Return the picked values as hits, in order, with the names of facts' ends and the reasons for each."""
     names = await _names(ask, picked)
-    ranks, signals = ranks_of(lists.said), signals_of(lists.said)
+    ranks, signals = ranks_of(lists.said), signals_of(lists.said) if lists.sums else {}
+    paths = await _paths(ask, picked) if ask.reached else {}
     return tuple(
         Hit(
             id=shown_id(one, item),
@@ -42,6 +43,7 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
             ranks=ranks.get(one, {}),
             names=(names.get(item.subject, ""), names.get(item.object, "")) if isinstance(item, Fact) else None,
             signals=signals.get(one, {}),
+            path=paths.get(one, ()),
         )
         for one, item in picked.items()
     )
@@ -51,3 +53,23 @@ async def _names(ask: Ask, picked: Mapping[str, Item]) -> dict[str, str]:
     ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
     nodes = await fetch(ask, "nodes", ends) if ends else {}
     return {one: node.name for one, node in nodes.items() if isinstance(node, Node)}
+
+
+async def _paths(ask: Ask, picked: Mapping[str, Item]) -> dict[str, tuple[Step, ...]]:
+    """Return node → the steps of a shortest way to it from the centre, for those within reach."""
+    ways = {one: _way(ask, one) for one, item in picked.items() if isinstance(item, Node) and one in ask.reached}
+    nodes = await fetch(ask, "nodes", [node for way in ways.values() for node in way])
+    names = {one: node.name for one, node in nodes.items() if isinstance(node, Node)}
+    return {
+        one: tuple(Step(ask.reached[node].fact, ask.reached[node].relation, node, names.get(node, "")) for node in way)
+        for one, way in ways.items()
+    }
+
+
+def _way(ask: Ask, node: str) -> list[str]:
+    """Return the nodes of the way to a node, the centre left out."""
+    way: list[str] = []
+    while node in ask.reached:
+        way.append(node)
+        node = ask.reached[node].before
+    return way[::-1]

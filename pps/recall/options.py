@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal, TypedDict
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import check_uuid
-from pps.core.time import utc
+from pps.core.time import now, utc
 from pps.core.values import ChannelName
 from pps.journal.values import ItemFilter
+from pps.recall.proximity import MAX_HOPS
 from pps.recall.request import DEFAULT_PROFILE, RecallRequest
+from pps.recall.time_reading import read_time
 
+MAX_WEIGHT = 1_000
 MAX_QUERY = 65_536
 """Most characters of a query; what exceeds 8,000 is condensed."""
 
@@ -27,6 +31,11 @@ class RecallOptions(TypedDict, total=False):
         as_of: Aware instant of world time; None is now.
         session: What it was shown lately is damped, where the profile does so.
         center: Uuid of a node that the graph perspectives start from; the entity's own when None.
+        weights: Perspective → weight, 0 to 1,000, in place of the profile's (``pps profiles`` shows them).
+        min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective drops what is below.
+        max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
+        during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until`` are. A time that
+            the query itself names only ranks higher what happened then.
         filters: Applied before ranking in every perspective.
     """
 
@@ -36,6 +45,10 @@ class RecallOptions(TypedDict, total=False):
     as_of: datetime | None
     session: str | None
     center: str | None
+    weights: Mapping[str, float]
+    min_similarity: float | None
+    max_hops: int
+    during: str
     filters: ItemFilter
 
 
@@ -67,16 +80,47 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
     check_range("limit", limit, 1, 100)
     channels = options.get("channels")
     center = options.get("center")
+    as_of = checked_utc(options.get("as_of"), "as_of")
+    max_hops = options.get("max_hops", 2)
+    check_range("max_hops", max_hops, 1, MAX_HOPS)
     return RecallRequest(
         query=query,
         profile=options.get("profile", DEFAULT_PROFILE),
         limit=limit,
-        as_of=checked_utc(options.get("as_of"), "as_of"),
+        as_of=as_of,
         session=options.get("session"),
         center=check_uuid(center, "center") if center else None,
         channels="auto" if channels == "auto" else tuple(channels) if channels else None,
-        filters=options.get("filters", ItemFilter()),
+        weights=_checked_weights(options.get("weights", {})),
+        min_similarity=_checked_cosine(options.get("min_similarity")),
+        max_hops=max_hops,
+        filters=_during(options.get("during", ""), options.get("filters", ItemFilter()), as_of or now()),
     )
+
+
+def _during(words: str, filters: ItemFilter, moment: datetime) -> ItemFilter:
+    """Return the filter that also holds to the time that the words name."""
+    if not words.strip():
+        return filters
+    if filters.since or filters.until:
+        raise InvalidRequest("during", "cannot stand beside the filters' since and until: give one or the other")
+    span = read_time(words, moment)
+    if span is None:
+        raise InvalidRequest("during", "must name one time, such as 'last spring', 'May 2023' or '2023-05-07'")
+    return replace(filters, since=span.start, until=span.end)
+
+
+def _checked_weights(weights: Mapping[str, float]) -> Mapping[str, float]:
+    for name, weight in weights.items():
+        if not 0 <= weight <= MAX_WEIGHT:
+            raise InvalidRequest("weights", f"{name} must be 0 to {MAX_WEIGHT:,}")
+    return dict(weights)
+
+
+def _checked_cosine(least: float | None) -> float | None:
+    if least is not None and not -1 <= least <= 1:
+        raise InvalidRequest("min_similarity", "must be -1 to 1: it is a raw cosine")
+    return least
 
 
 def check_range(field: str, value: int, least: int, most: int) -> None:

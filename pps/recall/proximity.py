@@ -18,7 +18,7 @@ async def by_hops(ask: Ask, items: Mapping[str, Item], starts: Sequence[str], mo
     """
     reach = await _nodes_of(ask, items)
     targets = list(dict.fromkeys(node for nodes in reach.values() for node in nodes))
-    hops = await ask.sources.journal.hops(starts, targets, most)
+    hops = await ask.sources.journal.hops(starts, targets, most, ask.moment)
     far = {one: min((hops[node] for node in nodes if node in hops), default=-1) for one, nodes in reach.items()}
     near = sorted((one for one, distance in far.items() if distance >= 0), key=far.__getitem__)
     return [Scored(one, -float(far[one]), 1 / (1 + far[one])) for one in near]

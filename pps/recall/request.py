@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -27,6 +28,9 @@ class RecallRequest:
         session: What this session was shown lately is damped, where the profile says so.
         center: Uuid of the node that graph perspectives start from; None is the entity's own.
         channels: Only these of the profile's; ``auto`` routes by the kind of query; None is all.
+        weights: Perspective → weight in place of the profile's, in every channel that has it; 0 leaves it out.
+        min_similarity: Raw cosine in place of the profile's; None is the profile's.
+        max_hops: How far from the centre ``structural`` reaches, 1 to 4.
         filters: Applied before ranking in every perspective.
     """
 
@@ -37,4 +41,7 @@ class RecallRequest:
     session: str | None = None
     center: str | None = None
     channels: Channels = None
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    min_similarity: float | None = None
+    max_hops: int = 2
     filters: ItemFilter = field(default_factory=ItemFilter)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ async def test_hops_count_facts_and_relations_in_both_directions(journal: Journa
     await journal.mirror_nodes([node(one) for one in "abcde"])
     await journal.mirror_facts([fact("f1", "a", "b"), fact("f2", "c", "b", kind="relation"), fact("f3", "c", "d")])
 
-    found = await journal.hops([uid("a")], [uid(one) for one in "abcde"], 2)
+    found = await journal.hops([uid("a")], [uid(one) for one in "abcde"], 2, AT)
 
     assert found == {uid("a"): 0, uid("b"): 1, uid("c"): 2}
 
@@ -61,8 +62,8 @@ async def test_hops_are_those_of_the_nearest_start(journal: Journal) -> None:
     await journal.mirror_nodes([node(one) for one in "abcd"])
     await journal.mirror_facts([fact("f1", "a", "b"), fact("f2", "b", "c"), fact("f3", "c", "d")])
 
-    assert await journal.hops([uid("a"), uid("d")], [uid("c"), uid("b")], 4) == {uid("c"): 1, uid("b"): 1}
-    assert await journal.hops([uid("gone")], [uid("a")], 4) == {}
+    assert await journal.hops([uid("a"), uid("d")], [uid("c"), uid("b")], 4, AT) == {uid("c"): 1, uid("b"): 1}
+    assert await journal.hops([uid("gone")], [uid("a")], 4, AT) == {}
 
 
 async def test_hops_agree_with_a_plain_walk(journal: Journal) -> None:
@@ -81,5 +82,21 @@ async def test_hops_agree_with_a_plain_walk(journal: Journal) -> None:
         for hop in range(1, 5):
             ring = {other for one in ring for other in near[one]} - far.keys()
             far.update(dict.fromkeys(ring, hop))
-        found = await journal.hops([uid(start)], [uid(name) for name in names], 4)
+        found = await journal.hops([uid(start)], [uid(name) for name in names], 4, AT)
         assert found == {uid(name): hop for name, hop in far.items()}
+        reached = await journal.reach(uid(start), 4, AT)
+        assert {one: step.hops for one, step in reached.items()} == {one: hop for one, hop in found.items() if hop}
+        ends = {uid(f"f{at}"): {uid(one), uid(other)} for at, (one, other) in enumerate(pairs)}
+        for one, step in reached.items():
+            assert ends[step.fact] == {one, step.before}
+            assert (0 if step.before == uid(start) else reached[step.before].hops) == step.hops - 1
+
+
+async def test_what_has_ended_joins_nothing_any_more(journal: Journal) -> None:
+    day = timedelta(days=1)
+    await journal.mirror_nodes([node(one) for one in "abc"])
+    await journal.mirror_facts([replace(fact("f1", "a", "b"), invalid_at=AT), fact("f2", "b", "c")])
+
+    for at, there in ((AT - day, {uid("b"): 1, uid("c"): 2}), (AT, {})):
+        assert await journal.hops([uid("a")], [uid("b"), uid("c")], 4, at) == there
+        assert {one: step.hops for one, step in (await journal.reach(uid("a"), 4, at)).items()} == there

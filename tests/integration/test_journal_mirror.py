@@ -267,6 +267,8 @@ class World:
 
     def nodes_for(self, wanted: ItemFilter) -> set[str]:
         ends = {end for one in self.facts if self._said(one, wanted) for end in (one.subject, one.object)}
+        named = [one for one in self.facts if one.relation in wanted.relations and self._holds(one, wanted)]
+        joined = {end for one in named for end in (one.subject, one.object)}
         tags = {tag.lower() for tag in wanted.tags}
         return {
             one.uuid
@@ -275,10 +277,12 @@ class World:
             and (not tags or tags & set(one.tags))
             and within(one.created_at, wanted)
             and (not (wanted.sources or wanted.sessions or wanted.roles) or one.uuid in ends)
+            and (not wanted.relations or one.uuid in joined)
         }
 
     def episodes_for(self, wanted: ItemFilter) -> set[str]:
         tags = {tag.lower() for tag in wanted.tags}
+        supporting = {uuid for one in self.facts if one.relation in wanted.relations for uuid in one.episodes}
         return {
             uuid
             for uuid, turn in self.turns.items()
@@ -286,20 +290,28 @@ class World:
             and (not wanted.kinds or turn.kind in wanted.kinds)
             and (not tags or tags & set(turn.tags))
             and within(turn.occurred_at, wanted)
+            and (wanted.as_of is None or turn.occurred_at <= wanted.as_of)
+            and (not wanted.relations or uuid in supporting)
         }
 
     def _fact_passes(self, one: Fact, wanted: ItemFilter) -> bool:
         ends = [end for end in self.nodes if end.uuid in (one.subject, one.object)]
         tags = {tag for end in ends for tag in end.tags}
         tags |= {tag for episode in one.episodes for tag in self.turns[episode].tags}
-        moment = wanted.as_of or MOMENT
         return (
             (not wanted.kinds or bool({one.kind, *(end.kind for end in ends)} & set(wanted.kinds)))
             and (not wanted.tags or bool(tags & {tag.lower() for tag in wanted.tags}))
             and (not wanted.relations or one.relation in wanted.relations)
             and within(one.valid_at or one.created_at, wanted)
             and (not (wanted.sources or wanted.sessions or wanted.roles) or self._said(one, wanted))
-            and (one.valid_at is None or one.valid_at <= moment)
+            and self._holds(one, wanted)
+        )
+
+    @staticmethod
+    def _holds(one: Fact, wanted: ItemFilter) -> bool:
+        moment = wanted.as_of or MOMENT
+        return (
+            (one.valid_at is None or one.valid_at <= moment)
             and (one.invalid_at is None or one.invalid_at > moment)
             and (one.expired_at is None or one.expired_at > moment)
         )

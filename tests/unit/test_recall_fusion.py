@@ -63,6 +63,25 @@ def test_a_sum_of_signals_stays_in_the_unit_interval() -> None:
     assert summed(lists, {"a": 3.0, "b": 9.0}) == pytest.approx({"x": 1.0, "y": 1.0})
 
 
+SIGNALS = st.dictionaries(st.sampled_from("uvwxyz"), st.floats(0, 1), max_size=6)
+
+
+@given(st.lists(st.tuples(SIGNALS, st.floats(0.01, 100)), min_size=1, max_size=5), st.floats(0.01, 100))
+def test_a_weighted_sum_is_a_mean_that_only_the_relation_of_weights_decides(
+    parts: list[tuple[dict[str, float], float]], factor: float
+) -> None:
+    lists = {
+        str(at): [Scored(one, signal, signal) for one, signal in part.items()] for at, (part, _) in enumerate(parts)
+    }
+    weights = {str(at): weight for at, (_, weight) in enumerate(parts)}
+    scores = summed(lists, weights)
+
+    assert set(scores) == {one for part, _ in parts for one in part}
+    assert all(0 <= score <= 1 + 1e-9 for score in scores.values())
+    assert summed(lists, {name: weight * factor for name, weight in weights.items()}) == pytest.approx(scores)
+    assert summed({**lists, "silent": []}, {**weights, "silent": 5.0}) == scores
+
+
 def test_ranks_and_signals_say_why() -> None:
     lists = {"a": entries("x", "y"), "b": entries("y", signal=0.25)}
 

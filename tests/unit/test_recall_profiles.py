@@ -12,6 +12,8 @@ from pps.core.errors import ConfigError, InvalidRequest
 from pps.isolation.recipes import RECIPES
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import Profiles
+from pps.recall.request import RecallRequest
+from pps.recall.tuned import tuned
 
 FACTS = 'description = "d"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n'
 
@@ -36,6 +38,26 @@ def test_the_blend_has_the_five_weights(shipped: Profiles) -> None:
     weights = shipped.get("blended").channels["nodes"].perspectives
 
     assert weights == {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
+
+
+def test_hybrid_and_semantic_have_their_weights_and_thresholds(shipped: Profiles) -> None:
+    hybrid, semantic = shipped.get("hybrid").channels["nodes"], shipped.get("semantic")
+
+    assert (hybrid.perspectives, hybrid.min_similarity) == ({"structural": 0.6, "dense": 0.4}, 0.65)
+    assert {channel.min_similarity for channel in semantic.channels.values()} == {0.7}
+    assert semantic.limits == {"nodes": 50, "facts": 50}
+
+
+def test_a_requests_weights_stand_in_place_of_the_profiles(shipped: Profiles) -> None:
+    channels = shipped.get("blended").channels
+    wanted = tuned(channels, RecallRequest("q", weights={"dense": 0.0, "tags": 2.0}, min_similarity=0.5))
+
+    assert wanted["nodes"].perspectives == {**channels["nodes"].perspectives, "dense": 0.0, "tags": 2.0}
+    assert wanted["nodes"].min_similarity == 0.5
+    assert tuned(channels, RecallRequest("q")) == channels
+    for weights in ({"magic": 1.0}, {"dense": 0.0, "bm25": 0.0}):
+        with pytest.raises(InvalidRequest, match="weights"):
+            tuned(channels, RecallRequest("q", weights=weights))
 
 
 def test_only_ambient_recall_is_damped(shipped: Profiles) -> None:

@@ -13,12 +13,15 @@ from pps.recall.time_reading import MOST, read_time, read_times
 from pps.recall.time_words import names_time, phrases
 
 THURSDAY = datetime(2023, 6, 15, 12, tzinfo=UTC)
-MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))
+MOMENTS = st.integers(-70 * 366 * 86_400, 200 * 366 * 86_400).map(
+    lambda second: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+)
 
-WORDS = """
+_WORDS = """
 in on since before between and last next this the of early end 3 31 12th 2023 1999 two few couple ago week months
 years decade spring fall weekend may march 5. february monday gestern vor mai hace dos 2023年5月 昨日 2023-02-30
-""".split()
+"""
+WORDS = _WORDS.split()
 
 
 def read(text: str) -> list[tuple[str, str]]:

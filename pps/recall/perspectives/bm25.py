@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from pps.core.values import ChannelName
 from pps.recall.ask import Ask, Scored
 from pps.recall.merging import best_of, textual
@@ -10,3 +12,11 @@ from pps.recall.merging import best_of, textual
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Return the items of a channel whose words match best."""
     return textual(best_of([await ask.matches(one, depth) for one in ask.collections(channel)], depth))
+
+
+async def score(ask: Ask, channel: ChannelName, ids: AbstractSet[str]) -> list[Scored]:
+    """Return those of the items that share a word with the query, on the scale of the channel's best match."""
+    lists = [await ask.matches_among(one, ids) for one in ask.collections(channel)]
+    best = best_of([await ask.matches(one, 1) for one in ask.collections(channel)], 1)
+    found = textual(best_of([*lists, best], len(ids) + 1))
+    return [one for one in found if one.id in ids]

@@ -1,0 +1,124 @@
+"""Weighted sums on real stores: semantic, hybrid with its ways from the anchor, the blend with its breakdown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from pps.app import App
+from pps.core.values import Hit, Node
+from pps.journal.values import ItemFilter
+from pps.memory import Memory
+from tests.integration.recall_scene import START, play
+
+BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
+
+
+@pytest.fixture
+async def memory(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as opened:
+        await play(opened)
+        yield opened
+
+
+async def uuid_of(memory: Memory, name: str) -> str:
+    return next(iter((await memory._parts.journal.resolve([name])).values()))
+
+
+def by_name(hits: tuple[Hit, ...]) -> Mapping[str, Hit]:
+    return {hit.item.name: hit for hit in hits if isinstance(hit.item, Node)}
+
+
+async def test_semantic_scores_are_cosines_above_the_threshold_of_the_request(memory: Memory) -> None:
+    strict = (await memory.recall("Mira", profile="semantic")).channels["nodes"]
+    assert [hit.text.split(":")[0] for hit in strict.hits] == ["Mira"]
+    assert strict.hits[0].score == pytest.approx(1.0, abs=0.01)
+    assert strict.avg_score == pytest.approx(strict.hits[0].score)
+
+    loose = (await memory.recall("Mira", profile="semantic", min_similarity=-1.0)).channels["nodes"]
+    assert len(loose.hits) > len(strict.hits)
+    typed = await memory.recall(
+        "Mira", profile="semantic", min_similarity=-1.0, filters=ItemFilter(kinds=("Person",)), channels=("nodes",)
+    )
+    assert set(by_name(typed["nodes"])) == {"Mira", "Tomas"}
+
+
+async def test_the_average_of_nothing_is_nothing(memory: Memory) -> None:
+    empty = (await memory.recall("zzz", profile="semantic")).channels["nodes"]
+
+    assert (empty.hits, empty.avg_score) == ((), None)
+
+
+async def test_hybrid_adds_structure_and_meaning_and_shows_the_way(memory: Memory) -> None:
+    anchor = await uuid_of(memory, "Tomas")
+    hits = by_name((await memory.recall("Oslo", profile="hybrid", center=anchor))["nodes"])
+
+    assert hits["bakery"].signals["structural"] == 1.0
+    assert hits["Oslo"].signals["structural"] == 0.5
+    assert [(step.relation, step.name) for step in hits["Oslo"].path] == [("OPENS", "bakery"), ("IN", "Oslo")]
+    for hit in hits.values():
+        assert hit.score == pytest.approx(0.6 * hit.signals.get("structural", 0) + 0.4 * hit.signals.get("dense", 0))
+        assert len(hit.path) == (1 / hit.signals["structural"] if "structural" in hit.signals else 0)
+    assert "Tomas" not in hits  # the anchor is nothing that was looked for, unless meaning brings it
+    assert [one.score >= other.score for one, other in pairwise(hits.values())] == [True] * (len(hits) - 1)
+
+
+async def test_hybrid_goes_as_far_as_it_is_told_and_weighs_as_it_is_told(memory: Memory) -> None:
+    anchor = await uuid_of(memory, "Tomas")
+    near = by_name((await memory.recall("flat", profile="hybrid", center=anchor, max_hops=1))["nodes"])
+    assert "Oslo" not in near
+    meaning = (await memory.recall("Oslo", profile="hybrid", center=anchor, weights={"structural": 0.0, "dense": 1.0}))[
+        "nodes"
+    ]
+    assert [hit.text for hit in meaning][:1] == ["Oslo"]
+    assert meaning[0].score == pytest.approx(meaning[0].signals["dense"])
+
+
+async def test_a_way_may_only_use_what_holds(memory: Memory) -> None:
+    anchor = await uuid_of(memory, "Tomas")
+    before = START + timedelta(days=10)  # the bakery is not yet spoken of
+
+    hits = by_name((await memory.recall("bakery", profile="hybrid", center=anchor, as_of=before))["nodes"])
+    assert "bakery" not in hits or hits["bakery"].path == ()
+
+
+async def test_the_blend_shows_each_signal_and_their_weighted_mean(memory: Memory) -> None:
+    anchor = await uuid_of(memory, "Mira")
+    options = {"profile": "blended", "center": anchor, "as_of": START + timedelta(days=41)}
+    hits = (await memory.recall("Mira grows roses #friend", channels=("nodes", "facts"), **options))["nodes"]
+
+    assert {name for hit in hits for name in hit.signals} == set(BLEND)
+    for hit in hits:
+        assert all(0 <= signal <= 1 for signal in hit.signals.values())
+        assert hit.score == pytest.approx(sum(BLEND[name] * signal for name, signal in hit.signals.items()))
+    mira = by_name(hits)["Mira"]
+    assert mira.signals["near_center"] == 1.0
+    assert by_name(hits)["roses"].signals["near_center"] == 0.5
+
+
+async def test_the_blend_renormalises_over_the_signals_that_apply(memory: Memory) -> None:
+    hits = (await memory.recall("Mira grows roses", profile="blended", weights={"near_center": 0, "recency": 0}))[
+        "nodes"
+    ]
+
+    for hit in hits:  # no tag is asked for, so meaning and words are all there is
+        weighed = (0.4 * hit.signals.get("dense", 0) + 0.3 * hit.signals.get("bm25", 0)) / 0.7
+        assert hit.score == pytest.approx(weighed)
+
+
+async def test_a_candidate_keeps_its_cosine_though_only_words_found_it(memory: Memory) -> None:
+    hits = (await memory.recall("Tarn", profile="blended", min_similarity=0.99))["nodes"]
+
+    assert all("dense" in hit.signals for hit in hits)
+
+
+async def test_ranks_say_why_where_ranks_are_joined(memory: Memory) -> None:
+    best = (await memory.recall("roses"))["facts"][0]
+
+    assert best.ranks
+    assert best.signals == {}
+    assert best.path == ()
