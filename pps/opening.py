@@ -31,7 +31,8 @@ from pps.ingest.intake import Intake
 from pps.ingest.jobs import Jobs
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.pipeline import Pipeline
-from pps.ingest.recorder import RecordParts, Records
+from pps.ingest.recorder import Records
+from pps.ingest.revising import RecordParts
 from pps.ingest.steps import Automatic
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.worker import Worker

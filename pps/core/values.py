@@ -320,7 +320,7 @@ class Hit:
         ranks: Rank (1 is best) in each perspective that found it: why it is here.
         item: The whole value.
         names: Names of a fact's subject and object.
-        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; empty where ranks are joined.
+        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; empty for joined ranks.
         path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
     """
 

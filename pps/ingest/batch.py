@@ -22,6 +22,8 @@ class TurnOutcome:
     facts: int = 0
     edges: int = 0
     skipped: list[Skipped] = field(default_factory=list[Skipped])
+    record: str = ""
+    title: str = ""
 
 
 @dataclass(slots=True)
@@ -33,6 +35,9 @@ class Batch:
         known: Nodes by uuid, as the graph has them or as this batch changes them.
         nodes, facts, episodes: What is to be written.
         mentions: (episode, node) pairs, no pair twice.
+        records: Turn → the record that it is the source of; record_nodes: nodes that are records already.
+        links: Turn → the titles that it links to.
+        fresh: Folded names that this batch gives to nodes: texts may be waiting for them.
     """
 
     entity: EntityId
@@ -44,6 +49,22 @@ class Batch:
     facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
     episodes: dict[str, Episode] = field(default_factory=dict[str, Episode])
     mentions: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
+    records: dict[str, str] = field(default_factory=dict[str, str])
+    record_nodes: set[str] = field(default_factory=set[str])
+    links: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    fresh: set[str] = field(default_factory=set[str])
+
+    def copy(self) -> Batch:
+        """Return a batch that knows what this one knows of the graph, and changes nothing yet."""
+        return Batch(
+            self.entity,
+            self.at,
+            dict(self.names),
+            dict(self.known),
+            dict(self.stored),
+            records=dict(self.records),
+            record_nodes=set(self.record_nodes),
+        )
 
     def node_named(self, name: str) -> str | None:
         """Return the uuid that a name or alias stands for, if it is known."""
@@ -53,8 +74,10 @@ class Batch:
         """Add or change a node; its name and aliases resolve to it unless they are taken."""
         self.known[node.uuid] = node
         self.nodes[node.uuid] = node
-        for name in (node.name, *node.aliases):
-            self.names.setdefault(fold(name), node.uuid)
+        for folded in map(fold, (node.name, *node.aliases)):
+            if folded not in self.names:
+                self.names[folded] = node.uuid
+                self.fresh.add(folded)
 
     def new_node_id(self, name: str) -> str:
         """Return the uuid that a new node of this name gets: the same one each time."""

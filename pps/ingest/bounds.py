@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import JSON, FactDraft, NodeDraft
+from pps.ingest.steps import is_tag, tag_of
 
 MAX_CONTENT = 65_536
 MAX_NAME = 500
@@ -16,14 +17,13 @@ MAX_TEXT = 4_000
 MAX_NODES = 200
 MAX_FACTS = 500
 MAX_ALIASES = 20
-MAX_TAGS = 64
+MAX_TAGS = 50
 MAX_ATTRIBUTES_BYTES = 16_384
 ROLES = ("user", "assistant", "system", "tool")
 EXTRACTIONS = ("given", "rules", "model", "none")
 
 _RESERVED = frozenset({"uuid", "group_id", "labels", "pps"})
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_TAG = re.compile(r"[^\W\d_][\w-]{0,63}")
 
 
 def check_length(field: str, text: str, least: int, most: int) -> None:
@@ -48,9 +48,9 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return tags in lower case, once each; raise when one has another shape."""
     if len(tags) > MAX_TAGS:
         raise InvalidRequest("tags", f"at most {MAX_TAGS} of them")
-    folded = tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in tags))
+    folded = tuple(dict.fromkeys(map(tag_of, tags)))
     for tag in folded:
-        if not _TAG.fullmatch(tag):
+        if not is_tag(tag):
             raise InvalidRequest("tags", "each must be a letter, then up to 63 letters, digits, '_' or '-'")
     return folded
 
@@ -85,7 +85,7 @@ def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
 def _check_node(field: str, node: NodeDraft) -> None:
     check_length(f"{field}.name", node.name, 1, MAX_NAME)
     check_length(f"{field}.summary", node.summary, 0, MAX_TEXT)
-    _check_label(f"{field}.kind", node.kind)
+    check_label(f"{field}.kind", node.kind)
     if len(node.aliases) > MAX_ALIASES:
         raise InvalidRequest(f"{field}.aliases", f"at most {MAX_ALIASES} of them")
     for alias in node.aliases:
@@ -98,7 +98,7 @@ def _check_fact(field: str, fact: FactDraft) -> None:
     check_length(f"{field}.subject", fact.subject, 1, MAX_NAME)
     check_length(f"{field}.object", fact.object, 1, MAX_NAME)
     check_length(f"{field}.text", fact.text, 0, MAX_TEXT)
-    _check_label(f"{field}.relation", fact.relation)
+    check_label(f"{field}.relation", fact.relation)
     check_choice(f"{field}.kind", fact.kind, ("fact", "relation"))
     for name in ("valid_at", "invalid_at"):
         if moment := getattr(fact, name):
@@ -109,6 +109,7 @@ def _check_fact(field: str, fact: FactDraft) -> None:
         check_length(f"{field}.invalidates", replaced, 1, MAX_TEXT)
 
 
-def _check_label(field: str, label: str) -> None:
+def check_label(field: str, label: str) -> None:
+    """Raise unless a kind or a relation can be one: it reaches the graph as a label."""
     if not _LABEL.fullmatch(label):
         raise InvalidRequest(field, "must be a letter, then up to 63 letters, digits or '_' (ASCII)")

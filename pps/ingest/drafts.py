@@ -12,7 +12,7 @@ from pps.core.time import utc
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt
 from pps.ingest import bounds
 from pps.ingest.redact import Redactor
-from pps.ingest.rules import tags_in
+from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
 from pps.journal.values import Job, JobPayload, TurnDraft
 
 Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
@@ -49,7 +49,7 @@ class RememberOptions(TypedDict, total=False):
 
 
 def make_draft(
-    content: str, options: RememberOptions, extraction: Extraction, redactor: Redactor
+    content: str, options: RememberOptions, extraction: Extraction, redactor: Redactor, automatic: Automatic
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft and its job, without secrets.
 
@@ -57,6 +57,7 @@ def make_draft(
         content: 1 to 65,536 characters.
         options: See RememberOptions.
         extraction: What an option that is not given means.
+        automatic: What is read out of the text by itself.
         redactor: Takes the secrets out of text, names, tags and attributes, and counts them.
 
     Raises:
@@ -72,6 +73,7 @@ def make_draft(
         bounds.check_length(name, str(options.get(name, "")), 0, 200)
     occurred_at = options.get("occurred_at")
     kept = redactor.text(normalise(content))
+    given_tags = bounds.check_tags(redactor.tags(options.get("tags", ())))
     draft = TurnDraft(
         content=kept,
         role=options.get("role", "user"),
@@ -81,11 +83,12 @@ def make_draft(
         source_ref=options.get("source_ref", ""),
         occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
         kind=options.get("kind") or "turn",
-        tags=bounds.check_tags((*redactor.tags(options.get("tags", ())), *tags_in(kept))),
+        tags=merged_tags(given_tags, tags_in(kept) if automatic.tags else (), bounds.MAX_TAGS)[0],
         chunk=options.get("chunk"),
     )
     nodes, facts = tuple(map(redactor.node, nodes)), tuple(map(redactor.fact, facts))
-    return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction)
+    links = links_in(kept) if automatic.relations else ()
+    return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction, links=links)
 
 
 def finished(receipt: Receipt, job: Job) -> Receipt:

@@ -16,6 +16,7 @@ from pps.core.reports import Forgotten
 from pps.core.values import Fact
 from pps.ingest.anchors import Anchors
 from pps.ingest.indexer import Indexer
+from pps.ingest.records import record_id
 from pps.ingest.windows import WINDOW_TURNS
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
@@ -33,6 +34,8 @@ class _Plan:
     weakened: tuple[str, ...]
     nodes: tuple[str, ...]
     anchors: tuple[str, ...]
+    stripped: tuple[str, ...] = ()
+    """Nodes that stay, for others know them too, and lose what the text that made them records said of them."""
 
 
 class Forgetter:
@@ -80,6 +83,8 @@ class Forgetter:
         slugs = await self._slugs([one for one in wanted if not is_uuid(one)])
         if len({*turns, *facts, *nodes}) != len(uuids):
             raise NotFound()
+        sources = await self._journal.records.of_nodes(nodes)  # a record and its source are one thing
+        turns = list(dict.fromkeys([*turns, *sources.values()]))
         return await self._widened(turns, facts, nodes, slugs)
 
     async def _slugs(self, wanted: Sequence[str]) -> list[str]:
@@ -93,6 +98,9 @@ class Forgetter:
         self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str], slugs: Sequence[str]
     ) -> _Plan:
         """Add what would be left without support: facts of forgotten turns, nodes that nothing mentions."""
+        records = await self._journal.records.of_turns(turns)
+        own = [node for turn, node in records.items() if node == record_id(self._client.entity.group, turn)]
+        nodes = list(dict.fromkeys([*nodes, *own]))
         gone: dict[str, Fact] = {fact.uuid: fact for fact in await self._client.facts(facts)}
         if nodes:
             gone.update((fact.uuid, fact) for fact in await self._client.facts_of_nodes(nodes, _ALL))
@@ -103,7 +111,9 @@ class Forgetter:
             elif fact.uuid not in gone:
                 weakened.append(fact.uuid)
         orphans = await self._orphans(turns, gone, nodes)
-        return _Plan(tuple(turns), tuple(gone), tuple(weakened), (*nodes, *orphans), tuple(slugs))
+        gone_nodes = (*nodes, *orphans)
+        stripped = tuple(node for node in records.values() if node not in gone_nodes)
+        return _Plan(tuple(turns), tuple(gone), tuple(weakened), gone_nodes, tuple(slugs), stripped)
 
     async def _orphans(self, turns: Sequence[str], gone: dict[str, Fact], nodes: Sequence[str]) -> list[str]:
         touched = {end for fact in gone.values() for end in (fact.subject, fact.object)}
@@ -137,7 +147,7 @@ class Forgetter:
             [
                 *(Change("episode", uuid) for uuid in sorted(neighbours | set(plan.turns))),
                 *(Change("fact", uuid) for uuid in (*plan.facts, *plan.weakened)),
-                *(Change("node", uuid) for uuid in plan.nodes),
+                *(Change("node", uuid) for uuid in (*plan.nodes, *plan.stripped)),
             ]
         )
         weakened = await self._client.facts(list(plan.weakened))
@@ -145,6 +155,7 @@ class Forgetter:
         await self._client.save_facts(
             [replace(fact, episodes=tuple(e for e in fact.episodes if e not in lost)) for fact in weakened], {}
         )
+        await self._strip(plan.stripped)
         await self._client.delete_facts(list(plan.facts))
         await self._client.delete_episodes(list(plan.turns))
         await self._client.delete_nodes(list(plan.nodes))
@@ -157,6 +168,15 @@ class Forgetter:
         await self._indexer.drain()
         await self._indexer.purge()
         await self._journal.set_meta(_INTENT, "")
+
+    async def _strip(self, nodes: Sequence[str]) -> None:
+        """Let nodes be plain again: name, aliases and what others made of them stay."""
+        plain = [
+            replace(node, kind="Thing", summary="", tags=(), attributes={})
+            for node in await self._client.nodes(list(nodes))
+        ]
+        await self._client.save_nodes(plain, {})
+        await self._journal.mirror_nodes(plain)
 
 
 def _ends(fact: Fact) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from pps.ingest.backlog import EntityBacklog
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal
 from pps.journal.values import Appended, JobPayload, TurnDraft
+from pps.journal.versions import ChangeType, Revised, Rework
 
 
 class Intake:
@@ -36,6 +37,25 @@ class Intake:
         if stored:
             self._worker.notify()
         return appended
+
+    async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
+        """Change a turn's text and queue its job again.
+
+        Raises:
+            Overloaded: The queue is full; nothing was changed.
+            NotFound, Revising, InvalidRequest: As ``Versions.revise``.
+        """
+        self._backlog.reserve(1)
+        queued = False
+        try:
+            revised = await self._journal.versions.revise(turn, change, actor, rework)
+            queued = revised.changed
+        finally:
+            if not queued:
+                self._backlog.release(1)
+        if queued:
+            self._worker.notify()
+        return revised
 
     async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
         """Store turns in the order given, all of them or none; raises as ``append``."""

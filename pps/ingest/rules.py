@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pps.core.values import FactDraft, NodeDraft, Turn
+from pps.ingest.steps import links_in, with_plain_links, without_code
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]*)?\]\]")
-_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w-]{0,63})")
 _NAME = r"[A-Z][\w'’-]*(?:\s+(?:(?:of|de|van|von|da|la|al)\s+)?[A-Z][\w'’-]*){0,3}"
 _PROPER = re.compile(rf"(?<=[a-z,;:]\s)({_NAME})")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -55,25 +53,15 @@ class Found:
     links: tuple[str, ...]
 
 
-def tags_in(text: str) -> tuple[str, ...]:
-    """Return the ``#tags`` of a text, lower-case, once each, in order; code is not read."""
-    return tuple(dict.fromkeys(match.lower() for match in _TAG.findall(_CODE.sub(" ", text))))
-
-
-def links_in(text: str) -> tuple[str, ...]:
-    """Return the titles of ``[[links]]``, once each, in order; code is not read."""
-    return tuple(dict.fromkeys(match.strip() for match in _LINK.findall(_CODE.sub(" ", text)) if match.strip()))
-
-
 def extract(turn: Turn) -> Found:
     """Return the nodes and facts that a turn's words show without any model.
 
     ``I`` stands for the turn's actor; without one, first-person sentences give no fact.
     """
-    prose = _CODE.sub(" ", turn.content)
+    prose = without_code(turn.content)
     links = links_in(turn.content)
     facts = tuple(_facts(prose, turn.actor))
-    names = dict.fromkeys((*links, *_proper_nouns(_LINK.sub(r"\1", prose))))
+    names = dict.fromkeys((*links, *_proper_nouns(with_plain_links(prose))))
     stated = {end for fact in facts for end in (fact.subject, fact.object)}
     return Found(tuple(NodeDraft(name) for name in names if name not in stated), facts, links)
 

@@ -242,12 +242,13 @@ def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
     Raises:
         InvalidRequest: The job has not run yet, so the payload is still the only copy.
     """
-    found = connection.execute("SELECT id, state FROM jobs WHERE turn = ?", (turn_uuid,)).fetchone()
+    found = connection.execute("SELECT id, state, payload FROM jobs WHERE turn = ?", (turn_uuid,)).fetchone()
     if found is None:
         return False
     if found[1] in ("queued", "running"):
         raise InvalidRequest("turn", "its job has not ended yet: try again when it is done")
-    empty = dump_payload(JobPayload(extraction="none"))
+    kept = load_payload(found[2])
+    empty = dump_payload(JobPayload(extraction="none", record=kept.record, links=kept.links))
     connection.execute("UPDATE jobs SET payload = ? WHERE id = ?", (empty, found[0]))
     return True
 

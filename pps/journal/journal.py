@@ -30,6 +30,7 @@ from pps.journal.values import (
     JobPayload,
     TurnDraft,
 )
+from pps.journal.versions import Versions
 from pps.journal.writer import Writer
 
 MAX_LIMIT = 10_000
@@ -52,6 +53,7 @@ class Journal:
         self._writer = Writer(path)
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
+        self.versions = Versions(self._writer, self._readers)
 
     @classmethod
     async def open(cls, path: Path, group: str) -> Journal:
@@ -165,6 +167,11 @@ class Journal:
     async def of_session(self, session: str) -> list[Turn]:
         """Return every turn of a session in the order in which they were stored."""
         return await self._readers.read(partial(turns.of_session, session=session))
+
+    async def count_known(self, origins: Sequence[tuple[str, str, str]]) -> int:
+        """Return how many of the given (source, session, reference) are there, none of the three empty."""
+        uuids = [turns.turn_id(self.group, *origin) for origin in origins]
+        return await self._readers.read(partial(turns.count_known, uuids=uuids))
 
     async def renumber(self, parts: Sequence[tuple[str, Chunk]]) -> None:
         """Note where turns stand in their document now; nothing else of them changes."""

@@ -158,6 +158,19 @@ _RECORDS = (
         PRIMARY KEY (folded, turn)
     ) WITHOUT ROWID""",
     "CREATE INDEX turn_links_by_turn ON turn_links (turn)",
+    # Every version of a text that was changed, the present one too.
+    """CREATE TABLE versions (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        turn TEXT NOT NULL REFERENCES turns (uuid) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        change TEXT NOT NULL CHECK (change IN ('created', 'modified', 'appended')),
+        title TEXT NOT NULL,
+        content TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        UNIQUE (turn, number)
+    )""",
 )
 
 _SMALL = (

@@ -51,7 +51,7 @@ def prepare(group: str, draft: TurnDraft) -> Prepared:
         InvalidRequest: A bound is broken; the field and the bound are named.
     """
     _check_short_fields(draft)
-    content = _check_content(draft.content)
+    content = check_content(draft.content)
     occurred = now() if draft.occurred_at is None else utc(draft.occurred_at, "occurred_at")
     # Without an id of its own a turn gets a random one: equal words later are another turn.
     reference = draft.source_ref or "minted:" + secrets.token_hex(16)
@@ -67,8 +67,14 @@ def prepare(group: str, draft: TurnDraft) -> Prepared:
         tags=clean_tags(draft.tags),
         chunk=draft.chunk,
     )
-    uuid = stable_id(group, "turn", draft.source, draft.session, reference)
-    return Prepared(uuid, clean, micros(occurred), content_hash(content))
+    uuid = turn_id(group, draft.source, draft.session, reference)
+    said = f"{draft.title}\n{content}" if draft.title else content
+    return Prepared(uuid, clean, micros(occurred), content_hash(said))
+
+
+def turn_id(group: str, source: str, session: str, reference: str) -> str:
+    """Return the uuid of the turn that has a reference at its origin."""
+    return stable_id(group, "turn", source, session, reference)
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -153,6 +159,14 @@ def read_turn(row: TurnRow) -> Turn:
         tags=tuple(json.loads(tags)),
         chunk=Chunk(*json.loads(chunk)) if chunk else None,
     )
+
+
+def count_known(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
+    """Return how many of the ids are those of turns, each counted as often as it is given."""
+    (number,) = connection.execute(
+        "SELECT count(*) FROM json_each(?) AS asked JOIN turns ON turns.uuid = asked.value", (json.dumps(list(uuids)),)
+    ).fetchone()
+    return number
 
 
 def dump_chunk(chunk: Chunk | None) -> str:
@@ -288,7 +302,8 @@ def _duplicate_of(connection: sqlite3.Connection, turn: Prepared) -> Turn | None
     return found[0] if found else None
 
 
-def _check_content(content: str) -> str:
+def check_content(content: str) -> str:
+    """Return a text in the form in which it is stored; InvalidRequest when it breaks a bound."""
     if not is_text(content):
         raise InvalidRequest("content", "must be valid Unicode, without lone surrogates")
     clean = normalise(content)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.core.values import Turn
-from pps.ingest.rules import extract, links_in, tags_in
+from pps.ingest.rules import extract
+from pps.ingest.steps import links_in, tags_in
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

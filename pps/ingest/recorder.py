@@ -1,0 +1,130 @@
+"""Records: titled texts with a kind, tags, a parent and typed relations, kept with their source in the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Unpack
+
+from pps.core.errors import InvalidRequest
+from pps.core.ids import is_uuid
+from pps.core.text import fold
+from pps.core.values import EventReceipt, Related, RelationDraft, Skipped
+from pps.ingest import bounds
+from pps.ingest.events import EventOptions, check_relations, make_event
+from pps.ingest.records import Relation
+from pps.ingest.redact import Redactor
+from pps.ingest.revising import Revisions, Wait, receipt_of
+from pps.journal.values import Appended, Job, JobPayload
+
+MAX_EVENTS = 500
+
+
+class Records(Revisions):
+    """The records of one entity. No method takes a group or a name of an entity."""
+
+    async def add_event(
+        self, content: str, *, wait: Wait = "done", timeout_s: float | None = None, **options: Unpack[EventOptions]
+    ) -> EventReceipt:
+        """Keep an event as a record with its source.
+
+        Args:
+            content: 1 to 65,536 characters.
+            wait: ``journal`` answers when it is on disk, ``done`` when graph and indexes have it.
+            timeout_s: Past it a ``done`` wait answers ``accepted``; the work goes on.
+            options: See EventOptions.
+
+        Raises:
+            InvalidRequest: A bound is broken; nothing was changed.
+            Overloaded: Too much waits to be taken in; nothing was changed.
+        """
+        return (await self.add_events([(content, options)], wait=wait, timeout_s=timeout_s))[0]
+
+    async def add_events(
+        self, events: Sequence[tuple[str, EventOptions]], *, wait: Wait = "done", timeout_s: float | None = None
+    ) -> list[EventReceipt]:
+        """Keep 1 to 500 events in one transaction, in their order: all are on disk when it returns, or none is.
+
+        Events of one call may name each other's titles in links; a parent is looked for among the earlier ones.
+        Raises as ``add_event``.
+        """
+        started = clock.perf_counter()
+        if not 1 <= len(events) <= MAX_EVENTS:
+            raise InvalidRequest("events", f"give 1 to {MAX_EVENTS} of them")
+        redactors = [Redactor(on=self._parts.redaction) for _ in events]
+        drafts = [
+            make_event(content, options, self._parts.extraction, redactor, self._parts.automatic)
+            for (content, options), redactor in zip(events, redactors, strict=True)
+        ]
+        appended = await self._parts.intake.append_many(drafts)
+        jobs = await self._awaited(appended, timeout_s) if wait == "done" else dict[int, Job]()
+        records = await self._parts.journal.records.of_turns([one.turn.uuid for one in appended])
+        took_ms = (clock.perf_counter() - started) * 1000
+        return [
+            replace(
+                _receipt(one, payload, jobs.get(one.job_id), records.get(one.turn.uuid, "")),
+                redacted=redactor.count,
+                duration_ms=took_ms,
+            )
+            for one, (_, payload), redactor in zip(appended, drafts, redactors, strict=True)
+        ]
+
+    async def relate(self, relations: Sequence[RelationDraft], *, created_by: str = "agent") -> Related:
+        """Make 1 to 500 typed relations between nodes that are there; made again, only their weights change.
+
+        Args:
+            relations: Ends by id or, case and space folded, by name or alias.
+            created_by: Kept with each, at most 200 characters.
+
+        Returns:
+            Ids in order; a relation with an end that this entity does not have is in ``skipped``.
+
+        Raises:
+            InvalidRequest: A bound is broken; nothing was changed.
+        """
+        check_relations(relations)
+        bounds.check_length("created_by", created_by, 1, 200)
+        ends = [end for relation in relations for end in (relation.source, relation.target)]
+        found = await self._nodes(ends)
+        planned: list[Relation] = []
+        skipped: list[Skipped] = []
+        for number, one in enumerate(relations):
+            source, target = found.get(one.source), found.get(one.target)
+            if source is None or target is None or source == target:
+                skipped.append(Skipped(f"relations[{number}]", _why(source, target)))
+            else:
+                planned.append(Relation(source, target, one.relation_type, one.weight, created_by))
+        made, ids = await self._parts.pipeline.relate(planned) if planned else (0, ())
+        return Related(made, tuple(ids), tuple(skipped))
+
+    async def _nodes(self, ends: Sequence[str]) -> dict[str, str]:
+        """Return end → uuid of the node that it names; ends that name none are left out."""
+        ids = [end for end in dict.fromkeys(ends) if is_uuid(end)]
+        own = {node.uuid for node in await self._parts.client.nodes(ids)} if ids else set[str]()
+        resolved = await self._parts.journal.resolve([end for end in ends if not is_uuid(end)])
+        named = {end: uuid for end in ends if (uuid := resolved.get(fold(end)))}
+        return named | {uuid: uuid for uuid in own}
+
+    async def _awaited(self, appended: Sequence[Appended], timeout_s: float | None) -> Mapping[int, Job]:
+        """Return the jobs that ended within the time."""
+        waits = {one.job_id: asyncio.create_task(self._parts.worker.wait_for(one.job_id)) for one in appended}
+        try:
+            await asyncio.wait(waits.values(), timeout=timeout_s)
+            return {number: task.result() for number, task in waits.items() if task.done()}
+        finally:
+            for task in waits.values():
+                task.cancel()
+
+
+def _receipt(appended: Appended, payload: JobPayload, job: Job | None, node: str) -> EventReceipt:
+    receipt = receipt_of(appended.turn, payload, job, (appended.job_id, node))
+    return replace(receipt, state="duplicate") if appended.duplicate and receipt.state != "failed" else receipt
+
+
+def _why(source: str | None, target: str | None) -> str:
+    if source is not None and source == target:
+        return "joins a node to itself"
+    missing = "source" if source is None else "target"
+    return f"{missing}: nothing of this memory has that id or name"

@@ -1,0 +1,293 @@
+"""Changing texts that are kept: update and append, each a version; what a text was, and what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypedDict, Unpack
+
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import check_uuid
+from pps.core.text import normalise
+from pps.core.values import JSON, EventReceipt, ReceiptState, RecordDraft, Turn
+from pps.ingest import bounds
+from pps.ingest.drafts import Extraction
+from pps.ingest.events import check_metadata
+from pps.ingest.intake import Intake
+from pps.ingest.pipeline import Pipeline
+from pps.ingest.redact import Redactor
+from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
+from pps.ingest.worker import Worker
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.journal.values import Job, JobPayload, JobResult
+from pps.journal.versions import ChangeType, Revised, Revising, Rework, Text, Version
+
+Wait = Literal["done", "journal"]
+_TRIES = 50
+_GAP = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordParts:
+    """What records are kept with.
+
+    Attributes:
+        extraction: Where nodes and facts beside the record itself come from.
+        redaction: Whether secrets are taken out before anything is kept.
+    """
+
+    journal: Journal
+    client: IsolatedGraphitiClient
+    pipeline: Pipeline
+    intake: Intake
+    worker: Worker
+    extraction: Extraction
+    redaction: bool
+    automatic: Automatic
+
+
+class Changes(TypedDict, total=False):
+    """What ``update`` may change; what is not given stays.
+
+    Attributes:
+        content: The whole new text, 1 to 65,536 characters.
+        tags: In place of those that were given; the ``#tags`` of the text join them.
+        title, kind: Of a record.
+        metadata: Of a record; joined with what is there, a null takes a field out.
+        actor: Who changes it.
+    """
+
+    content: str
+    tags: Sequence[str]
+    title: str
+    kind: str
+    metadata: Mapping[str, JSON]
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A version and how it differs from the one before it, as a unified diff (empty for the first)."""
+
+    version: Version
+    diff: str
+
+
+class Revisions:
+    """Changes of one entity's texts: records, by their node's id or their source's, and turns."""
+
+    def __init__(self, parts: RecordParts) -> None:
+        self._parts = parts
+
+    async def update(
+        self, id: str, *, wait: Wait = "done", timeout_s: float | None = None, **changes: Unpack[Changes]
+    ) -> EventReceipt:
+        """Change a record or a turn; what it was stays as a version. Nothing to change makes no version.
+
+        Raises:
+            NotFound: The id is not this entity's.
+            InvalidRequest: A bound is broken, nothing is given, or it is a node without a text of its own.
+        """
+        started = clock.perf_counter()
+        if not changes.keys() - {"actor"}:
+            raise InvalidRequest("content", "give a content, title, kind, tags or metadata to change")
+        _check(changes)
+        redactor = Redactor(on=self._parts.redaction)
+        rework = _Updating(_redacted(changes, redactor), self._parts.automatic)
+        return await self._revised(
+            id, "modified", changes.get("actor", ""), rework, (wait, timeout_s, redactor, started)
+        )
+
+    async def append(
+        self, id: str, content: str, *, actor: str = "", wait: Wait = "done", timeout_s: float | None = None
+    ) -> EventReceipt:
+        """Add a paragraph to the text of a record or a turn; what it was stays as a version.
+
+        Raises: As ``update``; also when the whole would be longer than 65,536 characters.
+        """
+        started = clock.perf_counter()
+        bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
+        bounds.check_length("actor", actor, 0, 200)
+        redactor = Redactor(on=self._parts.redaction)
+        rework = _Appending(redactor.text(normalise(content)), self._parts.automatic)
+        return await self._revised(id, "appended", actor, rework, (wait, timeout_s, redactor, started))
+
+    async def history(self, id: str, *, limit: int = 20) -> list[HistoryEntry]:
+        """Return the versions of a record or a turn, newest first, each with what it changed.
+
+        Args:
+            id: Of a record, of its source, or of a turn.
+            limit: Most versions, 1 to 1,000.
+
+        Raises:
+            NotFound: The id is not this entity's.
+            InvalidRequest: It is a node without a text of its own.
+        """
+        if not 1 <= limit <= 1_000:
+            raise InvalidRequest("limit", "must be 1 to 1,000")
+        versions = await self._parts.journal.versions.of(await self._turn(id))
+        return await asyncio.to_thread(_entries, versions, limit)
+
+    async def _revised(
+        self, id: str, change: ChangeType, actor: str, rework: Rework, how: tuple[Wait, float | None, Redactor, float]
+    ) -> EventReceipt:
+        wait, timeout_s, redactor, started = how
+        turn = await self._turn(id)
+        revised = await self._when_idle(turn, change, actor, rework)
+        job = await self._ended(revised.job_id, timeout_s) if wait == "done" else None
+        node = (await self._parts.journal.records.of_turns([turn])).get(turn, "")
+        receipt = receipt_of(revised.turn, revised.payload, job, (revised.job_id, node))
+        took_ms = (clock.perf_counter() - started) * 1000
+        return replace(receipt, version=revised.version, redacted=redactor.count, duration_ms=took_ms)
+
+    async def _when_idle(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
+        """Change a text; while its job is in hand, wait for that."""
+        for _ in range(_TRIES):
+            try:
+                return await self._parts.intake.revise(turn, change, actor, rework)
+            except Revising as busy:
+                await self._ended(busy.job_id, 60.0)
+        return await self._parts.intake.revise(turn, change, actor, rework)
+
+    async def _ended(self, job_id: int, timeout_s: float | None) -> Job | None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._parts.worker.wait_for(job_id)
+        except TimeoutError:
+            return None
+
+    async def _turn(self, id: str) -> str:
+        """Return the turn behind an id: its own, or that of the record whose node it is."""
+        check_uuid(id)
+        source = (await self._parts.journal.records.of_nodes([id])).get(id)
+        if source or await self._parts.journal.turn(id):
+            return source or id
+        if await self._parts.client.nodes([id]):
+            raise InvalidRequest("id", "is a node without a text of its own; turns say what is known of it")
+        raise NotFound()
+
+
+@dataclass(frozen=True, slots=True)
+class _Updating:
+    """Turns a text into what an update makes of it."""
+
+    changes: Changes
+    automatic: Automatic
+
+    def __call__(self, before: Text) -> Text:
+        changes = self.changes
+        content = changes.get("content", before.content)
+        given = tuple(changes["tags"]) if "tags" in changes else _given(before)
+        record = _record(before.payload.record, changes)
+        return _text(before.payload, content, given, record, self.automatic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Appending:
+    """Turns a text into itself with a paragraph more."""
+
+    paragraph: str
+    automatic: Automatic
+
+    def __call__(self, before: Text) -> Text:
+        content = before.content.rstrip("\n") + _GAP + self.paragraph
+        return _text(before.payload, content, _given(before), before.payload.record, self.automatic)
+
+
+def receipt_of(turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int, str]) -> EventReceipt:
+    """Return what became of a text so far.
+
+    Args:
+        turn: Its source.
+        payload: What is made of it.
+        job: The work on it as far as it is known to have come.
+        ids: Of the job, and of the record's node where that is known already.
+    """
+    state: ReceiptState = "accepted"
+    if job is not None and job.state in ("done", "failed"):
+        state = "done" if job.state == "done" else "failed"
+    result = (job.result if job else None) or JobResult()
+    return EventReceipt(
+        node_id=result.record or ids[1],
+        title=result.title or (payload.record.title if payload.record else ""),
+        edges_created=result.edges,
+        tags_applied=turn.tags,
+        duration_ms=0.0,
+        skipped=result.skipped,
+        turn_id=turn.uuid,
+        job_id=ids[0],
+        state=state,
+    )
+
+
+def _text(
+    payload: JobPayload, content: str, given: tuple[str, ...], record: RecordDraft | None, automatic: Automatic
+) -> Text:
+    found = tags_in(content) if automatic.tags else ()
+    links = links_in(content) if automatic.relations else ()
+    tags, _ = merged_tags(given, found, bounds.MAX_TAGS)
+    return Text(content, tags, replace(payload, record=record, links=links))
+
+
+def _given(text: Text) -> tuple[str, ...]:
+    """Return the tags that a text has beside those in it."""
+    own = set(tags_in(text.content))
+    return tuple(tag for tag in text.tags if tag not in own)
+
+
+def _record(before: RecordDraft | None, changes: Changes) -> RecordDraft | None:
+    if before is None:
+        for name in ("title", "kind", "metadata"):
+            if name in changes:
+                raise InvalidRequest(name, "only a record has one; this id is a turn's")
+        return None
+    fields = {**before.attributes, **changes.get("metadata", {})}
+    return replace(
+        before,
+        title=changes.get("title", before.title),
+        kind=changes.get("kind", before.kind),
+        attributes={name: value for name, value in fields.items() if value is not None},
+    )
+
+
+def _redacted(changes: Changes, redactor: Redactor) -> Changes:
+    clean: Changes = {**changes}
+    if "content" in changes:
+        clean["content"] = redactor.text(normalise(changes["content"]))
+    if "title" in changes:
+        clean["title"] = " ".join(redactor.text(normalise(changes["title"])).split())
+    if "tags" in changes:
+        clean["tags"] = bounds.check_tags(redactor.tags(changes["tags"]))
+    if "metadata" in changes:
+        clean["metadata"] = redactor.attributes(changes["metadata"])
+    return clean
+
+
+def _check(changes: Changes) -> None:
+    if "content" in changes:
+        bounds.check_length("content", changes["content"], 1, bounds.MAX_CONTENT)
+    if "title" in changes:
+        bounds.check_length("title", changes["title"], 1, bounds.MAX_NAME)
+    if "kind" in changes:
+        bounds.check_label("kind", changes["kind"])
+    bounds.check_length("actor", changes.get("actor", ""), 0, 200)
+    check_metadata(changes.get("metadata", {}))
+
+
+def _entries(versions: Sequence[Version], limit: int) -> list[HistoryEntry]:
+    newest = range(len(versions) - 1, max(-1, len(versions) - 1 - limit), -1)
+    return [HistoryEntry(versions[at], _diff(versions[at - 1], versions[at]) if at else "") for at in newest]
+
+
+def _diff(old: Version, new: Version) -> str:
+    names = f"version {old.number}", f"version {new.number}"
+    return "\n".join(difflib.unified_diff(_lines(old), _lines(new), *names, lineterm=""))
+
+
+def _lines(version: Version) -> list[str]:
+    head = [f"title: {version.title}"] if version.title else []
+    return [*head, f"tags: {', '.join(version.tags)}", *version.content.split("\n")]

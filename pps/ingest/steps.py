@@ -1,0 +1,128 @@
+"""The steps that a text goes through before it is written, each a pure function of the text: any script is safe.
+
+Normalising and hashing are in ``core.text``, redaction in ``redact``; deduplication is decided by the journal,
+inside the write transaction.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from pps.core.text import fold, normalise
+
+MAX_TITLE = 80
+MAX_SUMMARY = 200
+MAX_TAG = 64
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]*)?\]\]")
+_BEFORE_TAG = re.compile(r"[\w#/&]")
+_SPACE = re.compile(r"\s+")
+# A full stop of a script with spaces ends a sentence before white space; one of a script without, at once.
+_END = re.compile(r"[.!?…؟।۔։]+[\"'”’»)\]]*(?=\s|$)|[。！？]+[」』”’）]*|\n\s*\n")
+_ABBREVIATED = re.compile(
+    r"(?:^|\W)(?:\w|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$", re.IGNORECASE
+)
+_JOINERS = "\u200c\u200d"
+_KINDS = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Automatic:
+    """What is read out of a text without being asked: ``#tags``, and relations by ``[[links]]``."""
+
+    tags: bool = True
+    relations: bool = True
+
+
+def without_code(text: str) -> str:
+    """Return a Markdown text with a space for each piece of code."""
+    return _CODE.sub(" ", text)
+
+
+def with_plain_links(text: str) -> str:
+    """Return a text with the titles of its ``[[links]]`` alone."""
+    return _LINK.sub(r"\1", text)
+
+
+def classify(source: str, kind: str = "") -> str:
+    """Return a record's kind: the one given, else by its source: voice, ambient, agent, or manual."""
+    return kind or _KINDS.get(source.strip().lower(), "manual")
+
+
+def is_tag(text: str) -> bool:
+    """Tell whether a text is a tag: a letter of any script, then letters, digits, ``_`` or ``-``; at most 64."""
+    return 0 < len(text) <= MAX_TAG and text[0].isalpha() and all(map(_in_tag, text))
+
+
+def tag_of(text: str) -> str:
+    """Return the form in which a tag is kept: NFC, lower case, without its ``#``. May be no tag."""
+    return normalise(text.removeprefix("#").lower())
+
+
+def tags_in(text: str) -> tuple[str, ...]:
+    """Return the ``#tags`` of a text, lower-case, once each, in order; code is not read."""
+    if "#" not in text:
+        return ()
+    prose = _CODE.sub(" ", text)
+    found: dict[str, None] = {}
+    at = prose.find("#")
+    while at >= 0:
+        end = at + 1
+        while end < len(prose) and _in_tag(prose[end]):
+            end += 1
+        tag = tag_of(prose[at + 1 : end])
+        if is_tag(tag) and not (at and _BEFORE_TAG.match(prose[at - 1])):
+            found[tag] = None
+        at = prose.find("#", end)
+    return tuple(found)
+
+
+def merged_tags(given: tuple[str, ...], found: tuple[str, ...], most: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the given tags with those that were found, at most ``most`` of them, and what there was no room for."""
+    merged = tuple(dict.fromkeys((*given, *found)))
+    return merged[:most], merged[most:]
+
+
+def links_in(text: str) -> tuple[str, ...]:
+    """Return the titles of ``[[links]]``, in order; equal titles (case and space folded) once; code is not read."""
+    if "[[" not in text:
+        return ()
+    titles = (" ".join(found.split()) for found in _LINK.findall(_CODE.sub(" ", text)))
+    return tuple({fold(title): title for title in reversed([one for one in titles if fold(one)])}.values())[::-1]
+
+
+def summary_of(content: str) -> str:
+    """Return the first sentence if it has at most 200 characters, else the first 200 and ``…``."""
+    text = content.strip()
+    sentence = _SPACE.sub(" ", text[: _sentence_end(text)]).strip()
+    if len(sentence) <= MAX_SUMMARY:
+        return sentence
+    return _cut(sentence, MAX_SUMMARY).rstrip() + "…"
+
+
+def title_of(content: str) -> str:
+    """Return what a record without a title is called: its first 80 characters, white space folded, any script."""
+    text = _SPACE.sub(" ", content[: MAX_TITLE * 8].strip())
+    return _cut(text, MAX_TITLE).strip() if len(text) > MAX_TITLE else text
+
+
+def _sentence_end(text: str) -> int:
+    for match in _END.finditer(text):
+        if not _ABBREVIATED.search(text, max(0, match.start() - 8), match.start() + 1):
+            return match.end()
+    return len(text)
+
+
+def _cut(text: str, size: int) -> str:
+    """Return at most ``size`` characters, without tearing an accent or a joined sign from its letter."""
+    end = min(size, len(text))
+    while 1 < end < len(text) and (unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]):
+        end -= 1
+    return text[:end]
+
+
+def _in_tag(char: str) -> bool:
+    return char.isalnum() or char in "_-" or char in _JOINERS or unicodedata.category(char)[0] == "M"
