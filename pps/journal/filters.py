@@ -150,7 +150,7 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
         where.add("t.occurred_at <= ?", micros(utc(wanted.as_of, "as_of")))
     if wanted.relations:
         where.add(
-            f"t.uuid IN ({_TURNS_OF_FACTS} WHERE f.relation IN {_LIST})",  # noqa: S608 - literals
+            f"t.uuid IN ({_TURNS_OF_FACTS} WHERE f.relation IN {_LIST})",
             json.dumps(wanted.relations),
         )
     if wanted.tags:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,13 +17,17 @@ from pps.isolation.recipes import RECIPES
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.sources import Tuning
 
+Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+
+Limit = Annotated[int, Field(ge=1, le=100)]
+
 
 class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Substance(_Table):
-    """How much less a turn counts that tells little; see ``substance.py``."""
+    """How much less a turn counts that tells little; see ``damping.substance``."""
 
     floor: float = Field(default=0.4, ge=0, le=1)
     words: float = Field(default=20, gt=0, le=1000)
@@ -45,7 +49,7 @@ class ChannelProfile(_Table):
         substance: Damp turns that tell little.
     """
 
-    perspectives: Mapping[str, float]
+    perspectives: Mapping[str, Weight]
     fusion: Literal["rrf", "sum"] = "rrf"
     k: float = Field(default=5, ge=0, le=1000)
     depth: int = Field(default=50, ge=1, le=1000)
@@ -62,7 +66,7 @@ class _File(_Table):
     description: str = Field(min_length=1, max_length=300)
     extends: str = ""
     channels: dict[ChannelName, ChannelProfile] = Field(default_factory=dict[ChannelName, ChannelProfile])
-    limits: dict[ChannelName, int] = Field(default_factory=dict[ChannelName, int])
+    limits: dict[ChannelName, Limit] = Field(default_factory=dict[ChannelName, Limit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Profile:
 
     Attributes:
         limits: Most results of a channel, where that is fewer than the caller's limit.
+        origin: Shipped with PPS, a file of the user's own, or Graphiti's.
     """
 
     name: str
@@ -78,24 +83,40 @@ class Profile:
     channels: Mapping[ChannelName, ChannelProfile]
     limits: Mapping[ChannelName, int]
     recipe: str = ""
+    origin: Literal["shipped", "yours", "graphiti"] = "shipped"
 
 
 class Profiles:
     """The shipped profiles, the user's own, and Graphiti's recipes, by name."""
 
-    def __init__(self, files: Mapping[str, str], tuning: Tuning | None = None) -> None:
-        """Read profiles from TOML texts by name; ConfigError names the file and the key that is wrong."""
+    def __init__(
+        self, files: Mapping[str, str], tuning: Tuning | None = None, places: Mapping[str, Path] | None = None
+    ) -> None:
+        """Read profiles from TOML texts by name.
+
+        Args:
+            files: Name → text.
+            tuning: What holds for every profile.
+            places: Name → file, of those that are the user's own.
+
+        Raises:
+            ConfigError: Names the file, the key and the bound that is broken.
+        """
         self.tuning = tuning or Tuning()
-        self._files = {name: _parsed(name, text) for name, text in files.items()}
+        self._places = places or {}
+        self._files = {name: _parsed(self._place(name), text) for name, text in files.items()}
         self._profiles = {name: self._resolved(name, ()) for name in self._files}
 
     @classmethod
     def load(cls, settings: Settings) -> Profiles:
-        """Read ``config/profiles`` and ``$PPS_HOME/profiles``; a user's file replaces a shipped one of its name."""
-        files = {one.name: one.read_text("utf-8") for one in shipped("config/profiles").iterdir()}
-        folder = settings.home / "profiles"
-        if folder.is_dir():
-            files.update((one.name, one.read_text("utf-8")) for one in folder.glob("*.toml"))
+        """Read ``config/profiles`` and ``$PPS_HOME/profiles``; a user's file replaces a shipped one of its name.
+
+        Raises:
+            ConfigError: A file cannot be read, or says what no profile can.
+        """
+        files = {Path(one.name).stem: one.read_text("utf-8") for one in shipped("config/profiles").iterdir()}
+        own = {one.stem: one for one in sorted((settings.home / "profiles").glob("*.toml"))}
+        files.update((name, _read(file)) for name, file in own.items())
         recall = settings.recall
         tuning = Tuning(
             novelty_weight=recall.novelty_weight,
@@ -104,14 +125,14 @@ class Profiles:
             freshness_weight=recall.freshness_weight,
             rerank_deadline_s=settings.reranker.deadline_ms / 1000,
         )
-        return cls({Path(name).stem: text for name, text in files.items() if name.endswith(".toml")}, tuning)
+        return cls(files, tuning, own)
 
     def get(self, name: str) -> Profile:
         """Return a profile or a recipe; InvalidRequest names those there are."""
         if name in self._profiles:
             return self._profiles[name]
         if name in RECIPES:
-            return Profile(name, f"Graphiti's own {name}", {}, {}, recipe=name)
+            return Profile(name, f"Graphiti's own {name}", {}, {}, recipe=name, origin="graphiti")
         raise InvalidRequest("profile", f"must be one of {', '.join(sorted(self._profiles))} or a Graphiti recipe")
 
     def all(self) -> list[Profile]:
@@ -120,35 +141,54 @@ class Profiles:
 
     def _resolved(self, name: str, seen: tuple[str, ...]) -> Profile:
         if name in seen or name not in self._files:
-            raise ConfigError(f"profile {(*seen, name)[0]!r}: extends {name!r}, which is unknown or goes in a circle")
+            first = (*seen, name)[0]
+            raise ConfigError(f"{self._place(first)}: extends: {name!r} is unknown or goes in a circle")
         file = self._files[name]
         parent = self._resolved(file.extends, (*seen, name)) if file.extends else None
         channels: dict[ChannelName, ChannelProfile] = {**(parent.channels if parent else {}), **file.channels}
         limits: dict[ChannelName, int] = {**(parent.limits if parent else {}), **file.limits}
         if not channels:
-            raise ConfigError(f"profile {name!r}: fills no channel")
+            raise ConfigError(f"{self._place(name)}: channels: fills no channel; give one, such as [channels.facts]")
         ordered: dict[ChannelName, ChannelProfile] = {one: channels[one] for one in CHANNELS if one in channels}
-        return Profile(name, file.description, ordered, limits)
+        origin = "yours" if name in self._places else "shipped"
+        return Profile(name, file.description, ordered, limits, origin=origin)
+
+    def _place(self, name: str) -> str:
+        return str(self._places.get(name, f"profile {name!r}"))
 
 
-def _parsed(name: str, text: str) -> _File:
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read as UTF-8 text: {error}") from error
+
+
+def _parsed(place: str, text: str) -> _File:
     try:
         file = _File.model_validate(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ConfigError(f"profile {name!r}: {_first_problem(error)}") from error
+        raise ConfigError(f"{place}: {_first_problem(error)}") from error
     for channel, profile in file.channels.items():
+        key = f"channels.{channel}.perspectives"
         unknown = sorted(set(profile.perspectives) - set(PERSPECTIVES))
         if unknown:
-            raise ConfigError(f"profile {name!r}: {channel}: no perspective is called {', '.join(unknown)}")
+            raise ConfigError(f"{place}: {key}: no perspective is called {', '.join(unknown)}; {_perspectives()}")
         if not any(weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()):
-            raise ConfigError(f"profile {name!r}: {channel}: names no perspective that finds anything")
-        if any(weight < 0 for weight in profile.perspectives.values()):
-            raise ConfigError(f"profile {name!r}: {channel}: a weight is negative")
+            raise ConfigError(
+                f"{place}: {key}: names none with a weight above 0 that finds anything; {_perspectives()}"
+            )
     return file
+
+
+def _perspectives() -> str:
+    return (
+        f"there are {', '.join(name if one.finds else f'{name} (only orders)' for name, one in PERSPECTIVES.items())}"
+    )
 
 
 def _first_problem(error: tomllib.TOMLDecodeError | ValidationError) -> str:
     if isinstance(error, tomllib.TOMLDecodeError):
-        return str(error)
+        return f"is not TOML: {error}"
     first = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -6,6 +6,7 @@ No input can name an entity: it comes from the connection.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -120,7 +121,17 @@ class RecallInput(Input):
     as_of: Annotated[Moment, described_time("What held at that time instead of now.")] | None = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
     center: Uuid | None = Field(default=None, description="Id of a node: what is near it in the graph ranks higher.")
+    during: str = Field(
+        default="",
+        max_length=200,
+        description="Only what happened then, in words: 'last spring', 'May 2023', 'two weeks ago'.",
+    )
     filters: FilterInput = FilterInput()
+    weights: Mapping[Label, float] = Field(
+        default={}, description="Perspective to weight, 0 to 1000, in place of the profile's."
+    )
+    min_similarity: float | None = Field(default=None, ge=-1, le=1, description="Least cosine of what meaning finds.")
+    max_hops: int = Field(default=2, ge=1, le=4, description="How far from the center profile 'hybrid' looks.")
 
     def options(self) -> RecallOptions:
         """Return what ``Memory.recall`` takes beside the query."""
@@ -131,7 +142,11 @@ class RecallInput(Input):
             "as_of": self.as_of,
             "session": self.session,
             "center": self.center,
+            "during": self.during,
             "filters": self.filters.filters(),
+            "weights": self.weights,
+            "min_similarity": self.min_similarity,
+            "max_hops": self.max_hops,
         }
 
 

@@ -23,6 +23,7 @@ from pps.core.values import (
     Node,
     Pack,
     Recall,
+    Step,
     Turn,
 )
 from pps.ingest.anchors import AnchorInfo
@@ -100,7 +101,10 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """One result. ``score`` compares only within its own list; ``ranks`` says why it is here."""
+    """One result. ``score`` compares only within its own list.
+
+    Why it is here: ``ranks``; for a weighted sum also ``signals``; for a search around a node ``path``.
+    """
 
     id: str
     text: str
@@ -117,6 +121,8 @@ class HitView:
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     occurred_at: datetime | None = None
+    signals: Mapping[str, float] | None = None
+    path: tuple[Step, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +250,9 @@ def hit_view(hit: Hit) -> HitView:
     """Return the view of a hit, with what a reader needs of its item."""
     item = hit.item
     view = HitView(hit.id, hit.text, round(hit.score, 6), dict(hit.ranks), hit.passage or None, between=hit.names)
+    if hit.signals:
+        signals = {name: round(value, 4) for name, value in hit.signals.items()}
+        view = replace(view, signals=signals, path=hit.path or None)
     if isinstance(item, Fact):
         return replace(view, relation=item.relation, valid_at=item.valid_at, invalid_at=item.invalid_at)
     if isinstance(item, Turn):

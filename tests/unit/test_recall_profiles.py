@@ -98,7 +98,12 @@ def test_an_unknown_profile_is_refused_with_the_names(shipped: Profiles) -> None
         ("not toml", "profile 'p'"),
         (FACTS.replace("bm25", "magic"), "magic"),
         (FACTS.replace("bm25", "recency"), "finds"),
-        (FACTS.replace("1.0", "-1.0"), "negative|finds"),
+        (FACTS.replace("1.0", "-1.0"), r"channels\.facts\.perspectives\.bm25: .* 0"),
+        (FACTS.replace("1.0", "nan"), r"channels\.facts\.perspectives\.bm25"),
+        (FACTS.replace("1.0", "1001"), r"channels\.facts\.perspectives\.bm25: .* 1000"),
+        (FACTS.replace("1.0", "0"), "finds"),
+        (FACTS + "k = 2000", r"channels\.facts\.k: .* 1000"),
+        (FACTS + "[limits]\nfacts = 0", r"limits\.facts: .* 1"),
         (FACTS.replace("facts", "tables"), "channels"),
         (FACTS + "typo = 1", "typo"),
         ('description = "d"', "no channel"),
@@ -111,6 +116,25 @@ def test_a_mistake_in_a_profile_is_named(text: str, problem: str) -> None:
         Profiles({"p": text})
 
     assert re.search(problem, caught.value.message)
+
+
+def test_a_mistake_in_a_users_file_is_told_with_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    file = folder / "mine.toml"
+    for content in (FACTS.encode() + b"k = -1", b"\xff\xfe"):
+        file.write_bytes(content)
+        with pytest.raises(ConfigError) as caught:
+            Profiles.load(Settings(home=tmp_path))
+        assert caught.value.message.startswith(str(file))
+
+
+def test_a_profile_says_where_it_is_from(tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "mine.toml").write_text(FACTS)
+    origins = {profile.name: profile.origin for profile in Profiles.load(Settings(home=tmp_path)).all()}
+
+    assert (origins["mine"], origins["default"], origins[RECIPES[0]]) == ("yours", "shipped", "graphiti")
 
 
 def test_every_perspective_says_what_it_is_and_has_one_function() -> None:

@@ -10,6 +10,7 @@ import typer
 from pps import __version__
 from pps.core.errors import PPSError
 from pps.surfaces.cli import anchors, bench, entity, hooks, memory, route, system
+from pps.surfaces.cli.profiles import profiles
 from pps.surfaces.cli.system import Runners
 from pps.surfaces.cli.talk import told, unforeseen
 
@@ -51,7 +52,7 @@ def build() -> typer.Typer:
     for command in (system.serve, system.mcp, system.doctor, system.demo):
         app.command()(command)
     app.command("verify-isolation")(system.verify_isolation)
-    app.command()(system.profiles)
+    app.command()(profiles)
     return app
 
 

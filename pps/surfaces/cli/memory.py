@@ -55,6 +55,7 @@ def recall(
     profile: Annotated[str, typer.Option(help="How to rank; `pps profiles` lists them.")] = "default",
     limit: Annotated[int, typer.Option(help="Most results in each channel, 1 to 100.")] = 10,
     as_of: Annotated[str, typer.Option(help="What held at that time (ISO 8601) instead of now.")] = "",
+    during: Annotated[str, typer.Option(help="Only what happened then, such as 'last spring'.")] = "",
     session: Annotated[str, typer.Option(help="The conversation that asks.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -69,6 +70,7 @@ def recall(
         "profile": profile,
         "limit": limit,
         "as_of": as_of or None,
+        "during": during,
         "session": session or None,
     }
     ask("recall", name, arguments, as_json=as_json)
@@ -151,30 +153,6 @@ def stats(name: Name, as_json: AsJson = False) -> None:
     Example: pps stats ana
     """
     ask("stats", name, {}, as_json=as_json)
-
-
-def import_(
-    name: Name,
-    file: Annotated[Path, typer.Argument(help="JSON lines: one message a line.", show_default=False)],
-    as_json: AsJson = False,
-) -> None:
-    """Remember a whole conversation, one JSON message a line; a second time adds nothing.
-
-    A line needs "content"; "role", "actor", "session", "occurred_at", "source_ref", "tags", "nodes" and "facts" are
-    understood.
-
-    Example: pps import ana conversation.jsonl
-    """
-    if not file.is_file():
-        raise InvalidRequest("file", f"there is none at {file}")
-    result = work("import", {"entity": name, "path": str(file.absolute())}, as_json=as_json)
-    if as_json:
-        show_json(result)
-    else:
-        typer.echo(
-            f"{result['stored']} stored, {result['duplicates']} known already; "
-            f"{name} now has {result['nodes']} nodes and {result['facts']} facts"
-        )
 
 
 def reindex(name: Name, as_json: AsJson = False) -> None:

@@ -185,25 +185,6 @@ def demo() -> None:
     show(console, asyncio.run(demonstrate(load(), console)))
 
 
-def profiles(as_json: AsJson = False) -> None:
-    """List the ways to rank that `pps recall --profile` takes.
-
-    Example: pps profiles
-    """
-    import tomllib
-
-    from pps.config import shipped
-
-    files = sorted(shipped("config/profiles").iterdir(), key=lambda file: file.name)
-    found = {file.name.removesuffix(".toml"): tomllib.loads(file.read_text(encoding="utf-8")) for file in files}
-    if as_json:
-        show_json({name: str(profile.get("description", "")) for name, profile in found.items()})
-        return
-    width = max(len(name) for name in found)
-    for name, profile in found.items():
-        typer.echo(f"{name:<{width}}  {profile.get('description', '')}")
-
-
 def _stopped(home: Path) -> None:
     from pps.link import stop
 

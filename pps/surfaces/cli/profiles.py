@@ -1,0 +1,48 @@
+"""``pps profiles``: the ways to rank, shipped, of one's own and Graphiti's; each is checked before it is listed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from pps.surfaces.cli.talk import AsJson, show_json
+
+if TYPE_CHECKING:
+    from pps.core.values import JSON
+    from pps.recall.profiles import Profile
+
+
+def profiles(as_json: AsJson = False) -> None:
+    """List the ways to rank that `pps recall --profile` takes: shipped ones, yours, and Graphiti's recipes.
+
+    Yours are TOML files in $PPS_HOME/profiles; one of a shipped one's name replaces it. A mistake in one is
+    told with the file, the key and the bound. With --json: channels, weights and limits too.
+
+    Example: pps profiles
+    """
+    # Not at the top: the engine takes seconds to import, and every other command does without.
+    from pps.config import load
+    from pps.recall.profiles import Profiles
+
+    found = Profiles.load(load()).all()
+    if as_json:
+        show_json([_shown(profile) for profile in found])
+        return
+    width = max(len(profile.name) for profile in found)
+    for profile in found:
+        typer.echo(f"{profile.name:<{width}}  {profile.description} ({profile.origin})")
+
+
+def _shown(profile: Profile) -> dict[str, JSON]:
+    channels: dict[str, JSON] = {
+        name: {"fusion": channel.fusion, "perspectives": dict(channel.perspectives)}
+        for name, channel in profile.channels.items()
+    }
+    return {
+        "name": profile.name,
+        "origin": profile.origin,
+        "description": profile.description,
+        "channels": channels,
+        "limits": {str(name): most for name, most in profile.limits.items()},
+    }
