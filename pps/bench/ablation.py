@@ -22,6 +22,8 @@ def ablated(settings: Settings, profile: str) -> dict[str, str]:
     episodes = Profiles.load(settings).get(profile).channels["episodes"]
     written: dict[str, str] = {}
     for left_out, channel in _without(episodes).items():
+        if left_out == "rerank" and settings.reranker.name == "none":
+            continue
         written[left_out] = f"{profile}-without-{left_out}"
         write_profile(settings, written[left_out], channel)
     return written

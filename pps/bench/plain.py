@@ -21,7 +21,7 @@ _BATCH = 64
 
 
 class Bm25:
-    """BM25 over texts, by bm25s with its defaults and English stop words."""
+    """BM25 over texts, by bm25s with its defaults and its longer list of English stop words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         """Index the texts.
@@ -45,7 +45,7 @@ class Bm25:
         return [(int(one), float(score)) for one, score in zip(found[0], scores[0], strict=True) if score > 0]
 
     def _tokens(self, texts: Sequence[str]) -> list[list[str]]:
-        return self._library.tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
+        return self._library.tokenize(list(texts), stopwords="en_plus", return_ids=False, show_progress=False)
 
 
 class Dense:

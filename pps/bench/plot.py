@@ -59,8 +59,8 @@ def _losses(axis: Any, losses: list[Mapping[str, Any]]) -> None:
     rows = sorted(losses, key=lambda row: row["lost"]["R@10"])
     names, lost = [row["left_out"] for row in rows], [row["lost"]["R@10"] for row in rows]
     bars = axis.barh(names, lost, color=[_OURS if one >= 0 else _OTHERS[0] for one in lost], zorder=2)
-    axis.bar_label(bars, [f"{one:+.1f}" for one in lost], fontsize=7, padding=2, color=_INK)
-    axis.set_title("points of recall lost without it", loc="left", fontsize=11)
+    axis.bar_label(bars, [f"{one:.1f}" for one in lost], fontsize=7, padding=2, color=_INK)
+    axis.set_title("points of R@10 lost without it", loc="left", fontsize=11)
     axis.margins(x=0.15)
     _plain(axis, "x")
 

@@ -6,9 +6,12 @@ import hashlib
 import json
 from pathlib import Path
 
+import pytest
+
 from pps.app import App
 from pps.bench.commands import Wanted, quality
 from pps.bench.measuring import Plan
+from pps.bench.tune import TuneWanted, tune
 from pps.config import Settings
 
 OWN = "Ana keeps the violet key under the blue stone."
@@ -30,30 +33,55 @@ def write_data(folder: Path) -> None:
     (folder / "queries.jsonl").write_text(json.dumps({**asked, "category": 1}) + "\n")
 
 
-async def test_bench_quality_sees_and_changes_nothing_of_the_memories_that_are_there(
-    settings: Settings, tmp_path: Path
-) -> None:
+@pytest.fixture
+async def environment(settings: Settings, tmp_path: Path) -> dict[str, str]:
+    """An installation with a memory of its own, and data of a benchmark that asks about it."""
     async with App.open(settings) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             await memory.remember(OWN)
-    before = digest(settings.home)
     write_data(tmp_path / "data")
     env = {"PPS_HOME": str(settings.home), "PPS_EMBEDDER__NAME": "hash", "PPS_STORE": settings.store}
+    env["PPS_BENCH_DATA"] = str(tmp_path / "data")
     if settings.store == "neo4j":
         neo4j = settings.neo4j
         env |= {"NEO4J_URI": neo4j.uri, "NEO4J_USER": neo4j.user, "NEO4J_DATABASE": neo4j.database}
         env["NEO4J_PASSWORD"] = neo4j.password.get_secret_value()
-    answers = tmp_path / "answers.jsonl"
+    return env
 
-    wanted = Wanted(data=str(tmp_path / "data"), plan=Plan(against=("graphiti",)), answers=answers)
-    found = await quality(wanted, env, lambda *_: None)
+
+async def still_as_it_was(settings: Settings) -> bool:
+    async with App.open(settings) as app:
+        names = [entry.entity.name for entry in app.registry.list()]
+        async with app.memory("ana") as memory:
+            stats = await memory.stats()
+            found = (await memory.recall("violet key"))["episodes"]
+        return (names, stats.turns, found[0].text.endswith(OWN)) == (["ana"], 1, True)
+
+
+async def test_bench_quality_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str], tmp_path: Path
+) -> None:
+    before, answers = digest(settings.home), tmp_path / "answers.jsonl"
+
+    found = await quality(Wanted(plan=Plan(against=("graphiti",)), answers=answers), environment, lambda *_: None)
 
     assert found["data"][0]["turns"] == 1
     lines = [json.loads(line) for line in answers.read_text().splitlines()]
     assert {turn for line in lines for turn in line["turns"]} <= {"e1"}
     assert digest(settings.home) == before
-    async with App.open(settings) as app:
-        assert [entry.entity.name for entry in app.registry.list()] == ["ana"]
-        async with app.memory("ana") as memory:
-            assert (await memory.recall("violet key"))["episodes"][0].text.endswith(OWN)
+    assert await still_as_it_was(settings)
+
+
+async def test_bench_tune_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str], tmp_path: Path
+) -> None:
+    before = digest(settings.home)
+
+    found = await tune(TuneWanted(watch=str(tmp_path / "data")), environment, lambda *_: None)
+
+    # The one question is about what only the other memory knows: its one turn is all there is to find.
+    assert found["now"]["R@10"] == found["check"]["asked"]["R@10"] == 100.0
+    assert (found["recommended"], found["written"]) == (False, None)
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)

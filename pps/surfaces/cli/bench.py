@@ -68,6 +68,34 @@ def quality(
         typer.echo(text(found))
 
 
+@app.command()
+def tune(
+    data: Data = "",
+    watch: Annotated[str, typer.Option(help="Data that nothing is chosen on and that must not lose.")] = "",
+    profile: Annotated[str, typer.Option(help="Whose episodes channel; the default profile if not given.")] = "",
+    write: Annotated[Path | None, typer.Option(help="The profile's file, changed if that is worth it.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep tune.json and tune.md in.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose k and the weights of the episodes channel by cross-validation over conversations.
+
+    Each conversation is held out in turn: what was chosen on the others is compared on it with the profile as it
+    is. Says what it would change; a file is changed only with --write, and only when most conversations gain.
+
+    Examples: pps bench tune --data DIR · pps bench tune --data DIR --watch musique.json --write FILE
+    """
+    from pps.bench import tune as tuning
+    from pps.recall.request import DEFAULT_PROFILE
+
+    wanted = tuning.TuneWanted(data, watch, profile or DEFAULT_PROFILE, write, out)
+    with _progress() as progress:
+        found = asyncio.run(tuning.tune(wanted, os.environ, progress))
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(tuning.text(found))
+
+
 @contextlib.contextmanager
 def _progress() -> Generator[Progress]:
     """Lend what shows progress on stderr: a bar on a terminal, else a line for each step that is done."""

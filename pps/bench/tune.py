@@ -1,0 +1,206 @@
+"""``pps bench tune``: what cross-validation would change in a profile, and the change itself where it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pps.app import App
+from pps.bench.choosing import FIGURES, HeldOut, better_on_most, cross_validated, means, search, written
+from pps.bench.data import Conversation
+from pps.bench.lists import Asked, Lists, Weights, ask_lists, gathered, single_profiles, tunable
+from pps.bench.measuring import machine, throw_away
+from pps.bench.quality import Asking, Progress, ask, write
+from pps.bench.reading import data_path, read
+from pps.bench.scores import Answer, mean
+from pps.config import Settings
+from pps.core.errors import ConfigError, InvalidRequest
+from pps.recall.profiles import ChannelProfile, Profiles
+from pps.recall.request import DEFAULT_PROFILE
+
+
+@dataclass(frozen=True, slots=True)
+class TuneWanted:
+    """What a tuning run is asked for.
+
+    Attributes:
+        data: Folder or file to choose on; empty for the environment's.
+        watch: Data that nothing is chosen on; what hurts them is not recommended.
+        profile: Whose episodes channel is tuned.
+        write: The profile's TOML file, changed when the choice is recommended.
+        out: Folder where the result is kept as ``tune.json`` and ``tune.md``.
+    """
+
+    data: str = ""
+    watch: str = ""
+    profile: str = DEFAULT_PROFILE
+    write: Path | None = None
+    out: Path | None = None
+
+    def command(self) -> str:
+        """Return the command that asks for the same, without this machine's paths."""
+        watched = " --watch DATA" if self.watch else ""
+        profile = f" --profile {self.profile}" if self.profile != DEFAULT_PROFILE else ""
+        return f"scripts/bench tune --data DATA{watched}{profile}{' --out docs/benchmarks' if self.out else ''}"
+
+
+async def tune(wanted: TuneWanted, env: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+    """Ask once, choose by cross-validation, and return what would change as plain JSON.
+
+    Raises:
+        ConfigError: Data are missing, or the profile's episodes channel is not joined by ranks.
+        InvalidRequest: The data or an option are not what they should be.
+    """
+    chosen_on = await asyncio.to_thread(read, data_path(wanted.data, env))
+    watched = await asyncio.to_thread(read, data_path(wanted.watch, {})) if wanted.watch else []
+    if wanted.write and not wanted.write.is_file():
+        raise InvalidRequest("write", f"{wanted.write} is not a profile's file")
+    async with throw_away(env) as settings:
+        channel = _channel(settings, wanted.profile)
+        lists, answers = await _asked(settings, chosen_on, wanted.profile, progress)
+        watched_lists = (await _asked(settings, watched, wanted.profile, progress))[0] if watched else None
+    if not len(lists.golden):
+        raise InvalidRequest("data", "no question names a turn that answers it, so there is nothing to choose by")
+    start = Weights(channel.k, tuple(channel.perspectives[name] for name in tunable(channel)))
+    found = await asyncio.to_thread(_chosen, lists, start, progress)
+    told = await asyncio.to_thread(_told, wanted, channel, found, (lists, watched_lists, answers))
+    if wanted.out:
+        await asyncio.to_thread(_kept, wanted.out, told)
+    return told
+
+
+def _kept(folder: Path, told: Mapping[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tune.json").write_text(json.dumps(told, indent=2) + "\n", "utf-8")
+    (folder / "tune.md").write_text(markdown(told), "utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    start: Weights
+    chosen: Weights
+    held_out: list[HeldOut]
+
+
+def _chosen(lists: Lists, start: Weights, progress: Progress) -> _Choice:
+    return _Choice(start, search(lists, start), cross_validated(lists, start, progress))
+
+
+def _channel(settings: Settings, profile: str) -> ChannelProfile:
+    channel = Profiles.load(settings).get(profile).channels.get("episodes")
+    if channel is None or channel.fusion != "rrf":
+        raise ConfigError(f"profile {profile!r} joins no episodes by ranks, so there are no weights to choose")
+    return channel
+
+
+async def _asked(
+    settings: Settings, conversations: Sequence[Conversation], profile: str, progress: Progress
+) -> tuple[Lists, list[Answer]]:
+    """Return every question's lists, and the profile's own answers to compare their joining with."""
+    channel = _channel(settings, profile)
+    single_profiles(settings, tunable(channel))
+    asked: list[Asked] = []
+    answers: list[Answer] = []
+    async with App.open(settings) as app:
+        for one in conversations:
+            kept = await write(app, one, f"tune_{len(app.registry.list())}", progress)
+            async with app.memory(kept.entity) as memory:
+                asked += await ask_lists(memory, one, kept, channel, progress)
+                answers += await ask(memory, one, kept, Asking(profile, long=False), progress)
+    return gathered(asked), answers
+
+
+def _told(
+    wanted: TuneWanted,
+    channel: ChannelProfile,
+    choice: _Choice,
+    asked: tuple[Lists, Lists | None, Sequence[Answer]],
+) -> dict[str, Any]:
+    lists, watched, answers = asked
+    names = tunable(channel)
+    hurts = watched is not None and sum(means(watched, choice.chosen)) < sum(means(watched, choice.start))
+    recommended = choice.chosen != choice.start and better_on_most(choice.held_out) and not hurts
+    weights = dict(zip(names, choice.chosen.of, strict=True))
+    if wanted.write and recommended:
+        wanted.write.write_text(written(wanted.write.read_text("utf-8"), choice.chosen.k, weights), "utf-8")
+    asked_of_engine = mean(answers)
+    return {
+        "benchmark": "tune",
+        "command": wanted.command(),
+        "profile": wanted.profile,
+        "machine": machine(),
+        "questions": len(lists.golden),
+        "check": {
+            "joined_again": _figures(means(lists, choice.start)),
+            "asked": {name: asked_of_engine[name] for name in FIGURES},
+        },
+        "now": {**_as_json(names, choice.start), **_figures(means(lists, choice.start))},
+        "chosen": {**_as_json(names, choice.chosen), **_figures(means(lists, choice.chosen))},
+        "held_out": [
+            {
+                "conversation": one.conversation,
+                "questions": one.questions,
+                "chosen_without_it": _as_json(names, one.chosen),
+                "now": _figures(one.before),
+                "chosen": _figures(one.after),
+                "gain": round(one.gain, 2),
+            }
+            for one in choice.held_out
+        ],
+        "watched": None
+        if watched is None
+        else {"now": _figures(means(watched, choice.start)), "chosen": _figures(means(watched, choice.chosen))},
+        "recommended": recommended,
+        "written": str(wanted.write) if wanted.write and recommended else None,
+    }
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """Return the result as a page."""
+    return (
+        f"# k and weights of the profile {found['profile']}\n\n"
+        "Chosen by cross-validation over conversations: each was held out in turn, and what was chosen on the others "
+        "is compared on it with the profile as it was. Figures in percent.\n\n"
+        f"```bash\n{found['command']}\n```\n\n"
+        f"```text\n{text(found)}\n```\n"
+    )
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """Return what was found, for a terminal."""
+    lines = [f"now:    {_line(found['now'])}", f"chosen: {_line(found['chosen'])}", "held out, chosen on the others:"]
+    lines += [
+        f"  {one['conversation']} ({one['questions']}): {_figures_line(one['now'])} → {_figures_line(one['chosen'])} "
+        f"({one['gain']:+.2f})"
+        for one in found["held_out"]
+    ]
+    if watched := found["watched"]:
+        lines.append(f"watched: {_figures_line(watched['now'])} → {_figures_line(watched['chosen'])}")
+    if found["written"]:
+        lines.append(f"written to {found['written']}")
+    elif found["recommended"]:
+        lines.append("better on most conversations that it had not seen: --write FILE changes the profile")
+    else:
+        lines.append("not better on most conversations that it had not seen: nothing to change")
+    return "\n".join(lines)
+
+
+def _as_json(names: Sequence[str], weights: Weights) -> dict[str, Any]:
+    return {"k": weights.k, "weights": dict(zip(names, weights.of, strict=True))}
+
+
+def _figures(values: Sequence[float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in zip(FIGURES, values, strict=True)}
+
+
+def _line(found: Mapping[str, Any]) -> str:
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in found["weights"].items())
+    return f"k {found['k']:g}, {weights}: {_figures_line(found)}"
+
+
+def _figures_line(found: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {found[name]:.1f}" for name in FIGURES)
