@@ -7,10 +7,11 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pps.config import Settings
-from pps.core.errors import InvalidRequest, StoreConflict
+from pps.core.errors import InvalidRequest, PPSError, StoreConflict, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities.registry import Created, Entry, Registry
 from pps.memory import Memory
@@ -169,11 +170,31 @@ class App:
         """Return the names of the entities that are open now."""
         return [held.memory.entity.name for held in self._open.values()]
 
-    async def resume_pending(self) -> None:
-        """Finish the jobs that closed entities still have, one entity after another."""
-        for entity in await asyncio.to_thread(self.registry.pending):
-            async with self.memory(entity) as memory:
-                await memory.settled()
+    async def resume_pending(self, patience_s: float = 3600.0) -> dict[str, str]:
+        """Finish the jobs that closed entities still have, one entity after another.
+
+        Args:
+            patience_s: How long one entity is waited for before the next one has its turn.
+
+        Returns:
+            What stands in the way, by the name of the entity; empty when all could be opened.
+        """
+        in_the_way: dict[str, str] = {}
+        for name in await self.closed_pending():
+            try:
+                async with self.memory(name) as memory:
+                    await memory.settled(patience_s)
+            except UnknownEntity:
+                continue  # deleted or archived meanwhile
+            except PPSError as error:
+                in_the_way[name] = error.message
+        return in_the_way
+
+    async def closed_pending(self) -> dict[str, datetime]:
+        """Return the entities that are closed and may have unfinished jobs, and since when."""
+        since = await asyncio.to_thread(self.registry.pending_since)
+        open_now = set(self.open_names())
+        return {name: moment for name, moment in since.items() if name not in open_now}
 
     async def close_all(self) -> None:
         """Close every open memory; jobs in hand go on at the next start."""
@@ -182,6 +203,8 @@ class App:
                 await self._close(group)
 
     async def _opened(self, entry: Entry) -> _Open:
+        # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
+        await asyncio.to_thread(self.registry.set_pending, entry.entity.name, True)
         memory = await open_memory(entry, self._shared)
         held = _Open(memory)
         self._open[entry.entity.group] = held

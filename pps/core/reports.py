@@ -93,10 +93,10 @@ class JobReport:
     failures: int
     code: str
     error: str
-    queued_at: datetime | None
-    next_at: datetime | None
     nodes: int
     facts: int
+    queued_at: datetime | None = None
+    next_at: datetime | None = None
     tried: tuple[AttemptReport, ...] = ()
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from typing import cast
 
 import httpx
 from graphiti_core.llm_client.errors import EmptyResponseError, RateLimitError, RefusalError
 from pydantic import ValidationError
 
-from pps.core.errors import ModelError, ModelOutputInvalid, ModelUnavailable, PPSError
+from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable, PPSError
 
 _REFUSED_KEY = frozenset((401, 403))
 _LATER = frozenset((408, 409, 425, 429))
@@ -39,12 +41,12 @@ def _mapped(error: BaseException) -> PPSError | None:
     if isinstance(error, PPSError):
         return error
     if isinstance(error, RateLimitError):
-        return ModelUnavailable("the language model's provider limits the rate of requests")
+        return ModelUnavailable("the language model's provider limits the rate of requests", provider="extractor")
     if isinstance(error, _NETWORK) or name in ("APIConnectionError", "APITimeoutError"):
-        return ModelUnavailable(f"the language model cannot be reached ({name})")
+        return ModelUnavailable(f"the language model cannot be reached ({name})", provider="extractor")
     status = _status(error)
     if status is not None:
-        return _of_status(status)
+        return _of_status(status, _retry_after_s(error))
     if isinstance(error, _BAD_ANSWER):
         return ModelOutputInvalid(f"the language model's answer could not be used ({name})")
     return None
@@ -59,12 +61,29 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _of_status(status: int) -> PPSError:
+def _retry_after_s(error: BaseException) -> float | None:
+    """Return how long the answer asks to be left alone, in seconds; a date there is not read."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    try:
+        asked = float(str(cast("Mapping[str, object]", headers).get("retry-after", "")))
+    except ValueError:
+        return None
+    return asked if math.isfinite(asked) and asked > 0 else None
+
+
+def _of_status(status: int, retry_after_s: float | None) -> PPSError:
     if status >= 500 or status in _LATER:
-        return ModelUnavailable(f"the language model's provider answered with HTTP {status}")
+        return ModelUnavailable(
+            f"the language model's provider answered with HTTP {status}",
+            provider="extractor",
+            retry_after_s=retry_after_s,
+        )
     if status in _REFUSED_KEY:
-        return ModelError(f"the language model's provider refused the key (HTTP {status}); check extractor.api_key")
-    return ModelError(
-        f"the language model's provider refused the request (HTTP {status}); "
-        "check extractor.model and extractor.base_url"
-    )
+        return ConfigError(f"extractor.api_key: the language model's provider refused it (HTTP {status})")
+    if status == 404:
+        return ConfigError(
+            "extractor.base_url, extractor.model: the language model's provider knows no such thing (HTTP 404)"
+        )
+    return ModelError(f"the language model's provider refused the request (HTTP {status})", provider="extractor")

@@ -117,7 +117,8 @@ class OpenAICompatibleEmbedder:
         return _vectors(self._answer(body), len(texts), self._server.dimension)
 
     def _answer(self, body: dict[str, object]) -> httpx.Response:
-        problem = ""
+        problem: str = ""
+        asked_s: float | None = None
         for attempt in range(self._server.attempts):
             wait_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
             try:
@@ -128,12 +129,15 @@ class OpenAICompatibleEmbedder:
                 if response.status_code not in _TRANSIENT:
                     return _accepted(response)
                 problem = f"HTTP {response.status_code}"
-                wait_s = _asked_wait_s(response, wait_s)
+                asked_s = _asked_wait_s(response)
+                wait_s = wait_s if asked_s is None else min(asked_s, _LONGEST_WAIT_S)
             if attempt + 1 < self._server.attempts:
                 log.info("embedding server: %s, again in %.1f s", problem, wait_s)
                 self._sleep(wait_s)
         raise ModelUnavailable(
-            f"embedding server {self._server.base_url} failed {self._server.attempts} times ({problem})"
+            f"embedding server {self._server.base_url} failed {self._server.attempts} times ({problem})",
+            provider="embedder",
+            retry_after_s=asked_s,
         )
 
     def _opened(self) -> httpx.Client:
@@ -152,13 +156,13 @@ def _count(text: str) -> int:
     return math.ceil(len(text.encode()) / _BYTES_A_TOKEN)
 
 
-def _asked_wait_s(response: httpx.Response, otherwise_s: float) -> float:
-    """Return what ``Retry-After`` asks for in seconds, bounded; a date there is not read."""
+def _asked_wait_s(response: httpx.Response) -> float | None:
+    """Return what ``Retry-After`` asks for in seconds, 0 or more; None without it. A date there is not read."""
     try:
         asked = float(response.headers.get("retry-after", ""))
     except ValueError:
-        return otherwise_s
-    return min(max(asked, 0.0), _LONGEST_WAIT_S) if math.isfinite(asked) else otherwise_s
+        return None
+    return max(asked, 0.0) if math.isfinite(asked) else None
 
 
 def _accepted(response: httpx.Response) -> httpx.Response:
@@ -168,8 +172,12 @@ def _accepted(response: httpx.Response) -> httpx.Response:
     if code == 404:
         raise ConfigError("embedder.base_url, embedder.model: the embedding server knows no such thing (HTTP 404)")
     if code != 200:
-        raise ModelError(f"the embedding server refused the request (HTTP {code})")
+        raise ModelError(f"the embedding server refused the request (HTTP {code})", provider="embedder")
     return response
+
+
+def _invalid(problem: str) -> ModelOutputInvalid:
+    return ModelOutputInvalid(problem, provider="embedder")
 
 
 def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
@@ -179,11 +187,11 @@ def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
     for item in _items(response):
         at, vector = item.get("index"), item.get("embedding")
         if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < count or at in seen:
-            raise ModelOutputInvalid("the embedding server's answer has a wrong index")
+            raise _invalid("the embedding server's answer has a wrong index")
         rows[at] = _vector(vector, dimension)
         seen.add(at)
     if len(seen) != count:
-        raise ModelOutputInvalid(f"the embedding server gave {len(seen)} vectors for {count} texts")
+        raise _invalid(f"the embedding server gave {len(seen)} vectors for {count} texts")
     return rows
 
 
@@ -191,11 +199,11 @@ def _items(response: httpx.Response) -> list[dict[str, object]]:
     try:
         answer: object = response.json()
     except ValueError:
-        raise ModelOutputInvalid("the embedding server's answer is not JSON") from None
+        raise _invalid("the embedding server's answer is not JSON") from None
     data = cast("dict[str, object]", answer).get("data") if isinstance(answer, dict) else None
     items = cast("list[object]", data) if isinstance(data, list) else [None]
     if not all(isinstance(item, dict) for item in items):
-        raise ModelOutputInvalid("the embedding server's answer has no list of vectors under 'data'")
+        raise _invalid("the embedding server's answer has no list of vectors under 'data'")
     return cast("list[dict[str, object]]", items)
 
 
@@ -203,11 +211,11 @@ def _vector(value: object, dimension: int) -> Vector:
     try:
         vector = np.asarray(value, dtype=np.float32)
     except (TypeError, ValueError):
-        raise ModelOutputInvalid("the embedding server's answer has a vector that is not numbers") from None
+        raise _invalid("the embedding server's answer has a vector that is not numbers") from None
     if vector.shape != (dimension,):
-        raise ModelOutputInvalid(
+        raise _invalid(
             f"the embedding server gave a vector of {vector.size} numbers where embedder.dimension is {dimension}"
         )
     if not np.isfinite(vector).all() or not vector.any():
-        raise ModelOutputInvalid("the embedding server gave a vector without a direction")
+        raise _invalid("the embedding server gave a vector without a direction")
     return vector

@@ -20,12 +20,15 @@ from pps.surfaces.http.guard import Names
 from pps.surfaces.http.routes import Parts, Routes
 from pps.surfaces.http.trust import Trust
 from pps.surfaces.mcp.endpoint import Endpoint
+from pps.surfaces.watching import FolderWatch
 from pps.verbs.calls import Calls
 
 _log = logging.getLogger(__name__)
 
 _WAIT_S = 30.0
 _OPEN_FILES = 8_192
+_RESUME_S = 10.0
+_RESUME_PATIENCE_S = 30.0
 
 
 def serve(settings: Settings, *, auto: bool = False) -> None:
@@ -58,12 +61,15 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
         listener = life.bind(settings.server.host, settings.server.port)
         resuming = asyncio.create_task(_resume(app, parts.condition))
         draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
+        watching = asyncio.create_task(FolderWatch(app).run())
         plan = life.Plan(settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app))
         try:
             await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
         finally:
             resuming.cancel()
             draining.cancel()
+            watching.cancel()
+            await asyncio.wait([watching])
             await desk.settled()
             await parts.calls.settled()
 
@@ -73,7 +79,7 @@ def _parts(app: App, secret: str, desk: Desk) -> Parts:
     calls, activity = Calls(app), Activity()
     trust = Trust(app.registry, secret)
     names = Names(server.host, server.allowed_hosts, server.allowed_origins)
-    endpoint = Endpoint(calls, trust.entity, hosts=names.hosts, origins=names.origins)
+    endpoint = Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)
     return Parts(app, calls, trust, names, activity, Condition(app, calls, activity), endpoint, desk)
 
 
@@ -87,9 +93,11 @@ async def _busy(app: App) -> bool:
 
 
 async def _resume(app: App, condition: Condition) -> None:
-    """Finish what closed entities have left; what stands in the way is seen in /health."""
-    try:
-        await app.resume_pending()
-    except PPSError as error:
-        _log.exception("unfinished jobs could not be resumed")
-        condition.resuming.problem = f"unfinished jobs of closed entities wait: {error.message}"
+    """Finish what closed entities have left, again and again; what stands in the way is seen in /health."""
+    while True:
+        try:
+            condition.resuming.in_the_way = await app.resume_pending(_RESUME_PATIENCE_S)
+        except PPSError as error:
+            _log.exception("unfinished jobs could not be resumed")
+            condition.resuming.in_the_way = {"": error.message}
+        await asyncio.sleep(_RESUME_S)

@@ -9,7 +9,10 @@ from pps.core.values import Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.memory import Memory
 from pps.verbs import inputs, outputs, render
-from pps.verbs.table import AnyVerb, Hints, Verb
+from pps.verbs.ingestion import INGESTION_VERBS
+from pps.verbs.project.table import PROJECT_VERBS
+from pps.verbs.records import RECORD_VERBS
+from pps.verbs.table import AnyVerb, Audience, Hints, Verb
 
 REMEMBER_WAIT_S = 2.0
 """How long ``remember`` waits for graph and indexes before it answers ``accepted``."""
@@ -220,5 +223,10 @@ _ALL: tuple[AnyVerb, ...] = (
     ),
 )
 
-VERBS: Mapping[str, AnyVerb] = {verb.name: verb for verb in _ALL}
+VERBS: Mapping[str, AnyVerb] = {verb.name: verb for verb in (*_ALL, *RECORD_VERBS, *INGESTION_VERBS, *PROJECT_VERBS)}
 """Every verb by its name, in the order in which they are listed."""
+
+
+def verbs_for(audience: Audience) -> dict[str, AnyVerb]:
+    """Return the verbs of one audience; to any other they do not exist."""
+    return {name: verb for name, verb in VERBS.items() if verb.audience == audience}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pps.core.errors import ModelError, ModelOutputInvalid, ModelUnavailable, PPSError
+from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable, PPSError
 from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
 from pps.index.entity import EntityIndexes, IndexDoc
@@ -175,8 +175,8 @@ _FAILURES: list[tuple[Mode, type[PPSError], bool]] = [
     ("wrong_schema", ModelOutputInvalid, False),
     ("empty", ModelOutputInvalid, False),
     ("not_json", ModelOutputInvalid, False),
-    ("bad_key", ModelError, False),
-    ("unknown_model", ModelError, False),
+    ("bad_key", ConfigError, False),
+    ("unknown_model", ConfigError, False),
     ("bad_request", ModelError, False),
 ]
 

@@ -14,13 +14,13 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings, shipped
-from pps.core.errors import IsolationError, PPSError, UnknownEntity
+from pps.core.errors import IsolationError, NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.core.values import FactDraft, NodeDraft
+from pps.core.values import FactDraft, NodeDraft, RelationDraft
 from pps.isolation.attacks.watch import Watch
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.verbs.all import VERBS
+from pps.verbs.all import verbs_for
 from pps.verbs.calls import Calls
 
 WHEN = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -169,11 +169,17 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "timeline about a node": lambda: memory.timeline(about=node),
             "recall from a node": lambda: memory.recall("Ana", profile="nodes", center=node),
             "recall from a fact": lambda: memory.recall("Ana", profile="nodes", center=fact),
+            "walk around a node": lambda: memory.graph.around(node, max_hops=8),
+            "walk from own to a node": lambda: memory.graph.between(one.node, node, max_hops=8),
             "read an anchor": lambda: memory.anchor_read(slug),
             "delete an anchor": lambda: memory.anchor_delete(slug),
         }
 
     before = await everything(other)
+    tally = await other.memory.graph.tally()
+    around = await one.memory.graph.around(one.node, max_hops=8)
+    assert house.seen(one, around) == []
+    assert house.seen(one, await one.memory.graph.between(one.node, around.nodes[-1].uuid, max_hops=8)) == []
     theirs = calls(other.turn, other.fact, other.node, other.slug)
     nobodys = calls(nobody, str(uuid.uuid4()), str(uuid.uuid4()), "kitchen-kanarienobody")
     for name, call in theirs.items():
@@ -182,6 +188,7 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
         assert house.seen(one, told_of_theirs) == [], name
         assert str(told_of_theirs).startswith(("NotFound", "InvalidRequest")), name
     assert await everything(other) == before
+    assert await other.memory.graph.tally() == tally
 
 
 async def test_a_fact_of_another_cannot_be_ended_or_joined(house: House) -> None:
@@ -247,6 +254,57 @@ async def test_many_at_once_stay_apart(house: House) -> None:
         assert house.seen(one, [stats, await one.memory.health()]) == []
 
 
+async def test_the_records_of_another_are_nobodys(house: House) -> None:
+    one, other, _ = house.all
+    nobody = str(uuid.uuid4())
+    theirs = await other.memory.records.add_event(f"The vault is {other.mark}.", title="Vault", source_ref="v1")
+    await other.memory.records.update(theirs.node_id, content=f"The vault was {other.mark}.")
+    waiting = await other.memory.records.add_event("See [[Larder]].", title="Waits")
+    house.watch.own(other.memory.entity.name, theirs.node_id, theirs.turn_id, waiting.node_id)
+    before = await everything(other), await other.memory.records.history(theirs.node_id)
+    records = one.memory.records
+    for id in (theirs.node_id, theirs.turn_id, other.turn, other.node, other.fact):
+        for call in (
+            lambda id: records.update(id, content="Mine."),
+            lambda id: records.append(id, "Mine."),
+            lambda id: records.history(id),
+        ):
+            assert await outcome(call(id)) == await outcome(call(nobody))
+    mine = await records.add_events(
+        [
+            ("See [[Vault]].", {"title": "Larder", "parent_node_id": theirs.node_id, "source_ref": "v1"}),
+            ("See [[Waits]].", {"title": "Cellar", "parent_node_id": "Vault"}),
+        ]
+    )
+    assert [(one.state, one.edges_created) for one in mine] == [("done", 0), ("done", 0)]
+    ends = [(theirs.node_id, "Larder"), ("Vault", "Larder"), ("Larder", waiting.node_id), (nobody, "Larder")]
+    related = await records.relate([RelationDraft(source, target, "extends") for source, target in ends])
+    assert (related.edges_created, len(related.skipped)) == (0, 4)
+    assert house.seen(one, [mine, related, await records.history(mine[0].node_id)], theirs.node_id) == []
+    assert (await everything(other), await other.memory.records.history(theirs.node_id)) == before
+    facts = await other.memory._parts.client.facts_of_nodes([waiting.node_id], 10)
+    assert facts == [], "a title that appeared elsewhere is not the one that is waited for"
+
+
+async def test_the_jobs_of_another_are_nobodys(house: House) -> None:
+    one, other, _ = house.all
+    before = await everything(other), await other.memory.jobs.list("done")
+    for wanted in (other.turn, "00000000-0000-4000-8000-000000000000", "999999"):
+        with pytest.raises(NotFound, match=r"^job not found$"):
+            await one.memory.jobs.status(wanted)
+    for act in (one.memory.jobs.retry, one.memory.jobs.drop):
+        with pytest.raises(NotFound):
+            await act([999_999])
+    mine = await one.memory.jobs.list("done")
+    assert house.seen(one, [mine, [await one.memory.jobs.status(job.id) for job in mine]]) == []
+    assert await one.memory.jobs.retry([job.id for job in mine]) == [job.id for job in mine]
+    assert await one.memory.settled()
+    assert await one.memory.jobs.drop() == []
+    ledger = await one.memory.ledger()
+    assert (ledger.problems, house.seen(one, ledger)) == ((), [])
+    assert (await everything(other), await other.memory.jobs.list("done")) == before
+
+
 async def test_many_texts_at_once_go_to_their_own_memory(house: House) -> None:
     one, other, _ = house.all
     before = await everything(other)
@@ -279,6 +337,15 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "anchor_resync": [{}],
     "stats": [{}],
     "health": [{}],
+    "add_event": [
+        {"content": "Mine, see [[{node}]] and [[Kitchen]].", "parent_node_id": "{node}", "source_ref": "secret"},
+        {"content": "Mine too.", "title": "Coffee", "parent_node_id": "Ana"},
+    ],
+    "update": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "title": "Mine"}, {"id": "{fact}", "tags": []}],
+    "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
+    "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
+    "job_status": [{"id": "{turn}"}, {"id": "1"}, {"id": "999999"}],
+    "ingestion_stats": [{}],
 }
 
 
@@ -293,7 +360,7 @@ def filled(value: Any, other: One) -> Any:
 
 
 async def test_every_verb_of_every_surface_is_attacked_here() -> None:
-    assert set(ARGUMENTS) == set(VERBS)
+    assert set(ARGUMENTS) == set(verbs_for("entity"))
 
 
 async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it(house: House) -> None:
@@ -311,7 +378,7 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
 
 
 async def test_no_verb_takes_an_entity_or_a_group() -> None:
-    for verb in VERBS.values():
+    for verb in verbs_for("entity").values():
         fields = set(verb.input.model_fields)
         assert not fields & {"entity", "group", "group_id", "group_ids", "name", "vault", "project"}, verb.name
 
@@ -395,7 +462,9 @@ async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Set
                     await memory.remember(text, wait="journal", source_ref=f"left{number}", facts=facts)
     async with App.open(settings) as app:
         assert {entity.name for entity in app.registry.pending()} <= set(NAMES)
-        await app.resume_pending()
+        assert set(await app.closed_pending()) == set(app.registry.pending_since())
+        assert await app.resume_pending() == {}
+        assert await app.closed_pending() == {}
         await app.close_all()
         assert app.registry.pending() == []
         for name in NAMES:

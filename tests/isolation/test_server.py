@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from pps.core.errors import NotFound
 from tests.integration.surfaces.serving import ERAS, Served, serving
 from tests.isolation.test_memory import One
 
@@ -110,20 +111,30 @@ def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
             assert MARKS[B] not in said
 
 
-@pytest.mark.parametrize("task", ["reindex", "reembed", "import", "anchors.import"])
+@pytest.mark.parametrize(
+    "task", ["reindex", "reembed", "import", "anchors.import", "jobs.list", "jobs.retry", "jobs.drop", "doctor", "watch.add"]
+)
 def test_long_work_on_one_leaves_the_other_as_it_was(pair: Pair, tmp_path: Path, task: str) -> None:
     before = pair.dump(B)
-    arguments: dict[str, Any] = {"entity": A}
+    arguments: dict[str, Any] = {"entity": A, "all": True} if task.startswith("jobs.") else {"entity": A}
     if task == "import":
         file = tmp_path / "talk.jsonl"
         file.write_text(json.dumps({"content": f"One more. {MARKS[A]}", "source_ref": "imported"}) + "\n")
-        arguments["path"] = str(file)
+        arguments["paths"] = [str(file)]
+    if task == "watch.add":
+        (tmp_path / "diary.md").write_text(f"# Diary\n\nThe word is {MARKS[A]}.")
+        arguments["path"] = str(tmp_path)
     if task == "anchors.import":
         (tmp_path / "note.md").write_text("# Note\n\nBread.")
         arguments["path"] = str(tmp_path)
     reports = list(pair.served.link.work(task, arguments))
     assert not foreign(pair, A, reports, {})
     assert pair.dump(B) == before
+    if task == "watch.add":
+        with pytest.raises(NotFound):
+            list(pair.served.link.work("watch.remove", {**arguments, "entity": B}))
+        list(pair.served.link.work("watch.remove", {**arguments, "forget": True}))
+        assert pair.dump(B) == before
 
 
 def test_verify_isolation_runs_from_the_command_line_and_says_what_it_did(pair: Pair) -> None:

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from pps.surfaces.cli.main import build
 from pps.surfaces.http.routes import Parts, Routes
-from pps.verbs.all import VERBS
+from pps.verbs.all import verbs_for
 from tests.integration.surfaces.every_tool import done
 from tests.integration.surfaces.serving import ERAS, Served, serving
 
@@ -60,6 +60,12 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "anchor_resync": [{}],
     "stats": [{}],
     "health": [{}],
+    "add_event": [{"content": "Mine, see [[vault]].", "title": "Mine", "parent_node_id": "theirs"}],
+    "update": [{"id": "<node>", "content": "Mine."}, {"id": "<turn>", "content": "Mine."}],
+    "append": [{"id": "<node>", "content": "Mine."}, {"id": "<turn>", "content": "Mine."}],
+    "history": [{"id": "<node>"}, {"id": "<turn>", "with_content": True}],
+    "job_status": [{"id": "<turn>"}],
+    "ingestion_stats": [{}],
 }
 """What the entity ``mine`` tries with the ids of ``theirs`` in the places of the angle brackets."""
 
@@ -81,8 +87,19 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "entity token": ["mine"],
     "forget": ["mine", "<turn>", "--yes"],
     "get": ["mine", "<fact>"],
+    "hooks install": ["--scope", "project", "--project", "<home>", "--entity", "mine"],
+    "hooks status": ["--project", "<home>"],
+    "hooks uninstall": ["--scope", "project", "--project", "<home>"],
     "import": ["mine", "<home>/talk.jsonl"],
     "init": [],
+    "append": ["mine", "<turn>", "Mine."],
+    "event": ["mine", "Mine, see [[vault]]."],
+    "history": ["mine", "<turn>"],
+    "update": ["mine", "<turn>", "--text", "Mine."],
+    "jobs drop": ["mine", "1", "--yes"],
+    "jobs list": ["mine", "--state", "done"],
+    "jobs retry": ["mine", "--all"],
+    "jobs show": ["mine", "<turn>"],
     "mcp": ["--entity", "mine"],
     "profiles": [],
     "recall": ["mine", "vault 4711 canary"],
@@ -92,10 +109,21 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "route add": ["<home>/entities/mine", "nobody"],
     "route list": [],
     "route remove": ["<home>/entities/theirs"],
+    "router create": ["<home>/entities/mine", "--no-create"],
+    "router list": [],
+    "router revoke": ["theirs"],
     "serve": [],
     "stats": ["mine"],
+    "task claim": ["--project", "<home>/entities/theirs"],
+    "task complete": ["<home>/entities/theirs", "<turn>", "guessed", "done"],
+    "task extend": ["<home>/entities/theirs", "<turn>", "guessed"],
+    "task fail": ["<home>/entities/theirs", "<turn>", "guessed", "why"],
+    "task list": ["<home>/entities/theirs"],
     "timeline": ["mine", "--about", "vault"],
     "verify-isolation": ["--operations", "20"],
+    "watch add": ["mine", "<home>/entities/theirs"],
+    "watch list": ["mine"],
+    "watch remove": ["mine", "<home>/entities/theirs", "--forget"],
 }
 
 ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
@@ -103,6 +131,7 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/health": ("GET", None),
     "/metrics": ("GET", None),
     "/registry/{action}": ("POST", {"name": "theirs"}),
+    "/runner/{verb}": ("POST", {"runner": "mine"}),
     "/owner/status": ("GET", None),
     "/owner/stop": ("POST", {}),
     "/owner/call/{verb}": ("POST", {"entity": "theirs", "arguments": {"query": "vault"}}),
@@ -162,7 +191,7 @@ def _commands(command: Any, prefix: str = "") -> Iterator[str]:
 
 
 def test_every_tool_route_and_command_has_its_attack() -> None:
-    assert set(TOOL_ATTACKS) == set(VERBS)
+    assert set(TOOL_ATTACKS) == set(verbs_for("entity"))
     assert set(COMMAND_ATTACKS) == set(_commands(cast("click.Command", typer.main.get_command(build()))))
     nothing = cast("Any", None)
     routes = Routes(Parts(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)).starlette().routes
@@ -177,7 +206,7 @@ async def test_no_tool_shows_or_changes_what_is_theirs(neighbours: Neighbours, e
             theirs = await client.call_tool(tool, neighbours.filled(attack))
             said = json.dumps(theirs.model_dump(mode="json"))
             assert CANARY not in said.replace("vault 4711 canary", "")
-            if tool in ("get", "forget") or "<node>" in json.dumps(attack):
+            if tool in ("get", "forget", "job_status") or "<node>" in json.dumps(attack):
                 nobodys = await client.call_tool(tool, neighbours.filled(attack, absent=True))
                 assert theirs.is_error
                 assert theirs.content == nobodys.content

@@ -8,11 +8,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pps.core.errors import InvalidRequest
-from pps.core.reports import Forgotten, Health, Stats, TimelinePage
+from pps.core.reports import AttemptReport, Forgotten, Health, IngestionStats, JobReport, Stats, TimelinePage
 from pps.core.values import (
     AnchorPassage,
     Channel,
     Episode,
+    EventReceipt,
     Fact,
     Hit,
     Node,
@@ -22,7 +23,7 @@ from pps.core.values import (
     Skipped,
     Turn,
 )
-from pps.verbs import outputs, render
+from pps.verbs import outputs, records, render
 from pps.verbs.all import VERBS
 from pps.verbs.table import AnyVerb, _adapter
 
@@ -67,6 +68,26 @@ SAMPLES: dict[str, object] = {
     "anchor_list": outputs.AnchorInfos(()),
     "anchor_delete": outputs.AnchorDeleted("bread"),
     "stats": Stats("mira", "embedded", 1, 2, 3, 4, 5, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
+    "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
+    "history": records.HistoryView(
+        ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)
+    ),
+    "job_status": JobReport(
+        3,
+        ID,
+        "failed",
+        "save",
+        "Rye it is.",
+        2,
+        1,
+        "store",
+        "refused",
+        0,
+        0,
+        AT,
+        tried=(AttemptReport("save", "failed", AT, AT, "store", "refused", 10, 2, 0.001),),
+    ),
+    "ingestion_stats": IngestionStats(1, 1, 5, 1, 0, 2, 3.0, 2.0, 600, 7, 1, 10, 2, 0.1, 100, ("the store failed",)),
     "health": Health(False, ("the model is away; start it",), ("no embedder",)),
 }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pps.core.errors import PPSError
 from pps.link import Link, file_lock, runfile, spool
+from pps.link.client import Answer
 from pps.link.start import connect
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class Finding:
         return asdict(self)
 
 
-def findings(home: Path, *, offline: bool) -> Iterator[Finding]:
-    """Look at settings, folder, server and every entity; ``offline`` opens the files itself."""
+def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
+    """Look at settings, folder, server and every entity (or ``only`` one); ``offline`` opens the files itself."""
     from pps.config import load
 
     version = ".".join(str(part) for part in sys.version_info[:3])
@@ -45,7 +46,7 @@ def findings(home: Path, *, offline: bool) -> Iterator[Finding]:
     yield Finding("settings", True, f"store {settings.store}, embedder {settings.embedder.name}")
     yield _folder(home)
     yield _hooks_spool(home)
-    yield from _offline(settings) if offline else _online(home)
+    yield from _offline(settings, only) if offline else _online(home, only)
 
 
 def _folder(home: Path) -> Finding:
@@ -69,15 +70,15 @@ def _hooks_spool(home: Path) -> Finding:
     return Finding("hooks' spool", not (state.dropped or state.bad), "; ".join(said))
 
 
-def _online(home: Path) -> Iterator[Finding]:
+def _online(home: Path, only: str) -> Iterator[Finding]:
     try:
         link = connect(home)
     except PPSError as error:
         yield Finding("server", False, error.message)
         return
     yield Finding("server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}")
-    for name in _names(link):
-        yield _asked(link, name)
+    for name in [only] if only else _names(link):
+        yield from _asked(link, name)
 
 
 def _names(link: Link) -> list[str]:
@@ -85,41 +86,64 @@ def _names(link: Link) -> list[str]:
     return [str(one["name"]) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _asked(link: Link, name: str) -> Finding:
+def _asked(link: Link, name: str) -> Iterator[Finding]:
     try:
-        data = link.call("health", name, {})["data"]
+        said = _ended(link.work("doctor", {"entity": name}))
     except PPSError as error:
-        return Finding(f"entity {name}", False, error.message)
-    said = data if isinstance(data, dict) else {}
-    return _health(name, ok=said.get("ok") is True, lines=[*_texts(said.get("problems")), *_texts(said.get("notes"))])
+        yield Finding(f"entity {name}", False, error.message)
+        return
+    yield _health(name, ok=said.get("ok") is True, lines=[*_texts(said.get("problems")), *_texts(said.get("notes"))])
+    ledger = said.get("ledger")
+    if isinstance(ledger, dict):
+        agreements = ledger.get("agreements")
+        for one in agreements if isinstance(agreements, list) else []:
+            if isinstance(one, dict):
+                same = not (one["missing"] or one["extra"])
+                yield _agreement(name, str(one["what"]), same, f"{one['expected']:,} and {one['found']:,}")
 
 
-def _offline(settings: Settings) -> Iterator[Finding]:
+def _ended(reports: Generator[Answer, None, Answer]) -> Answer:
+    while True:
+        try:
+            next(reports)
+        except StopIteration as ended:
+            return ended.value
+
+
+def _offline(settings: Settings, only: str) -> Iterator[Finding]:
     try:
         with file_lock(runfile.lock_file(settings.home), what="pps doctor --offline"):
-            yield from asyncio.run(_opened(settings))
+            yield from asyncio.run(_opened(settings, only))
     except PPSError as error:
         yield Finding("files", False, f"{error.message}; `pps serve --stop` ends the server")
 
 
-async def _opened(settings: Settings) -> list[Finding]:
+async def _opened(settings: Settings, only: str) -> list[Finding]:
     from pps.app import App
 
     found: list[Finding] = []
     async with App.open(settings) as app:
-        for entry in app.registry.list():
-            name = entry.entity.name
+        for name in [only] if only else [entry.entity.name for entry in app.registry.list()]:
             try:
                 async with app.memory(name) as memory:
-                    health = await memory.health()
-                found.append(_health(name, ok=health.ok, lines=[*health.problems, *health.notes]))
+                    health, ledger = await memory.health(), await memory.ledger()
             except PPSError as error:
                 found.append(Finding(f"entity {name}", False, error.message))
+                continue
+            lines = [*health.problems, *ledger.problems, *health.notes, *ledger.notes]
+            found.append(_health(name, ok=health.ok and not ledger.problems, lines=lines))
+            found += [
+                _agreement(name, one.what, one.ok, f"{one.expected:,} and {one.found:,}") for one in ledger.agreements
+            ]
     return found
 
 
 def _health(name: str, *, ok: bool, lines: list[str]) -> Finding:
     return Finding(f"entity {name}", ok, "; ".join(lines) or "well")
+
+
+def _agreement(name: str, what: str, same: bool, counts: str) -> Finding:
+    return Finding(f"entity {name}, {what}", same, f"{counts}, the same ids" if same else f"{counts}, NOT the same ids")
 
 
 def _texts(value: object) -> list[str]:

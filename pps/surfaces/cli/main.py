@@ -9,7 +9,7 @@ import typer
 
 from pps import __version__
 from pps.core.errors import PPSError
-from pps.surfaces.cli import anchors, bench, entity, hooks, memory, route, system
+from pps.surfaces.cli import anchors, bench, documents, entity, hooks, jobs, memory, records, route, router, system, task
 from pps.surfaces.cli.profiles import profiles
 from pps.surfaces.cli.system import Runners
 from pps.surfaces.cli.talk import told, unforeseen
@@ -41,11 +41,15 @@ def build() -> typer.Typer:
     app.command()(system.init)
     app.add_typer(entity.app, name="entity")
     app.add_typer(route.app, name="route")
+    app.add_typer(router.app, name="router")
+    app.add_typer(task.app, name="task")
     for command in (memory.remember, memory.recall, memory.ambient):
         app.command()(command)
-    app.command("import")(memory.import_)
+    app.command("import")(documents.import_)
+    app.add_typer(documents.app, name="watch")
     app.add_typer(anchors.app, name="anchors")
     app.add_typer(hooks.app, name="hooks")
+    app.add_typer(jobs.app, name="jobs")
     app.add_typer(bench.app, name="bench")
     for command in (memory.timeline, memory.get, memory.forget, memory.stats, memory.reindex, memory.reembed):
         app.command()(command)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pps.config.home import home_folder
-from pps.core.errors import StoreConflict
-from pps.surfaces.cli.talk import AsJson, show_json, work
+from pps.core.errors import InvalidRequest, StoreConflict
+from pps.surfaces.cli.talk import AsJson, absolute, show_json, work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +26,12 @@ class Runners:
     Attributes:
         serve: Serves until it is ended; takes the settings and whether it was started by need.
         bridge: Serves an entity on stdio; takes the data folder and the name.
+        projects: Serves the project tools on stdio; takes the data folder and the roots.
     """
 
     serve: Callable[[Settings, bool], None]
     bridge: Callable[[Path, str], None]
+    projects: Callable[[Path, list[str]], None]
 
 
 def init(as_json: AsJson = False) -> None:
@@ -94,33 +96,45 @@ def serve(
 
 def mcp(
     context: typer.Context,
-    entity: Annotated[str, typer.Option("--entity", "-e", help="Whose memory; nothing else can be reached.")],
+    entity: Annotated[str, typer.Option("--entity", "-e", help="Whose memory; nothing else can be reached.")] = "",
+    router: Annotated[bool, typer.Option("--router", help="The project tools instead, for any project.")] = False,
+    root: Annotated[
+        list[str] | None, typer.Option(help="With --router: only projects at or below this folder.")
+    ] = None,
 ) -> None:
-    """Serve one entity's tools on stdin and stdout, for an MCP client to start.
+    """Serve one entity's tools, or those of projects, on stdin and stdout, for an MCP client to start.
 
     Starts the server when it is away. `pps entity show NAME` prints the client's configuration.
 
-    Example: claude mcp add pps-ana -- pps mcp --entity ana
+    Examples: claude mcp add pps-ana -- pps mcp --entity ana · claude mcp add pps-projects -- pps mcp --router
     """
     from pps.surfaces import logs
 
+    if router == bool(entity) or (root and not router):
+        raise InvalidRequest("--entity", "give an entity's name, or --router (and --root with it, if you want)")
     logs.set_up("warning")
     runners: Runners = context.obj
-    runners.bridge(home_folder(), entity)
+    if router:
+        runners.projects(home_folder(), [absolute(one) for one in root or ["/"]])
+    else:
+        runners.bridge(home_folder(), entity)
 
 
 def doctor(
+    name: Annotated[str, typer.Argument(help="Only this entity; every one if not given.", metavar="[NAME]")] = "",
     offline: Annotated[bool, typer.Option("--offline", help="Open the files here; the server must not run.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Look at settings, folder, server and every entity, and say what to do. Exit code 1 on a problem.
 
-    Examples: pps doctor · pps doctor --offline
+    Of each entity it compares journal, graph, text and vector index by their ids.
+
+    Examples: pps doctor · pps doctor ana · pps doctor --offline
     """
     from pps.surfaces.cli.doctor import Finding, findings
 
     found: list[Finding] = []
-    for finding in findings(home_folder(), offline=offline):
+    for finding in findings(home_folder(), name, offline=offline):
         found.append(finding)
         if not as_json:
             typer.echo(f"{'ok  ' if finding.ok else 'BAD '} {finding.check}: {finding.detail}")

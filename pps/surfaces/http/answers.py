@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias, cast
 
@@ -25,6 +26,7 @@ _STATUS: tuple[tuple[type[errors.PPSError], int], ...] = (
     (errors.UnknownEntity, 404),
     (errors.NotFound, 404),
     (errors.StoreConflict, 409),
+    (errors.Overloaded, 503),
     (errors.StoreUnavailable, 503),
     (errors.ModelUnavailable, 503),
 )
@@ -43,7 +45,7 @@ def answered(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except errors.PPSError as error:
-            return JSONResponse(said(error), status_code=_status(error), headers=_challenge(error))
+            return JSONResponse(said(error), status_code=_status(error), headers=_headers(error))
         except Exception as error:  # noqa: BLE001 - the surface's outermost call
             unforeseen(_log, f"{request.method} {request.url.path} failed", error)
             return JSONResponse(internal(), status_code=500)
@@ -96,5 +98,7 @@ def _status(error: errors.PPSError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def _challenge(error: errors.PPSError) -> dict[str, str]:
+def _headers(error: errors.PPSError) -> dict[str, str]:
+    if isinstance(error, errors.Overloaded):
+        return {"Retry-After": str(math.ceil(error.retry_after_s))}
     return {"WWW-Authenticate": "Bearer"} if isinstance(error, Refused) else {}

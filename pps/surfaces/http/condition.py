@@ -6,12 +6,13 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pps import __version__
 from pps.app import App
 from pps.core.errors import PPSError
+from pps.core.time import now
 from pps.core.values import JSON
 from pps.surfaces.http.activity import Activity
 from pps.verbs.calls import Calls
@@ -19,9 +20,9 @@ from pps.verbs.calls import Calls
 
 @dataclass(slots=True)
 class Resuming:
-    """What became of the jobs that closed entities had left; ``problem`` is empty while all is well."""
+    """What stands in the way of the jobs that closed entities have left, by entity; empty while all is well."""
 
-    problem: str = ""
+    in_the_way: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Condition:
 
     async def problems(self) -> list[Problem]:
         """Return what is wrong now; an entity that cannot take in what it is told is a problem."""
-        found = [Problem("", self.resuming.problem)] if self.resuming.problem else []
+        found = [Problem(name, f"unfinished jobs wait: {text}") for name, text in self.resuming.in_the_way.items()]
+        found += await self._stalled()
         for name in self._app.open_names():
             try:
                 async with self._app.memory(name) as memory:
@@ -52,6 +54,19 @@ class Condition:
             except PPSError as error:
                 found.append(Problem(name, error.message))
         return found
+
+    async def _stalled(self) -> list[Problem]:
+        """Return the closed entities whose jobs wait too long, counted from the start of the server at the earliest."""
+        limit_s = self._app.settings.jobs.red_after_s
+        waits = {
+            name: min((now() - since).total_seconds(), self._activity.uptime_s)
+            for name, since in (await self._app.closed_pending()).items()
+        }
+        return [
+            Problem(name, f"its unfinished jobs wait for {wait_s:,.0f} s while it is closed; `pps jobs list {name}`")
+            for name, wait_s in waits.items()
+            if wait_s >= limit_s and name not in self.resuming.in_the_way
+        ]
 
     async def status(self) -> dict[str, JSON]:
         """Return what the owner's clients ask first."""
@@ -67,7 +82,7 @@ class Condition:
     async def metrics(self) -> str:
         """Return the numbers in Prometheus' text format."""
         entries = await asyncio.to_thread(self._app.registry.list, include_archived=True)
-        pending = await asyncio.to_thread(self._app.registry.pending)
+        pending = await self._app.closed_pending()
         lines = [
             *_gauge("pps_info", "The running version.", {f'version="{__version__}"': 1}),
             *_gauge("pps_uptime_seconds", "Seconds since the start.", {"": round(self._activity.uptime_s, 3)}),

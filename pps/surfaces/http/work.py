@@ -13,15 +13,14 @@ from pathlib import Path
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.values import JSON
-from pps.ingest.importing import read_lines
 from pps.ingest.indexer import Progress
 from pps.isolation.proof import Finding, verify
+from pps.surfaces.http import care, documents
 from pps.surfaces.http.answers import internal, said, text
 from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 100
 _BEAT_S = 10.0
 _LEAST_PAUSE_S = 0.1
 Task = Callable[[App, Mapping[str, JSON], Progress], Coroutine[None, None, dict[str, JSON]]]
@@ -74,29 +73,6 @@ async def _reindex(app: App, arguments: Mapping[str, JSON], progress: Progress) 
 
 async def _reembed(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
     return {"indexed": await app.reembed(text(arguments, "entity"), progress)}
-
-
-async def _import(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
-    """Remember each line of a file; what was read before is known by its source reference."""
-    path = _path(arguments)
-    lines = await asyncio.to_thread(lambda: list(read_lines(path)))
-    stored = duplicates = 0
-    async with app.memory(text(arguments, "entity")) as memory:
-        for start in range(0, len(lines), _BATCH):
-            receipts = await memory.remember_many(lines[start : start + _BATCH])
-            known = sum(receipt.state == "duplicate" for receipt in receipts)
-            stored, duplicates = stored + len(receipts) - known, duplicates + known
-            await memory.settled()
-            progress("turns", min(start + _BATCH, len(lines)), len(lines))
-        settled = await memory.settled()
-        stats = await memory.stats()
-    return {
-        "stored": stored,
-        "duplicates": duplicates,
-        "settled": settled,
-        "nodes": stats.nodes,
-        "facts": stats.facts,
-    }
 
 
 async def _import_anchors(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
@@ -160,7 +136,13 @@ def _line(event: Mapping[str, JSON]) -> bytes:
 _TASKS: dict[str, Task] = {
     "reindex": _reindex,
     "reembed": _reembed,
-    "import": _import,
+    "import": documents.import_files,
+    "watch.add": documents.watch,
+    "watch.remove": documents.unwatch,
     "anchors.import": _import_anchors,
     "verify": _verify,
+    "jobs.list": care.list_jobs,
+    "jobs.retry": care.retry_jobs,
+    "jobs.drop": care.drop_jobs,
+    "doctor": care.examine,
 }

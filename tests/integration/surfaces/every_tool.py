@@ -22,6 +22,12 @@ TOOLS = {
     "anchor_resync",
     "stats",
     "health",
+    "add_event",
+    "update",
+    "append",
+    "history",
+    "job_status",
+    "ingestion_stats",
 }
 
 
@@ -65,6 +71,10 @@ async def use_every_tool(client: Client) -> None:
     assert receipt["state"] in ("done", "accepted")
     while (await done(client, "stats"))["unfinished_jobs"]:  # noqa: ASYNC110 - another process works
         await asyncio.sleep(0.05)
+    job = await done(client, "job_status", id=receipt["turn_id"])
+    assert (job["id"], job["state"]) == (receipt["job_id"], "done")
+    assert (await done(client, "job_status", id=str(receipt["job_id"])))["tried"][-1]["outcome"] == "done"
+    assert (await done(client, "ingestion_stats"))["done"] == 1
     found = await done(client, "recall", query="Who makes coffee?", limit=3)
     fact = found["channels"]["facts"]["hits"][0]
     assert "coffee" in fact["text"]
@@ -88,6 +98,15 @@ async def use_every_tool(client: Client) -> None:
     assert (await done(client, "anchor_resync"))["unchanged"] == 1
     await done(client, "anchor_delete", slug=saved["slug"])
     assert (await done(client, "anchor_list"))["anchors"] == []
+
+    note = await done(client, "add_event", content="Rye, see [[Oven]]. #bread", title="Loaves", source="editor")
+    assert (note["title"], note["tags_applied"]) == ("Loaves", ["bread"])
+    await done(client, "update", id=note["turn_id"], content="Rye and wheat.")
+    await done(client, "append", id=note["turn_id"], content="And spelt.", actor="Mira")
+    versions = (await done(client, "history", id=note["turn_id"]))["versions"]
+    assert [one["change"] for one in versions] == ["appended", "modified", "created"]
+    assert "+And spelt." in versions[0]["diff"]
+    assert (await done(client, "forget", ids=[note["turn_id"]], dry_run=False))["turns"] == [note["turn_id"]]
 
     stats = await done(client, "stats")
     assert (stats["turns"], stats["facts"]) == (1, 1)

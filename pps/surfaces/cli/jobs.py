@@ -1,0 +1,102 @@
+"""``pps jobs``: what became of what was told, and what to do about turns that could not be taken in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pps.core.errors import InvalidRequest
+from pps.surfaces.cli.talk import AsJson, Name, ask, show_json, work
+
+if TYPE_CHECKING:
+    from pps.core.values import JSON
+
+app = typer.Typer(no_args_is_help=True, help="Look at the turns that wait or failed; try them again, or give them up.")
+
+Numbers = Annotated[list[int] | None, typer.Argument(help="Numbers of jobs.", metavar="ID", show_default=False, min=1)]
+All = Annotated[bool, typer.Option("--all", help="Every job that failed.")]
+
+
+@app.command("list")
+def list_(
+    name: Name,
+    state: Annotated[
+        str, typer.Option(help="queued, running, done, failed or dropped; unfinished and failed ones if not given.")
+    ] = "",
+    after: Annotated[int, typer.Option(min=0, help="Only jobs with a greater number.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most jobs.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs, oldest first: number, state, attempts, the text's beginning, what went wrong.
+
+    Example: pps jobs list ana --state failed
+    """
+    asked: dict[str, JSON] = {"entity": name, "state": state, "after": after, "limit": limit}
+    found = work("jobs.list", asked, as_json=as_json)
+    if as_json:
+        show_json(found)
+        return
+    jobs = found["jobs"]
+    for job in jobs if isinstance(jobs, list) else []:
+        if isinstance(job, dict):
+            why = f"  ({job['error']})" if job["error"] else ""
+            typer.echo(
+                f"{job['id']:>7} {job['state']:<8} {job['stage']:<5} tried {job['attempts']}  {job['text']}{why}"
+            )
+    if not jobs:
+        typer.echo("No such jobs.")
+    elif found["next"]:
+        typer.echo(f"More: --after {found['next']}")
+
+
+@app.command()
+def show(
+    name: Name,
+    job: Annotated[str, typer.Argument(help="A job's number or a turn's id.", metavar="ID", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Show one job with every attempt, its errors and what it cost.
+
+    Example: pps jobs show ana 17
+    """
+    ask("job_status", name, {"id": job}, as_json=as_json)
+
+
+@app.command()
+def retry(name: Name, jobs: Numbers = None, all_: All = False, as_json: AsJson = False) -> None:
+    """Take turns in again, from the beginning: the ones named, or all that failed. What is there is not doubled.
+
+    Examples: pps jobs retry ana 17 18 · pps jobs retry ana --all
+    """
+    _act("jobs.retry", name, jobs, all_=all_, as_json=as_json, done="retried")
+
+
+@app.command()
+def drop(
+    name: Name,
+    jobs: Numbers = None,
+    all_: All = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give up turns that failed: the ones named, or all. Their texts stay in the journal; `retry` takes them up again.
+
+    Example: pps jobs drop ana 17
+    """
+    if not (yes or as_json):
+        typer.confirm("Give them up?", abort=True)
+    _act("jobs.drop", name, jobs, all_=all_, as_json=as_json, done="dropped")
+
+
+def _act(task: str, name: str, jobs: list[int] | None, *, all_: bool, as_json: bool, done: str) -> None:
+    if bool(jobs) == all_:
+        raise InvalidRequest("ID", "give numbers of jobs, or --all")
+    answer = work(
+        task, {"entity": name, "all": True} if all_ else {"entity": name, "ids": list(jobs or [])}, as_json=as_json
+    )
+    if as_json:
+        show_json(answer)
+        return
+    ids = answer[done]
+    typer.echo(f"{len(ids) if isinstance(ids, list) else 0} {done}.")
