@@ -46,8 +46,8 @@ class Capture:
             Overloaded: Too much waits; nothing of this was kept, and it is safe to tell it again.
         """
         await self._kept(said_in(event))
-        if not event.transcript:
-            if event.event == "Stop" and event.text.strip():
+        if not transcript.is_transcript(event.transcript):
+            if event.event == "Stop" and event.text.strip() and not await self._is_stored(event):
                 await self._kept(answered([last_answer(event)], event.session))
             return
         upto = event.size if late and event.event != "SessionEnd" else None

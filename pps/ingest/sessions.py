@@ -123,7 +123,7 @@ def is_own_tool(tool: str) -> bool:
 def tool_line(tool: str, given: Mapping[str, str]) -> str:
     """Return in one line what a tool did: ``Bash: Run the tests (npm test)``."""
     what = next((given[name] for name in _WHAT if given.get(name)), "")
-    command = given.get("command", "")
+    command = " ".join(given.get("command", "").split())
     if command:
         what = f"{what} ({command})" if what else command
     line = " ".join(f"{tool}: {what}".split()) if what else tool

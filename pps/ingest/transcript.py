@@ -89,6 +89,11 @@ def load(text: str | None) -> Cursor | None:
         return None
 
 
+def is_transcript(path: str) -> bool:
+    """Tell whether a path may be a transcript's: absolute, or below ``~``, and named ``.jsonl``; it need not exist."""
+    return path.startswith(("/", "~/")) and path.endswith(".jsonl") and path.isprintable()
+
+
 def mark(reading: Reading) -> Cursor:
     """Return a cursor at the end of what the file holds now: only what is said from now on is taken. Blocks."""
     with _opened(reading.path) as (descriptor, size):
@@ -151,9 +156,9 @@ class _opened:  # noqa: N801 - a context manager that reads as a call
     """An open transcript and its size; one that is not there is empty."""
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path).expanduser() if path.isprintable() and "\0" not in path else Path()
-        if not self._path.is_absolute() or self._path.suffix != ".jsonl":
+        if not is_transcript(path):
             raise InvalidRequest("transcript", "must be the absolute path of a .jsonl file")
+        self._path = Path(path).expanduser()
         self._descriptor = -1
 
     def __enter__(self) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 
-_PAUSE_S = 5.0
+_PAUSE_S = 2.0
 _DRAFT_S = 600.0
 
 

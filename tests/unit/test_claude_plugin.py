@@ -1,0 +1,101 @@
+"""The hook program and the plugin that carries it: alone, quick to start, and the same as the settings."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pps import __version__
+from pps.config import home_folder
+from pps.link.runfile import RunFile
+from pps.surfaces.cli.claude_settings import EVENTS, program
+
+PLUGIN = program().parent.parent
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pps_hook", program())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_program_imports_the_standard_library_only_and_little_of_it() -> None:
+    tree = ast.parse(program().read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert names == {"json", "os", "signal", "socket", "stat", "sys", "time", "sqlite3"}
+    assert modules == {"__future__", "typing"}
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-S", "-X", "importtime", program(), "Stop"],
+        input=b"",
+        capture_output=True,
+        check=True,
+        timeout=30,
+    ).stderr.decode()
+    assert not re.search(r"\| +(typing|pathlib|sqlite3|urllib|http|email|argparse|subprocess|site)\b", loaded)
+
+
+def test_the_program_finds_the_data_folder_where_pps_puts_it(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert hook._home("") == str(home_folder())
+    monkeypatch.delenv("PPS_HOME")
+    assert hook._home("") == str(home_folder())
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert hook._home("") == str(home_folder())
+    assert hook._home("~/x") == str(Path("~/x").expanduser())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "127.0.0.1", "::1"])  # noqa: S104 - compared
+def test_the_program_reads_the_run_file_as_pps_does(hook: ModuleType, host: str) -> None:
+    assert hook.LOOPBACK.get(host, host) == RunFile(1, host, 1, "", False, "").address
+
+
+def test_each_event_has_the_deadline_that_the_settings_give_it(hook: ModuleType) -> None:
+    assert set(hook.DEADLINES_S) == set(EVENTS)
+    for event, (_, timeout_s) in EVENTS.items():
+        assert hook.DEADLINES_S[event] <= timeout_s
+        assert timeout_s - hook.DEADLINES_S[event] < 1
+
+
+def test_the_plugin_has_the_same_hooks_as_the_settings() -> None:
+    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+    assert list(hooks) == list(EVENTS)
+    for event, (matcher, timeout_s) in EVENTS.items():
+        [group] = hooks[event]
+        [command] = group["hooks"]
+        assert group.get("matcher", "") == matcher
+        assert command["timeout"] == timeout_s
+        assert command["args"][:4] == ["-I", "-S", "${CLAUDE_PLUGIN_ROOT}/hooks/pps_hook.py", event]
+
+
+def test_the_plugins_parts_name_each_other() -> None:
+    manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
+    catalog = json.loads((PLUGIN / ".claude-plugin" / "marketplace.json").read_text())
+    assert manifest["version"] == __version__
+    assert [(one["name"], one["source"]) for one in catalog["plugins"]] == [(manifest["name"], "./")]
+    used = set(re.findall(r"\$\{user_config\.(\w+)\}", (PLUGIN / "hooks" / "hooks.json").read_text()))
+    used |= set(re.findall(r"\$\{user_config\.(\w+)\}", (PLUGIN / ".mcp.json").read_text()))
+    assert used == set(manifest["userConfig"])
+
+
+def test_matchers_name_tools_that_do_something() -> None:
+    before, after = re.compile(EVENTS["PreToolUse"][0]), re.compile(EVENTS["PostToolUse"][0])
+    for tool in ("Bash", "Edit", "Write", "NotebookEdit", "Agent"):
+        assert before.search(tool)
+        assert after.search(tool)
+    for tool in ("Read", "Glob", "Grep", "TodoWrite", "BashOutput"):
+        assert not after.search(tool)
+    assert after.search("mcp__github__create_issue")
