@@ -57,10 +57,10 @@ def receipt(value: Receipt) -> str:
         "duplicate": "Known already; nothing was stored twice.",
         "failed": "Kept in the journal, but it could not be taken into the graph; `health` says why.",
     }[value.state]
-    counts = f"{_count(value.nodes, 'node')}, {_count(value.facts, 'fact')}, {_count(value.edges, 'link')}"
+    counts = f"{counted(value.nodes, 'node')}, {counted(value.facts, 'fact')}, {counted(value.edges, 'link')}"
     tail = f" {counts} touched." if value.state == "done" else ""
     skipped = "".join(f"\nLeft out: {one.what}: {one.why}" for one in value.skipped)
-    return f"{said}{tail} [{value.turn_id}]{_redacted(value.redacted)}{skipped}"
+    return f"{said}{tail} [{value.turn_id}]{redacted(value.redacted)}{skipped}"
 
 
 def timeline(view: Timeline) -> str:
@@ -79,7 +79,7 @@ def items(view: Items) -> str:
 def forgotten(value: Forgotten) -> str:
     """Return what went, or would go."""
     parts = [
-        _count(len(found), word)
+        counted(len(found), word)
         for found, word in (
             (value.turns, "turn"),
             (value.facts, "fact"),
@@ -89,7 +89,7 @@ def forgotten(value: Forgotten) -> str:
         if found
     ]
     what = ", ".join(parts) or "nothing"
-    kept = f" {_count(len(value.facts_kept), 'fact')} kept: others support them." if value.facts_kept else ""
+    kept = f" {counted(len(value.facts_kept), 'fact')} kept: others support them." if value.facts_kept else ""
     if value.dry_run:
         return f"Would erase {what}.{kept} Nothing was changed; call again with dry_run=false to do it."
     return f"Erased {what} for good.{kept}"
@@ -97,7 +97,7 @@ def forgotten(value: Forgotten) -> str:
 
 def anchor(value: AnchorInfo) -> str:
     """Return the anchor that was saved."""
-    return f"Saved '{value.title}' as {value.slug}.{_redacted(value.redacted)}"
+    return f"Saved '{value.title}' as {value.slug}.{redacted(value.redacted)}"
 
 
 def anchors(view: AnchorInfos) -> str:
@@ -127,7 +127,7 @@ def stats(value: Stats) -> str:
         f"communities {value.communities:,} · anchors {value.anchors:,}",
     ]
     if value.unfinished_jobs or value.index_lag:
-        lines.append(f"in work: {_count(value.unfinished_jobs, 'turn')}, {_count(value.index_lag, 'index entry')}")
+        lines.append(f"in work: {counted(value.unfinished_jobs, 'turn')}, {counted(value.index_lag, 'index entry')}")
     return "\n".join(lines)
 
 
@@ -142,7 +142,7 @@ def _hit(hit: HitView) -> str:
     speaker = hit.actor or hit.role
     who = f"{speaker}: " if hit.role and not text.startswith(f"{speaker}:") else ""
     title = f"{hit.title}: " if hit.title and not text.startswith(hit.title) else ""
-    when = _span(hit.valid_at, hit.invalid_at) if hit.relation else _at(hit.occurred_at)
+    when = _span(hit.valid_at, hit.invalid_at) if hit.relation else at(hit.occurred_at)
     return f"{title}{who}{_line(text)}{when} [{hit.id}]"
 
 
@@ -157,7 +157,7 @@ def _item(item: NodeView | FactView | TurnView | EpisodeView) -> str:
     if isinstance(item, FactView):
         return f"fact {_fact(item)}"
     who = f"{item.actor or item.role}" if isinstance(item, TurnView) else item.name
-    return f"{item.type} {who}{_at(item.occurred_at)} [{item.id}]\n{item.content}"
+    return f"{item.type} {who}{at(item.occurred_at)} [{item.id}]\n{item.content}"
 
 
 def _line(text: str) -> str:
@@ -170,18 +170,21 @@ def _span(start: datetime | None, end: datetime | None) -> str:
     return f" (since {_day(start)})" if start else f" (until {_day(end)})" if end else ""
 
 
-def _at(moment: datetime | None) -> str:
+def at(moment: datetime | None) -> str:
+    """Return a moment in brackets, to the minute; nothing when there is none."""
     return f" ({moment:%Y-%m-%d %H:%M})" if moment else ""
 
 
-def _redacted(number: int) -> str:
-    return f"\n{_count(number, 'secret')} replaced with a marker before anything was kept." if number else ""
+def redacted(number: int) -> str:
+    """Return how many secrets were taken out, as a line of its own; nothing when there were none."""
+    return f"\n{counted(number, 'secret')} replaced with a marker before anything was kept." if number else ""
 
 
 def _day(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d}" if moment else "?"
 
 
-def _count(number: int, word: str) -> str:
+def counted(number: int, word: str) -> str:
+    """Return a number with its noun: ``1 node``, ``2 entries``."""
     plural = word[:-1] + "ies" if word.endswith("y") else word + "s"
     return f"{number:,} {word if number == 1 else plural}"
