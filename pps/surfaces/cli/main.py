@@ -9,7 +9,20 @@ import typer
 
 from pps import __version__
 from pps.core.errors import PPSError
-from pps.surfaces.cli import anchors, bench, documents, entity, hooks, jobs, memory, records, route, router, system, task
+from pps.surfaces.cli import (
+    anchors,
+    bench,
+    documents,
+    entity,
+    hooks,
+    jobs,
+    memory,
+    records,
+    route,
+    router,
+    system,
+    task,
+)
 from pps.surfaces.cli.profiles import profiles
 from pps.surfaces.cli.system import Runners
 from pps.surfaces.cli.talk import told, unforeseen
@@ -44,6 +57,8 @@ def build() -> typer.Typer:
     app.add_typer(router.app, name="router")
     app.add_typer(task.app, name="task")
     for command in (memory.remember, memory.recall, memory.ambient):
+        app.command()(command)
+    for command in (records.event, records.update, records.append, records.history):
         app.command()(command)
     app.command("import")(documents.import_)
     app.add_typer(documents.app, name="watch")
