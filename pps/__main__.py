@@ -14,7 +14,7 @@ def main() -> None:
     from pps.surfaces.cli.main import run
     from pps.surfaces.cli.system import Runners
 
-    run(Runners(serve=_serve, bridge=_bridge))
+    run(Runners(serve=_serve, bridge=_bridge, projects=_projects))
 
 
 def _serve(settings: Settings, auto: bool) -> None:
@@ -29,6 +29,14 @@ def _bridge(home: Path, entity: str) -> None:
     from pps.surfaces.mcp.bridge import serve_stdio
 
     asyncio.run(serve_stdio(home, entity))
+
+
+def _projects(home: Path, roots: list[str]) -> None:
+    import asyncio
+
+    from pps.surfaces.mcp.bridge import serve_projects
+
+    asyncio.run(serve_projects(home, roots))
 
 
 if __name__ == "__main__":

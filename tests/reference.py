@@ -1,4 +1,7 @@
-"""docs/reference.md, made from the commands, tools and settings themselves; a test compares the two."""
+"""docs/reference.md, made from the commands, tools and settings themselves; a test compares the two.
+
+The figures of all documents are brought up to date with it; see ``figures``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import typer.main
 
 from pps.config import shipped
 from pps.surfaces.cli.main import build
-from pps.verbs.all import VERBS
+from pps.verbs.all import verbs_for
+from tests.figures import write
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 
@@ -25,7 +29,14 @@ def page() -> str:
         *_commands(cast("click.Command", typer.main.get_command(build())), "pps"),
         "## MCP tools",
         "The entity comes from the connection, never from an argument. Every tool refuses unknown arguments.",
-        *(_tool(verb) for verb in VERBS.values()),
+        *(_tool(verb) for verb in verbs_for("entity").values()),
+        "## Project tools",
+        "For router tokens and `pps mcp --router`; see [projects.md](projects.md). What a router does not reach reads "
+        "as what is not there.",
+        *(_tool(verb) for verb in verbs_for("router").values()),
+        "## Runners of tasks",
+        "`POST /runner/NAME` with a router token, and `pps task`.",
+        *(_tool(verb) for verb in verbs_for("runner").values()),
         "## Settings",
         "Defaults < `$PPS_HOME/pps.toml` < `PPS_*` in the environment.",
         "```toml\n" + shipped("config/pps.toml").read_text(encoding="utf-8").strip() + "\n```",
@@ -87,3 +98,4 @@ def _about(schema: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    write()

@@ -22,7 +22,7 @@ def issue(db: sqlite3.Connection, role: tokens.Role, group: str | None = None) -
 def presented(file: SmallFile, text: str, role: tokens.Role) -> sqlite3.Row | None:
     """Return the row of a presented token (id, and its entity's name, grp, archived), None for a wrong one."""
     token = tokens.parse(text)
-    if token is None:
+    if token is None or token.role != role:
         return None
     with file.reading() as db:
         row: sqlite3.Row | None = db.execute(

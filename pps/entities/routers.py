@@ -25,7 +25,7 @@ class Router:
     """Whoever asks for projects by their paths.
 
     Attributes:
-        id: The public id of its token, or ``owner`` and the root for the owner of the machine.
+        id: The public id of its token, or ``owner`` and the roots for the owner of the machine.
         roots: Real paths; a project is reached when its real path is one of them or below one.
         may_create: Whether a project that has no entity yet gets one when it is written to.
     """
@@ -56,14 +56,20 @@ class NewRouter:
     token: str = field(repr=False)
 
 
-def owner(root: str = "/") -> Router:
-    """Return the router that the owner of the machine is: any project below a root, made when it is missing.
+def owner(roots: Sequence[str] = ("/",)) -> Router:
+    """Return the router that the owner of the machine is: any project below some roots, made when it is missing.
 
     Raises:
-        InvalidRequest: The root is not an absolute path.
+        InvalidRequest: A root is not an absolute path, or there are too many or none.
     """
-    path = real_path(root, "root")
-    return Router(f"owner:{path}", (path,), may_create=True)
+    paths = _real(roots)
+    return Router(f"owner:{','.join(paths)}", paths, may_create=True)
+
+
+def _real(roots: Sequence[str]) -> tuple[str, ...]:
+    if not 1 <= len(roots) <= MAX_ROOTS:
+        raise InvalidRequest("roots", f"must be 1 to {MAX_ROOTS} paths")
+    return tuple(sorted({real_path(root, "roots") for root in roots}))
 
 
 class Routers:
@@ -83,11 +89,9 @@ class Routers:
         Raises:
             InvalidRequest: A bound is broken; nothing was made.
         """
-        if not 1 <= len(roots) <= MAX_ROOTS:
-            raise InvalidRequest("roots", f"must be 1 to {MAX_ROOTS} paths")
         if len(label) > MAX_LABEL or not label.isprintable():
             raise InvalidRequest("label", f"must have at most {MAX_LABEL} characters, all printable")
-        paths = sorted({real_path(root, "roots") for root in roots})
+        paths = _real(roots)
         with self._file.writing() as db:
             token = grants.issue(db, "router")
             db.execute("INSERT INTO router VALUES (?, ?, ?)", (token.token_id, label, int(may_create)))

@@ -52,6 +52,10 @@ class Link:
         """Do one action on the registry, such as ``entity.create``."""
         return self._request("POST", f"/registry/{action}", dict(arguments), timeout_s)
 
+    def runner(self, verb: str, arguments: Mapping[str, JSON]) -> Answer:
+        """Do one verb of a task runner, such as ``task_claim``, for any project."""
+        return self._request("POST", f"/runner/{verb}", dict(arguments), _CALL_S)
+
     def work(self, task: str, arguments: Mapping[str, JSON]) -> Generator[Answer, None, Answer]:
         """Run a long task; yields its progress reports and returns its result.
 

@@ -14,6 +14,7 @@ from pps.graph.protocol import MAX_HOPS
 from pps.graph.traverse import Link
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
+from pps.recall.fetch import holds
 
 MAX_NODES = 1_000
 """Most nodes of one look."""
@@ -92,7 +93,7 @@ class _Joints:
         self.asked.update(nodes)
         moment = now()
         found = await self._client.facts_of_nodes(nodes, _MOST_JOINTS) if nodes else []
-        held = [one for one in found if one.invalid_at is None or one.invalid_at > moment]
+        held = [one for one in found if holds(one, moment)]
         self.facts.update((one.uuid, one) for one in held)
         return [Link(one.uuid, one.subject, one.object) for one in held]
 

@@ -9,14 +9,17 @@ import time as clock
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import EntityId
 from pps.core.request import serving
 from pps.core.values import JSON
-from pps.verbs.all import VERBS
-from pps.verbs.table import Answer, AnyVerb
+from pps.entities import Router
+from pps.verbs.all import verbs_for
+from pps.verbs.project.desk import Projects
+from pps.verbs.table import Answer, AnyVerb, Audience
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +32,12 @@ class Tally:
     seconds: float = 0.0
 
 
+Caller: TypeAlias = "str | EntityId | Router"
+"""An entity, by name (from the owner of the machine) or by the id that a token stands for; or a router."""
+
+
 class Calls:
-    """Lets entities do verbs.
+    """Lets entities and routers do verbs.
 
     A verb that writes is carried through even when its caller goes away in the middle: a write of
     several steps is never left half done because a client hung up.
@@ -41,25 +48,30 @@ class Calls:
         self._writes: set[asyncio.Task[Answer]] = set()
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
 
-    async def answer(self, owner: str | EntityId, verb: str, arguments: Mapping[str, JSON]) -> Answer:
-        """Let an entity do a verb.
+    async def answer(self, caller: Caller, verb: str, arguments: Mapping[str, JSON], *, runner: bool = False) -> Answer:
+        """Let an entity or a router do a verb.
 
         Args:
-            owner: A name (from the owner of the machine) or the id that a token stands for.
+            caller: Who asks; an entity's verbs do not exist for a router, nor a router's for an entity.
             verb: A name of the table.
             arguments: As they came over the wire; checked here.
+            runner: The router asks as a runner of tasks.
 
         Raises:
-            InvalidRequest: No such verb, or an argument breaks a bound.
+            InvalidRequest: No such verb for this caller, or an argument breaks a bound.
             PPSError: Whatever the memory raises.
         """
-        found = VERBS.get(verb)
+        audience: Audience = "entity"
+        if isinstance(caller, Router):
+            audience = "runner" if runner else "router"
+        verbs = verbs_for(audience)
+        found = verbs.get(verb)
         if found is None:
-            raise InvalidRequest("verb", f"there is none of that name; there are {', '.join(VERBS)}")
+            raise InvalidRequest("verb", f"there is none of that name; there are {', '.join(verbs)}")
         with serving(secrets.token_hex(4)):
             if found.hints.read_only:
-                return await self._carried_out(owner, found, arguments)
-            write = asyncio.create_task(self._carried_out(owner, found, arguments))
+                return await self._carried_out(caller, found, arguments)
+            write = asyncio.create_task(self._carried_out(caller, found, arguments))
             self._writes.add(write)
             write.add_done_callback(self._writes.discard)
             return await asyncio.shield(write)
@@ -69,13 +81,16 @@ class Calls:
         if self._writes:
             await asyncio.wait(set(self._writes), timeout=timeout_s)
 
-    async def _carried_out(self, owner: str | EntityId, verb: AnyVerb, arguments: Mapping[str, JSON]) -> Answer:
+    async def _carried_out(self, caller: Caller, verb: AnyVerb, arguments: Mapping[str, JSON]) -> Answer:
         started = clock.perf_counter()
         outcome = "internal"
         try:
             given = verb.parse(arguments)
-            async with self._app.memory(owner) as memory:
-                answer = await verb.answer(memory, given)
+            if isinstance(caller, Router):
+                answer = await verb.answer(Projects(self._app, caller), given)
+            else:
+                async with self._app.memory(caller) as memory:
+                    answer = await verb.answer(memory, given)
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
@@ -84,12 +99,17 @@ class Calls:
             outcome = "cancelled"
             raise
         finally:
-            self._note(owner, verb.name, outcome, clock.perf_counter() - started)
+            self._note(caller, verb.name, outcome, clock.perf_counter() - started)
         return answer
 
-    def _note(self, owner: str | EntityId, verb: str, outcome: str, seconds: float) -> None:
+    def _note(self, caller: Caller, verb: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[verb, outcome]
         tally.times += 1
         tally.seconds += seconds
-        name = owner if isinstance(owner, str) else owner.name
-        _log.info("entity=%s verb=%s outcome=%s ms=%.1f", name, verb, outcome, seconds * 1000)
+        _log.info("%s verb=%s outcome=%s ms=%.1f", _named(caller), verb, outcome, seconds * 1000)
+
+
+def _named(caller: Caller) -> str:
+    if isinstance(caller, Router):
+        return f"router={caller.id}"
+    return f"entity={caller if isinstance(caller, str) else caller.name}"

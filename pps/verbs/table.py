@@ -1,4 +1,4 @@
-"""One table of all that an entity can be asked to do. Every surface translates it; none adds to it."""
+"""One table of all that can be asked of a memory or a project. Every surface translates it; none adds to it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from pps.config import problems
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.memory import Memory
 from pps.verbs.inputs import Input
 
+Audience: TypeAlias = Literal["entity", "router", "runner"]
+"""Whose tool it is: an entity's (it acts on its memory), a router's or a runner's (on projects)."""
+
+Subject = TypeVar("Subject")
 In = TypeVar("In", bound=Input)
 Out = TypeVar("Out")
 
@@ -44,17 +47,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Verb(Generic[In, Out]):
-    """One thing that an entity can be asked to do."""
+class Verb(Generic[Subject, In, Out]):
+    """One thing that can be asked: of a memory, or of the projects that a router reaches."""
 
     name: str
     title: str
     description: str
     input: type[In]
     output: type[Out]
-    act: Callable[[Memory, In], Awaitable[Out]]
+    act: Callable[[Subject, In], Awaitable[Out]]
     text: Callable[[Out], str]
     hints: Hints
+    audience: Audience = "entity"
 
     def parse(self, arguments: Mapping[str, JSON]) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
@@ -70,9 +74,9 @@ class Verb(Generic[In, Out]):
         except ValidationError as error:
             raise _refusal(error, self.input) from None
 
-    async def answer(self, memory: Memory, given: In) -> Answer:
-        """Let a memory do it; raises whatever the memory raises."""
-        value = await self.act(memory, given)
+    async def answer(self, subject: Subject, given: In) -> Answer:
+        """Let it be done; raises whatever the memory raises."""
+        value = await self.act(subject, given)
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
         return Answer(cast("dict[str, JSON]", data), self.text(value))
 
@@ -85,7 +89,7 @@ class Verb(Generic[In, Out]):
         return _adapter(self.output).json_schema()
 
 
-AnyVerb: TypeAlias = Verb[Any, Any]
+AnyVerb: TypeAlias = Verb[Any, Any, Any]
 
 
 @lru_cache

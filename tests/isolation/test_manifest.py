@@ -14,9 +14,14 @@ import pytest
 
 from pps.app import App
 from pps.entities.registry import Registry
+from pps.entities.routers import Routers
 from pps.entities.routes import Routes as ProjectRoutes
+from pps.entities.tasks import Tasks
+from pps.entities.watched import Watched
+from pps.ingest.documents import Documents
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
+from pps.recall.walks import Walks
 from pps.surfaces.cli.main import build
 from pps.surfaces.http import work
 from pps.surfaces.http.routes import Routes
@@ -54,7 +59,12 @@ THERE: dict[str, Callable[[], set[str]]] = {
     "memory": lambda: public(Memory),
     "app": lambda: public(App),
     "registry": lambda: public(Registry),
+    "documents": lambda: public(Documents),
+    "watched": lambda: public(Watched),
     "project_routes": lambda: public(ProjectRoutes),
+    "routers": lambda: public(Routers),
+    "agent_tasks": lambda: public(Tasks),
+    "graph": lambda: public(Walks),
     "tools": lambda: set(VERBS),
     "routes": routes,
     "work": lambda: set(work._TASKS),

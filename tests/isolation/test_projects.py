@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+import httpx2
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.entities import Registry
+from pps.entities.tasks import TaskDraft, Tasks
+from pps.verbs.all import verbs_for
+from tests.integration.surfaces.every_tool import done, refused
+from tests.integration.surfaces.every_tool import text as text_of
+from tests.integration.surfaces.serving import ERAS, Served, serving
+from tests.isolation.test_surfaces import HEADERS, INITIALIZE, PING
 
 
 @pytest.fixture
@@ -15,16 +29,19 @@ def registry(tmp_path: Path) -> Registry:
     return Registry(tmp_path / "home")
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """Two projects beside each other, one with the other's name as its beginning, and links between them."""
-    work = tmp_path / "work"
+def lay_out(work: Path) -> Path:
+    """Make two projects beside each other, one with the other's name as its beginning, and links between them."""
     for name in ("proj", "project2", "outside"):
         (work / name / "src").mkdir(parents=True)
     (work / "proj" / "out").symlink_to(work / "project2")
     (work / "proj" / "up").symlink_to("..")
     (work / "alias").symlink_to("proj")
     return work
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return lay_out(tmp_path / "work")
 
 
 SAME = ["", "/", "//", "/.", "/src/..", "/src/../", "/up/proj", "/../alias", "/../alias/src/.."]
@@ -88,3 +105,259 @@ def test_deleting_an_entity_takes_its_routes_and_only_its(registry: Registry, wo
     assert registry.route(f"{work}/proj") is None
     assert registry.route(f"{work}/project2") == two
     assert registry.create_for(f"{work}/proj").entity.group != one.group
+
+
+CANARY = "kanarienvogel 4711"
+TOOLS = ("create_graph", "search_nodes", "get_graph", "list_vaults", "spawn_agent", "wait_for_agents")
+RUNNER = ("task_claim", "task_extend", "task_complete", "task_fail", "task_list")
+
+
+@dataclass(frozen=True)
+class City:
+    """A server with two projects next door to each other, and tokens that reach one, both or nothing new."""
+
+    served: Served
+    work: Path
+    mine: str
+    reader: str
+    entity: str
+    node: str
+    task: str
+    lease: str
+
+    def path(self, tail: str) -> str:
+        return f"{self.work}{tail}"
+
+    def theirs(self) -> str:
+        """Return everything that the project next door holds, as its owner sees it."""
+        link = self.served.link
+        page = link.call("timeline", "project2", {"limit": 100})["data"]
+        stats = link.call("stats", "project2", {})["data"]
+        tasks = link.runner("task_list", {"project": self.path("/project2")})["data"]
+        return json.dumps([page, stats["nodes"], stats["facts"], stats["turns"], tasks], sort_keys=True)
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Iterator[City]:
+    base = tmp_path_factory.mktemp("city")
+    work = lay_out(base / "work")
+    with serving(base / "home") as served:
+        mine, theirs = served.router(f"{work}/proj"), served.router(f"{work}/project2")
+        node, task, lease = asyncio.run(_fill(served, work, mine, theirs))
+        reader = served.router(str(work), may_create=False)
+        yield City(served, work, mine, reader, served.create("ana"), node, task, lease)
+
+
+async def _fill(served: Served, work: Path, mine: str, theirs: str) -> tuple[str, str, str]:
+    """Make both projects; the one next door has a word, a node and two tasks, one of them claimed."""
+    async with served.client(mine, ERAS[-1]) as client:
+        await done(client, "create_graph", project=f"{work}/proj", nodes=[{"title": "Mine", "content": "Own."}])
+    async with served.client(theirs, ERAS[-1]) as client:
+        nodes = [
+            {"title": "Vault", "content": f"The word is {CANARY}.", "tags": ["vault"]},
+            {"title": "B", "content": "b"},
+        ]
+        edges = [{"from": "Vault", "to": "B", "relation_type": "leads_to"}]
+        made = await done(client, "create_graph", project=f"{work}/project2", nodes=nodes, edges=edges)
+        for _ in range(2):
+            await done(client, "spawn_agent", project=f"{work}/project2", task=f"Say {CANARY}.")
+    claimed = served.link.runner("task_claim", {"runner": "theirs", "lease_s": 3600})["data"]["claimed"]
+    return made["node_ids"][0]["id"], claimed["task"]["id"], claimed["lease"]
+
+
+def _calls(project: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return every project tool that takes a project, used on one."""
+    uuid = str(uuid4())
+    return [
+        ("create_graph", {"project": project, "nodes": [{"title": "Vault", "content": "mine now"}]}),
+        ("search_nodes", {"project": project, "query": "vault word"}),
+        ("get_graph", {"project": project, "node_id": uuid, "operation": "subgraph"}),
+        ("spawn_agent", {"project": project, "task": "x"}),
+        ("wait_for_agents", {"project": project, "task_ids": [uuid], "timeout_s": 0}),
+    ]
+
+
+async def test_no_tool_reaches_a_project_outside_the_roots_and_says_so_as_of_one_that_is_not_there(city: City) -> None:
+    before = await asyncio.to_thread(city.theirs)
+    tails = [*OTHERS, "/../../..", "/../../../etc", "/../../home/entities/ana"]
+    async with city.served.client(city.mine, ERAS[-1]) as client:
+        for tail in tails:
+            for tool, arguments in _calls(city.path(f"/proj{tail}")):
+                assert await refused(client, tool, **arguments) == "project not found (not_found)"
+    async with city.served.client(city.reader, ERAS[-1]) as client:
+        for tool, arguments in _calls(city.path("/absent")):
+            assert await refused(client, tool, **arguments) == "project not found (not_found)"
+    assert await asyncio.to_thread(city.theirs) == before
+    listed = city.served.link.admin("entity.list", {})["entities"]
+    assert {one["name"] for one in listed} == {"ana", "proj", "project2"}
+
+
+async def test_a_path_that_is_none_is_refused_without_a_word_about_projects(city: City) -> None:
+    async with city.served.client(city.mine, ERAS[-1]) as client:
+        for path in ("proj", "../proj", "~/proj", "", " ", "/a\0b", "/" + "x" * 4096):
+            for tool, arguments in _calls(path):
+                assert (await refused(client, tool, **arguments)).startswith("project: ")
+
+
+async def test_ids_of_the_project_next_door_are_nobodys(city: City) -> None:
+    project, absent = city.path("/proj"), str(uuid4())
+    node = {"title": "N", "content": "n"}
+    attacks: list[tuple[str, dict[str, Any]]] = [
+        ("get_graph", {"node_id": "<id>", "operation": "neighbors"}),
+        ("get_graph", {"node_id": "<id>", "operation": "shortest_path", "target_node_id": "<id>"}),
+        ("search_nodes", {"query": "vault", "anchor_node_id": "<id>"}),
+        ("spawn_agent", {"task": "x", "node_id": "<id>"}),
+        ("wait_for_agents", {"task_ids": ["<task>"], "timeout_s": 0}),
+        ("create_graph", {"nodes": [{**node, "parent_id": "<id>"}]}),
+        ("create_graph", {"nodes": [node], "edges": [{"from": "N", "to": "<id>", "relation_type": "r"}]}),
+    ]
+    before = await asyncio.to_thread(city.theirs)
+    async with city.served.client(city.mine, ERAS[-1]) as client:
+        for tool, arguments in attacks:
+            said: list[Any] = []
+            for node_id, task_id in ((city.node, city.task), (absent, absent)):
+                text = json.dumps(arguments).replace("<id>", node_id).replace("<task>", task_id)
+                result = await client.call_tool(tool, {"project": project, **json.loads(text)})
+                told = text_of(result) if result.is_error else (result.structured_content or {})["skipped"]
+                said.append((result.is_error, told))
+            assert said[0] == said[1], tool
+            assert CANARY not in json.dumps(said)
+            assert said[0][0] or "nothing of this memory has that id" in json.dumps(said), tool
+    assert await asyncio.to_thread(city.theirs) == before
+
+
+async def test_a_search_and_a_list_show_only_what_is_inside(city: City) -> None:
+    async with city.served.client(city.mine, ERAS[-1]) as client:
+        found = await done(client, "search_nodes", project=city.path("/proj"), query=f"vault {CANARY}", limit=100)
+        assert CANARY not in json.dumps(found)
+        vaults = (await done(client, "list_vaults"))["vaults"]
+        assert [one["project"] for one in vaults] == [city.path("/proj")]
+    async with city.served.client(city.reader, ERAS[-1]) as client:
+        assert len((await done(client, "list_vaults"))["vaults"]) == 2
+
+
+async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City) -> None:
+    before = await asyncio.to_thread(city.theirs)
+    theirs, mine = city.path("/project2"), city.path("/proj")
+    held = {"task_id": city.task, "lease": city.lease}
+    attacks: list[tuple[str, dict[str, Any], int]] = [
+        ("task_claim", {"runner": "x", "project": theirs}, 404),
+        ("task_list", {"project": theirs}, 404),
+        *(
+            (verb, {"project": project, **held, **more}, 404)
+            for verb, more in (("task_extend", {}), ("task_complete", {"result": "x"}), ("task_fail", {"error": "x"}))
+            for project in (theirs, mine, f"{mine}/out")
+        ),
+        ("recall", {"query": "x"}, 400),
+        ("create_graph", {"project": mine, "nodes": [{"title": "x", "content": "x"}]}, 400),
+    ]
+    async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
+        headers = {"Authorization": f"Bearer {city.mine}"}
+        for verb, arguments, status in attacks:
+            answer = await http.post(f"/runner/{verb}", json=arguments, headers=headers)
+            assert (answer.status_code, CANARY in answer.text) == (status, False), verb
+        nothing = await http.post("/runner/task_claim", json={"runner": "x"}, headers=headers)
+        assert nothing.json()["data"] == {}
+    assert await asyncio.to_thread(city.theirs) == before
+
+
+async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them(city: City) -> None:
+    async with city.served.client(city.mine, ERAS[-1]) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+        for verb in (*verbs_for("entity"), *RUNNER):
+            with pytest.raises(MCPError, match="no tool of that name"):
+                await client.call_tool(verb, {})
+    async with city.served.client(city.entity, ERAS[-1]) as client:
+        assert not {tool.name for tool in (await client.list_tools()).tools} & {*TOOLS, *RUNNER}
+        for tool, arguments in [*_calls(city.path("/project2")), *((name, {}) for name in (*TOOLS, *RUNNER))]:
+            with pytest.raises(MCPError, match="no tool of that name"):
+                await client.call_tool(tool, arguments)
+    async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
+        for token, paths in (
+            (city.mine, ("/owner/call/stats", "/registry/entity.list", "/registry/route.find", "/owner/stop")),
+            (city.entity, ("/runner/task_claim", "/runner/task_list")),
+        ):
+            for path in paths:
+                answer = await http.post(path, json={"entity": "ana"}, headers={"Authorization": f"Bearer {token}"})
+                assert answer.status_code == 401, path
+
+
+async def test_an_operator_makes_no_routers_and_learns_no_paths(city: City) -> None:
+    operator = str(city.served.link.admin("operator.issue", {})["token"])
+    headers = {"Authorization": f"Bearer {operator}"}
+    async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
+        for action in ("router.create", "router.list", "router.revoke", "route.add", "route.list", "route.find"):
+            answer = await http.post(f"/registry/{action}", json={"roots": ["/"], "path": "/"}, headers=headers)
+            assert answer.status_code == 401, action
+        assert (await http.post("/runner/task_claim", json={"runner": "x"}, headers=headers)).status_code == 401
+
+
+async def test_a_session_of_an_entity_is_none_of_a_routers(city: City) -> None:
+    url = f"{city.served.run.url}/mcp"
+    async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+        for owner, other in ((city.entity, city.mine), (city.mine, city.entity), (city.mine, city.reader)):
+            begun = await http.post(url, json=INITIALIZE, headers={**HEADERS, "Authorization": f"Bearer {owner}"})
+            assert begun.status_code == 200
+            stolen = {"Authorization": f"Bearer {other}", "Mcp-Session-Id": begun.headers["Mcp-Session-Id"]}
+            assert (await http.post(url, json=PING, headers={**HEADERS, **stolen})).status_code == 404
+
+
+async def test_a_revoked_router_is_refused_at_once(city: City) -> None:
+    token = city.served.router(str(city.work))
+    router_id = city.served.link.admin("router.list", {})["routers"][-1]["id"]
+    async with city.served.client(token, ERAS[-1]) as client:
+        await done(client, "list_vaults")
+        city.served.link.admin("router.revoke", {"id": router_id})
+        with pytest.raises(MCPError):
+            await client.call_tool("list_vaults", {})
+
+
+async def test_a_bridge_stays_below_the_roots_that_it_was_started_for(city: City) -> None:
+    async with city.served.projects(ERAS[-1], city.path("/proj"), city.path("/alias")) as client:
+        assert [one["name"] for one in (await done(client, "list_vaults"))["vaults"]] == ["proj"]
+        for tool, arguments in _calls(city.path("/project2")):
+            assert await refused(client, tool, **arguments) == "project not found (not_found)"
+    for arguments in (["--router", "--entity", "ana"], ["--root", "/"], []):
+        assert city.served.pps("mcp", *arguments).returncode == 2
+
+
+def test_routers_are_kept_as_digests_and_reach_by_whole_parts(registry: Registry, work: Path) -> None:
+    made = registry.routers.create([f"{work}/alias", f"{work}/proj/"], label="mine", may_create=False)
+    assert made.entry.router.roots == (f"{work}/proj",)
+    assert registry.routers.of_token(made.token) == made.entry.router
+    assert registry.entity_of_token(made.token) is None
+    assert not registry.is_operator(made.token)
+    raw = b"".join(path.read_bytes() for path in registry.entities_folder.parent.glob("registry.db*"))
+    assert made.token.encode() not in raw
+    assert made.token[-40:].encode() not in raw
+    for path in (f"{work}/project2", f"{work}/pro", str(work), "/", f"{work}/PROJ", f"{work}/proj2"):
+        assert not made.entry.router.reaches(path)
+    for wrong in ("", made.token[:-1], made.token + "a", made.token.replace("pps_r_", "pps_e_"), made.entry.router.id):
+        assert registry.routers.of_token(wrong) is None
+    assert [one.label for one in registry.routers.list()] == ["mine"]
+    for wrong in ("", "nonesuch", "%", made.token, "\ud800"):
+        with pytest.raises(NotFound):
+            registry.routers.revoke(wrong)
+    registry.routers.revoke(made.entry.router.id)
+    assert registry.routers.of_token(made.token) is None
+
+
+def test_tasks_are_the_folders_own_and_go_with_it(registry: Registry, work: Path) -> None:
+    one, two = registry.create_for(f"{work}/proj"), registry.create_for(f"{work}/project2")
+    mine, theirs = Tasks(one.folder), Tasks(two.folder)
+    made = theirs.add(TaskDraft("Theirs."))
+    claimed = theirs.claim("r", 60)
+    assert claimed is not None
+    assert (mine.list(), mine.claim("r", 60), mine.waits_since()) == ([], None, None)
+    mine.add(TaskDraft("Mine."))
+    for attack in (
+        lambda: mine.get([made.id]),
+        lambda: mine.extend(made.id, claimed.lease, 60),
+        lambda: mine.complete(made.id, claimed.lease, "x"),
+        lambda: mine.fail(made.id, claimed.lease, "x", again=False),
+    ):
+        with pytest.raises(NotFound):
+            attack()
+    assert theirs.get([made.id])[0].state == "claimed"
+    registry.delete(two.entity.name)
+    assert not two.folder.exists()

@@ -152,10 +152,10 @@ async def test_trust_knows_entity_operator_and_owner_apart(tmp_path: Path) -> No
     trust = Trust(registry, secret)
     operator = registry.operator_token()
 
-    assert await trust.entity(made.token) == made.entity
-    assert await trust.entity(f"{secret}.ana") == made.entity
+    assert await trust.caller(made.token) == made.entity
+    assert await trust.caller(f"{secret}.ana") == made.entity
     for wrong in (secret, f"{secret}.bob", f"{secret}.ANA", f"{secret}.", f"{new_secret()}.ana", operator, "", "x"):
-        assert await trust.entity(wrong) is None
+        assert await trust.caller(wrong) is None
 
     assert trust.is_owner(_asking(secret))
     assert not trust.is_owner(_asking(secret, "192.168.1.9"))
@@ -167,7 +167,7 @@ async def test_trust_knows_entity_operator_and_owner_apart(tmp_path: Path) -> No
     assert not await trust.is_operator(_asking(made.token))
 
     registry.archive("ana")
-    assert await trust.entity(f"{secret}.ana") is None
+    assert await trust.caller(f"{secret}.ana") is None
 
 
 def test_only_a_bearer_token_is_one() -> None:

@@ -20,8 +20,18 @@ def config(name: str, url: str, token: str | None) -> dict[str, JSON]:
         url: The server's address, for clients that speak HTTP.
         token: The entity's token; None leaves a place for it.
     """
+    return _configs(f"pps-{name}", ["--entity", name], url, token)
+
+
+def projects(roots: list[str], url: str, token: str | None) -> dict[str, JSON]:
+    """Return the client configurations of the project tools; as ``config``. Over stdio they need no token."""
+    limits = [part for root in roots for part in ("--root", root)]
+    return _configs("pps-projects", ["--router", *limits], url, token)
+
+
+def _configs(label: str, whose: list[str], url: str, token: str | None) -> dict[str, JSON]:
     command, *rest = _command()
-    arguments: list[JSON] = [*rest, "mcp", "--entity", name]
+    arguments: list[JSON] = [*rest, "mcp", *whose]
     stdio: dict[str, JSON] = {"command": command, "args": arguments}
     if home := os.environ.get("PPS_HOME"):
         stdio["env"] = {"PPS_HOME": str(Path(home).expanduser().absolute())}
@@ -31,7 +41,6 @@ def config(name: str, url: str, token: str | None) -> dict[str, JSON]:
         "url": f"{url}/mcp",
         "headers": {"Authorization": f"Bearer {token or '<token>'}"},
     }
-    label = f"pps-{name}"
     return {
         "claude_code": _line("claude", "mcp", "add", label, *_env(stdio), "--", command, *map(str, arguments)),
         "claude_code_http": _line(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pps.surfaces.cli.talk import AsJson, objects, server, show_json
+from pps.surfaces.cli.talk import AsJson, absolute, objects, server, show_json
 
 app = typer.Typer(no_args_is_help=True, help="Say which entity a project's folder belongs to.")
 
@@ -24,7 +23,7 @@ def add(
 
     Example: pps route add ~/work/shop shop
     """
-    made = server().admin("route.add", {"path": _absolute(path), "entity": entity})
+    made = server().admin("route.add", {"path": absolute(path), "entity": entity})
     if as_json:
         show_json(made)
     else:
@@ -53,13 +52,8 @@ def remove(path: Folder, as_json: AsJson = False) -> None:
 
     Example: pps route remove ~/work/shop
     """
-    gone = server().admin("route.remove", {"path": _absolute(path)})
+    gone = server().admin("route.remove", {"path": absolute(path)})
     if as_json:
         show_json(gone)
     else:
         typer.echo(f"{gone['path']} belongs to nobody now.")
-
-
-def _absolute(path: str) -> str:
-    """Return a path from here, as the server (which is elsewhere) must get it; it resolves the links."""
-    return str(Path(path).expanduser().absolute())

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -50,21 +51,41 @@ def show_json(value: JSON) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def absolute(path: str) -> str:
+    """Return a path from here, as the server (which is elsewhere) must get it; it resolves the links."""
+    return str(Path(path).expanduser().absolute())
+
+
 def objects(value: JSON) -> list[dict[str, JSON]]:
     """Return the objects of a JSON list."""
     items = value if isinstance(value, list) else []
     return [item for item in items if isinstance(item, dict)]
 
 
-def work(task: str, arguments: Mapping[str, JSON], *, as_json: bool) -> Answer:
-    """Run long work in the server, with a bar on a terminal; returns the result."""
+def work(task: str, arguments: Mapping[str, JSON], *, as_json: bool, in_bytes: bool = False) -> Answer:
+    """Run long work in the server, with a bar on a terminal; returns the result.
+
+    Args:
+        task: What to do; one of the server's tasks.
+        arguments: As the task takes them.
+        as_json: Show no bar.
+        in_bytes: What is done is counted in bytes, so the bar shows a share of them.
+    """
     reports = server().work(task, arguments)
     if as_json or not sys.stderr.isatty():
         return _drained(reports)
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    done_column = TaskProgressColumn() if in_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), done_column, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task("starting", total=None)
         while True:

@@ -9,13 +9,27 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.time import iso
 from pps.core.values import JSON
-from pps.entities import Entry, ProjectRoute
+from pps.entities import Entry, ProjectRoute, RouterEntry
 from pps.surfaces.http.answers import text
+from pps.surfaces.http.documents import watched
 
 Action = Callable[[App, Mapping[str, JSON]], Awaitable[dict[str, JSON]]]
 
 
-OWNERS = frozenset({"operator.issue", "operator.revoke", "route.add", "route.find", "route.list", "route.remove"})
+OWNERS = frozenset(
+    {
+        "operator.issue",
+        "operator.revoke",
+        "route.add",
+        "route.find",
+        "route.list",
+        "route.remove",
+        "router.create",
+        "router.list",
+        "router.revoke",
+        "watch.list",
+    }
+)
 """Actions for the owner alone: an operator makes no operators, and learns no paths of this machine."""
 
 
@@ -93,12 +107,47 @@ async def _route_remove(app: App, arguments: Mapping[str, JSON]) -> dict[str, JS
     return {"path": path, "removed": True}
 
 
+async def _watch_list(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    found = await asyncio.to_thread(app.registry.watched.list, text(arguments, "name", "") or None)
+    return {"folders": [watched(one) for one in found]}
+
+
 def _route(route: ProjectRoute) -> dict[str, JSON]:
     return {
         "path": route.path,
         "entity": route.entity.name,
         "created_at": iso(route.created_at),
         "archived": route.archived,
+    }
+
+
+async def _router_create(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    given = arguments.get("roots")
+    roots = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+    if not isinstance(given, list) or len(roots) != len(given):
+        raise InvalidRequest("roots", "must be a list of paths")
+    label, may_create = text(arguments, "label", ""), arguments.get("may_create") is True
+    made = await asyncio.to_thread(app.registry.routers.create, roots, label=label, may_create=may_create)
+    return {**_router(made.entry), "token": made.token}
+
+
+async def _router_list(app: App, _: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {"routers": [_router(one) for one in await asyncio.to_thread(app.registry.routers.list)]}
+
+
+async def _router_revoke(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    router_id = text(arguments, "id")
+    await asyncio.to_thread(app.registry.routers.revoke, router_id)
+    return {"id": router_id, "revoked": True}
+
+
+def _router(entry: RouterEntry) -> dict[str, JSON]:
+    return {
+        "id": entry.router.id,
+        "label": entry.label,
+        "roots": list(entry.router.roots),
+        "may_create": entry.router.may_create,
+        "created_at": iso(entry.created_at),
     }
 
 
@@ -126,4 +175,8 @@ _ACTIONS: dict[str, Action] = {
     "route.find": _route_find,
     "route.list": _route_list,
     "route.remove": _route_remove,
+    "watch.list": _watch_list,
+    "router.create": _router_create,
+    "router.list": _router_list,
+    "router.revoke": _router_revoke,
 }

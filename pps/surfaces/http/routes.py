@@ -82,6 +82,7 @@ class Routes:
                 Route("/mcp", endpoint=parts.mcp),
                 Route("/health", answered(self._health), methods=["GET"]),
                 Route("/metrics", answered(self._metrics), methods=["GET"]),
+                Route("/runner/{verb}", answered(self._runner), methods=["POST"]),
                 Route("/registry/{action}", answered(self._registry), methods=["POST"]),
                 Route("/owner/status", self._owners(self._status), methods=["GET"]),
                 Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
@@ -145,6 +146,14 @@ class Routes:
 
     async def _hook(self, request: Request) -> Response:
         return JSONResponse(await self._parts.hooks.handle(await body(request)))
+
+    async def _runner(self, request: Request) -> Response:
+        """Let a runner claim tasks and say how they ended."""
+        router = await self._parts.trust.router(request)
+        if router is None:
+            raise Refused("a router's token is needed; `pps router create` makes one")
+        answer = await self._parts.calls.answer(router, request.path_params["verb"], await body(request), runner=True)
+        return JSONResponse({"data": answer.data, "text": answer.text})
 
     async def _registry(self, request: Request) -> Response:
         if not await self._parts.trust.is_operator(request):

@@ -1,15 +1,17 @@
-"""Who may do what on the server: entities by token, operators by token, the owner by the run file's secret."""
+"""Who may do what on the server: entities, routers and operators by token, the owner by the run file's secret."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
 
 from pps.core.errors import InvalidRequest, UnknownEntity
 from pps.core.ids import EntityId, check_name
-from pps.entities import Registry
+from pps.entities import Registry, Router
+from pps.entities.routers import owner as owner_router
 from pps.link.runfile import OWNER_PREFIX
 
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
@@ -22,15 +24,22 @@ class Trust:
         self._registry = registry
         self._secret = secret.encode()
 
-    async def entity(self, token: str) -> EntityId | None:
-        """Return whose memory a bearer token opens at ``/mcp``; None for a wrong one.
+    async def caller(self, token: str) -> EntityId | Router | None:
+        """Return who asks with a bearer token at ``/mcp``; None for a wrong one.
 
-        ``<owner secret>.<name>`` opens any entity: the stdio bridge of the same user shows it.
+        ``<owner secret>.<name>`` is any entity, ``<owner secret>.<paths>`` (percent-encoded, with commas between) the
+        router of all projects at or below them: the stdio bridge of the same user shows them.
         """
         if token.startswith(OWNER_PREFIX):
-            secret, _, name = token.partition(".")
-            return await asyncio.to_thread(self._named, name) if self._is_secret(secret) else None
-        return await asyncio.to_thread(self._registry.entity_of_token, token)
+            secret, _, whose = token.partition(".")
+            return await asyncio.to_thread(self._owners, whose) if self._is_secret(secret) else None
+        return await asyncio.to_thread(self._of_token, token)
+
+    async def router(self, connection: HTTPConnection) -> Router | None:
+        """Return the router that a request's token stands for; for the owner's secret, the one of all projects."""
+        if self.is_owner(connection):
+            return owner_router()
+        return await asyncio.to_thread(self._registry.routers.of_token, bearer(connection))
 
     def is_owner(self, connection: HTTPConnection) -> bool:
         """Tell whether a request shows the owner's secret; only from this machine."""
@@ -44,6 +53,17 @@ class Trust:
 
     def _is_secret(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self._secret)
+
+    def _of_token(self, token: str) -> EntityId | Router | None:
+        return self._registry.entity_of_token(token) or self._registry.routers.of_token(token)
+
+    def _owners(self, whose: str) -> EntityId | Router | None:
+        if not whose.startswith("/"):
+            return self._named(whose)
+        try:
+            return owner_router([unquote(root) for root in whose.split(",")])
+        except InvalidRequest:
+            return None
 
     def _named(self, name: str) -> EntityId | None:
         try:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx2
 import mcp_types as types
@@ -23,9 +24,10 @@ from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import PPSError, StoreUnavailable, UnknownEntity
 from pps.core.ids import check_name
+from pps.entities.routers import owner
 from pps.link import Link, RunFile, connect, runfile
 from pps.link.lock import is_held
-from pps.surfaces.mcp.protocol import Context, make_server
+from pps.surfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
 
 _log = logging.getLogger(__name__)
 
@@ -40,11 +42,23 @@ async def serve_stdio(home: Path, entity: str) -> None:
     Raises:
         InvalidRequest: The name cannot be an entity's.
     """
-    check_name(entity)
+    await _serve(home, check_name(entity), INSTRUCTIONS)
+
+
+async def serve_projects(home: Path, roots: Sequence[str]) -> None:
+    """Serve the project tools on stdin and stdout until stdin ends, for projects at or below some roots.
+
+    Raises:
+        InvalidRequest: A root is not an absolute path, or there are too many.
+    """
+    await _serve(home, ",".join(quote(root) for root in owner(roots).roots), PROJECT_INSTRUCTIONS)
+
+
+async def _serve(home: Path, whose: str, instructions: str) -> None:
     timeout = httpx2.Timeout(10.0, read=_CALL_S)
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http, stdio_server() as (source, sink):
-        bridge = _Bridge(home, entity, http)
-        server = make_server(bridge.list_tools, bridge.call_tool)
+        bridge = _Bridge(home, whose, http)
+        server = make_server(bridge.list_tools, bridge.call_tool, instructions)
         warming = asyncio.create_task(bridge.warm())
         try:
             await server.run(source, sink, server.create_initialization_options())
@@ -53,11 +67,11 @@ async def serve_stdio(home: Path, entity: str) -> None:
 
 
 class _Bridge:
-    """Forwards what a client asks to the server, as the entity that this bridge was started for."""
+    """Forwards what a client asks to the server, for the entity or the roots that this bridge was started for."""
 
-    def __init__(self, home: Path, entity: str, http: httpx2.AsyncClient) -> None:
+    def __init__(self, home: Path, whose: str, http: httpx2.AsyncClient) -> None:
         self._home = home
-        self._entity = entity
+        self._whose = whose
         self._http = http
 
     async def warm(self) -> None:
@@ -125,12 +139,14 @@ class _Bridge:
 
     def _check_entity(self, run: RunFile) -> None:
         """Say so when it is the entity that is missing: over HTTP that is a refusal without a reason."""
-        if Link(run).admin("entity.show", {"name": self._entity})["archived"]:
-            name = self._entity
+        if self._whose.startswith("/"):
+            return
+        name = self._whose
+        if Link(run).admin("entity.show", {"name": name})["archived"]:
             raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
 
     async def _asked(self, run: RunFile, ask: Callable[[Client], Awaitable[_T]]) -> _T:
-        self._http.headers["Authorization"] = f"Bearer {run.secret}.{self._entity}"
+        self._http.headers["Authorization"] = f"Bearer {run.secret}.{self._whose}"
         transport = streamable_http_client(f"{run.url}/mcp", http_client=self._http)
         try:
             async with Client(transport, mode=_ERA) as client:

@@ -1,10 +1,10 @@
-"""The tools over streamable HTTP, each call on the entity that its token stands for."""
+"""The tools over streamable HTTP, each call for the entity or the router that its token stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import cast
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import TypeAlias, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
@@ -19,12 +19,15 @@ from starlette.types import Receive, Scope, Send
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
 from pps.core.values import JSON
-from pps.surfaces.mcp.protocol import Context, make_server
-from pps.verbs.all import VERBS
+from pps.entities import Router
+from pps.surfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
+from pps.verbs.all import verbs_for
 from pps.verbs.calls import Calls
-from pps.verbs.table import AnyVerb
+from pps.verbs.table import AnyVerb, Audience
 
 _SCOPE = "memory"
+_CALLER = "pps_caller"
+Whose: TypeAlias = Callable[[str], Awaitable[EntityId | Router | None]]
 
 
 class Endpoint:
@@ -36,7 +39,7 @@ class Endpoint:
     def __init__(
         self,
         calls: Calls,
-        whose: Callable[[str], Awaitable[EntityId | None]],
+        whose: Whose,
         *,
         hosts: Sequence[str],
         origins: Sequence[str],
@@ -45,35 +48,52 @@ class Endpoint:
 
         Args:
             calls: Carries the verbs out.
-            whose: Returns the entity that a bearer token stands for; asked at each request.
+            whose: Returns the entity or router that a bearer token stands for; asked at each request.
             hosts: What a request's Host may be (``name:*`` for any port).
             origins: The same for its Origin.
         """
-        self._calls = calls
         security = TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=list(origins))
-        # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
-        self._manager = StreamableHTTPSessionManager(
-            make_server(self._list_tools, self._call_tool), security_settings=security
-        )
-        self._tools = [tool(verb) for verb in VERBS.values()]
-        guarded = RequireAuthMiddleware(StreamableHTTPASGIApp(self._manager), [_SCOPE])
+        self._entities = _Desk(calls, "entity", INSTRUCTIONS, security)
+        self._routers = _Desk(calls, "router", PROJECT_INSTRUCTIONS, security)
+        guarded = RequireAuthMiddleware(self._served, [_SCOPE])
         backend = BearerAuthBackend(_Verifier(whose))
         self._app = AuthenticationMiddleware(AuthContextMiddleware(guarded), backend=backend)
 
-    def running(self) -> AbstractAsyncContextManager[None]:
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
         """Return the context in which the endpoint's sessions live."""
-        return self._manager.run()
+        async with self._entities.sessions.run(), self._routers.sessions.run():
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         await self._app(scope, receive, send)
 
+    async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
+        desk = self._routers if isinstance(_caller(), Router) else self._entities
+        await desk.app(scope, receive, send)
+
+
+class _Desk:
+    """The tools of one audience, with sessions of their own: no token of the other finds one of them."""
+
+    def __init__(
+        self, calls: Calls, audience: Audience, instructions: str, security: TransportSecuritySettings
+    ) -> None:
+        self._calls = calls
+        self._verbs = verbs_for(audience)
+        self._tools = [tool(verb) for verb in self._verbs.values()]
+        server = make_server(self._list_tools, self._call_tool, instructions)
+        # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
+        self.sessions = StreamableHTTPSessionManager(server, security_settings=security)
+        self.app = StreamableHTTPASGIApp(self.sessions)
+
     async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._tools)
 
     async def _call_tool(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in VERBS:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool of that name; there are {', '.join(VERBS)}")
+        if params.name not in self._verbs:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool of that name; there are {', '.join(self._verbs)}")
         arguments = cast("dict[str, JSON]", params.arguments or {})
         answer = await self._calls.answer(_caller(), params.name, arguments)
         return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.data)
@@ -82,15 +102,16 @@ class Endpoint:
 class _Verifier:
     """Tells the protocol's library whose a token is."""
 
-    def __init__(self, whose: Callable[[str], Awaitable[EntityId | None]]) -> None:
+    def __init__(self, whose: Whose) -> None:
         self._whose = whose
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a token may do. The entity is the owner of the session, so no other can use it."""
-        entity = await self._whose(token)
-        if entity is None:
+        """Return what a token may do. The caller is the owner of the session, so no other can use it."""
+        caller = await self._whose(token)
+        if caller is None:
             return None
-        return AccessToken(token=token, client_id=entity.group, subject=entity.name, scopes=[_SCOPE])
+        whose, name = ("router", caller.id) if isinstance(caller, Router) else (caller.group, caller.name)
+        return AccessToken(token=token, client_id=whose, subject=name, scopes=[_SCOPE], claims={_CALLER: caller})
 
 
 def tool(verb: AnyVerb) -> types.Tool:
@@ -111,8 +132,9 @@ def tool(verb: AnyVerb) -> types.Tool:
     )
 
 
-def _caller() -> EntityId:
+def _caller() -> EntityId | Router:
     token = get_access_token()
-    if token is None or token.subject is None:
-        raise IsolationError("a tool was called without an entity")
-    return EntityId(token.subject, token.client_id)
+    caller: object = (token.claims or {}).get(_CALLER) if token else None
+    if not isinstance(caller, EntityId | Router):
+        raise IsolationError("a tool was called by nobody")
+    return caller

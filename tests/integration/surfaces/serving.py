@@ -59,6 +59,16 @@ class Served:
         )
         return Client(parameters, mode=era)
 
+    def projects(self, era: str, *roots: str) -> Client:
+        """Return a client of the project tools over stdio."""
+        limits = [part for root in roots for part in ("--root", root)]
+        command = ["-m", "pps", "mcp", "--router", *limits]
+        return Client(StdioServerParameters(command=sys.executable, args=command, env=self.env), mode=era)
+
+    def router(self, *roots: str, may_create: bool = True) -> str:
+        """Return a new router token."""
+        return str(self.link.admin("router.create", {"roots": list(roots), "may_create": may_create})["token"])
+
     def pps(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return pps(self.env, *arguments, given=given)
 

@@ -1,0 +1,132 @@
+"""A router's view of the registry: projects inside its roots, and nothing that tells of another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from pps.app import App
+from pps.core.errors import NotFound, PPSError, UnknownEntity
+from pps.core.ids import EntityId
+from pps.entities import Router
+from pps.entities.paths import real_path
+from pps.entities.tasks import AgentTask, Tasks
+from pps.memory import Memory
+
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """A project and how much is known of it; ``error`` is set, and the counts are None, when it cannot be opened."""
+
+    name: str
+    project: str
+    created_at: datetime
+    nodes: int | None = None
+    edges: int | None = None
+    tags: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A task that a runner holds, and the project that it belongs to."""
+
+    project: str
+    task: AgentTask
+
+
+class Projects:
+    """The projects that one router reaches. What it does not reach reads exactly as what is not there."""
+
+    def __init__(self, app: App, router: Router) -> None:
+        self._app = app
+        self._router = router
+        self.redacts = app.settings.redaction == "on"
+
+    @contextlib.asynccontextmanager
+    async def memory(self, project: str, *, create: bool = False) -> AsyncGenerator[Memory]:
+        """Lend the memory of a project; ``create`` makes one where the router may.
+
+        Raises:
+            InvalidRequest: The path is not absolute.
+            NotFound: Outside the roots, without a memory, or archived.
+        """
+        entity = await asyncio.to_thread(self._entity, project, create)
+        try:
+            async with self._app.memory(entity) as memory:
+                yield memory
+        except UnknownEntity:
+            raise NotFound("project") from None
+
+    async def tasks(self, project: str, *, create: bool = False) -> Tasks:
+        """Return the tasks of a project; raises as ``memory``."""
+        entity = await asyncio.to_thread(self._entity, project, create)
+        return Tasks(await asyncio.to_thread(self._folder, entity))
+
+    async def vaults(self) -> list[Vault]:
+        """Return every project inside the roots that has a memory, by path."""
+        routes = await asyncio.to_thread(self._app.registry.routes.list, self._router.roots)
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def told(vault: Vault, entity: EntityId) -> Vault:
+            async with gate:
+                return await self._counted(vault, entity)
+
+        found = [route for route in routes if not route.archived]
+        return await asyncio.gather(
+            *(told(Vault(one.entity.name, one.path, one.created_at), one.entity) for one in found)
+        )
+
+    async def claim(self, project: str | None, runner: str, lease_s: int, agent: str) -> Claimed | None:
+        """Give a runner the task that has waited longest, of one project or of all inside the roots."""
+        entity = await asyncio.to_thread(self._entity, project, False) if project is not None else None
+        return await asyncio.to_thread(self._claim, entity, runner, lease_s, agent)
+
+    def _claim(self, entity: EntityId | None, runner: str, lease_s: int, agent: str) -> Claimed | None:
+        for path, tasks in self._waiting(entity, agent):
+            task = tasks.claim(runner, lease_s, agent)
+            if task is not None:
+                return Claimed(path, task)
+        return None
+
+    def _waiting(self, entity: EntityId | None, agent: str) -> Sequence[tuple[str, Tasks]]:
+        """Return the projects with a task for the agent, the one that waits longest first."""
+        routes = self._app.registry.routes.list(self._router.roots)
+        paths = {one.entity: one.path for one in reversed(routes) if not one.archived}
+        wanted = paths if entity is None else {entity: paths[entity]}
+        all_tasks = [(path, Tasks(self._folder(one))) for one, path in wanted.items()]
+        since = [(tasks.waits_since(agent), path, tasks) for path, tasks in all_tasks]
+        waiting = [(moment, path, tasks) for moment, path, tasks in since if moment is not None]
+        return [(path, tasks) for _, path, tasks in sorted(waiting, key=lambda one: one[:2])]
+
+    def _entity(self, project: str, create: bool) -> EntityId:
+        path = real_path(project)
+        if not self._router.reaches(path):
+            raise NotFound("project")
+        registry = self._app.registry
+        found = registry.routes.exactly(path)
+        if found is not None:
+            return found
+        if not (create and self._router.may_create):
+            raise NotFound("project")
+        try:
+            return registry.create_for(path, store=self._app.settings.store).entity
+        except UnknownEntity:
+            raise NotFound("project") from None
+
+    def _folder(self, entity: EntityId) -> Path:
+        return self._app.registry.by_group(entity.group).folder
+
+    async def _counted(self, vault: Vault, entity: EntityId) -> Vault:
+        try:
+            async with self._app.memory(entity) as memory:
+                tally = await memory.graph.tally()
+        except PPSError as error:
+            return replace(vault, error=error.message)
+        return replace(vault, nodes=tally.nodes, edges=tally.edges, tags=tally.tags)

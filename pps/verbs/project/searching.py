@@ -1,0 +1,52 @@
+"""``search_nodes``: the nodes of a project by five blended signals, with what each of them said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pps.core.errors import StoreError
+from pps.core.values import Node
+from pps.verbs.project.desk import Projects
+from pps.verbs.project.inputs import SearchNodesInput, Weights
+from pps.verbs.project.outputs import NodeHits, node_hit
+
+PROFILE = "blended"
+SIGNALS: Mapping[str, str] = {
+    "vector": "dense",
+    "text": "bm25",
+    "graph": "near_center",
+    "tags": "tags",
+    "recency": "recency",
+}
+"""What a signal is called here, and the perspective that it is."""
+
+_NAMES = {perspective: name for name, perspective in SIGNALS.items()}
+
+
+async def search_nodes(projects: Projects, given: SearchNodesInput) -> NodeHits:
+    """Search the nodes channel alone; a search that failed is an error, not an empty list."""
+    async with projects.memory(given.project) as memory:
+        found = await memory.recall(
+            given.query,
+            profile=PROFILE,
+            channels=("nodes",),
+            limit=given.limit,
+            center=given.anchor_node_id,
+            filters=given.filters.filters(),
+            weights=_weights(given.weights),
+        )
+    channel = found.channels["nodes"]
+    if channel.error:
+        raise StoreError(f"the nodes could not be searched: {channel.error}")
+    hits = [(hit, hit.item) for hit in channel.hits]
+    named = [(replace(hit, signals=_named(hit.signals)), item) for hit, item in hits if isinstance(item, Node)]
+    return NodeHits(tuple(node_hit(hit, item) for hit, item in named), channel.notes)
+
+
+def _weights(weights: Weights) -> dict[str, float]:
+    return {SIGNALS[name]: value for name, value in weights.model_dump().items() if value is not None}
+
+
+def _named(signals: Mapping[str, float]) -> dict[str, float]:
+    return {_NAMES.get(name, name): value for name, value in signals.items()}
