@@ -32,6 +32,7 @@ from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.capture import Capture
+from pps.ingest.documents import Documents
 from pps.ingest.drafts import RememberOptions, finished, make_draft
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
@@ -89,6 +90,7 @@ class Memory:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._noting: set[asyncio.Task[None]] = set()
+        self._documents = Documents(self.remember_many, parts.journal, parts.forgetter, parts.worker)
         self._sessions = Sessions(self._pack, Capture(parts.journal, self.remember_many))
 
     @property
@@ -110,6 +112,11 @@ class Memory:
     def records(self) -> Records:
         """Titled texts with tags, parents and typed relations; their versions and duplicates."""
         return self._parts.records
+
+    @property
+    def documents(self) -> Documents:
+        """Other programs' files to import, and folders of Markdown to follow."""
+        return self._documents
 
     @property
     def sessions(self) -> Sessions:

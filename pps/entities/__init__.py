@@ -5,5 +5,17 @@ from __future__ import annotations
 from pps.entities.registry import Created, Entry, Registry
 from pps.entities.routers import Router, RouterEntry, Routers
 from pps.entities.routes import ProjectRoute, Routes
+from pps.entities.watched import Watched, WatchedFolder
 
-__all__ = ["Created", "Entry", "ProjectRoute", "Registry", "Router", "RouterEntry", "Routers", "Routes"]
+__all__ = [
+    "Created",
+    "Entry",
+    "ProjectRoute",
+    "Registry",
+    "Router",
+    "RouterEntry",
+    "Routers",
+    "Routes",
+    "Watched",
+    "WatchedFolder",
+]

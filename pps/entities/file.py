@@ -41,6 +41,11 @@ CREATE TABLE IF NOT EXISTS route (
     created_at TEXT NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS route_by_entity ON route (grp);
+CREATE TABLE IF NOT EXISTS watched (
+    path TEXT PRIMARY KEY,
+    grp TEXT NOT NULL REFERENCES entity(grp) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
 """
 
 _WAIT_S = 10.0

@@ -21,6 +21,7 @@ from pps.entities import grants, paths, routes, template
 from pps.entities.file import SCHEMA, SmallFile
 from pps.entities.routers import Routers
 from pps.entities.routes import Routes
+from pps.entities.watched import Watched
 
 _STORES = ("embedded", "neo4j")
 
@@ -63,6 +64,7 @@ class Registry:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
         self._file = SmallFile(home / "registry.db", SCHEMA)
         self.routes = Routes(self._file)
+        self.watched = Watched(self._file, home)
         self.routers = Routers(self._file)
 
     @property

@@ -7,11 +7,12 @@ link is ever followed: nothing outside the folder can be read or written.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from pps.core.errors import StoreError
 from pps.ingest.anchor_text import SLUG, check_slug
 
 MAX_BYTES = 4_000_000
+MARKDOWN = (".md", ".markdown")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -121,15 +123,68 @@ class AnchorFolder:
             os.close(folder)
 
 
-def read_outside(file: Path) -> AnchorFile | Unread:
-    """Read a file to import: any Markdown name, no link, the same bounds."""
-    with _mapped(file.name):
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            found = _content(folder, file.name, "")
-        finally:
-            os.close(folder)
-    return found
+Stamp = tuple[int, int]
+"""Size in bytes and time of the last change in nanoseconds: what tells that a file need not be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A Markdown file below a folder that is not the entity's.
+
+    Attributes:
+        path: Below the folder, with ``/``.
+        read: What it holds or why that cannot be told; None when its stamp is one that is known.
+    """
+
+    path: str
+    stamp: Stamp
+    read: AnchorFile | Unread | None
+
+
+def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Generator[Outside]:
+    """Yield the Markdown files of a folder and of those below it, by name; blocks.
+
+    Hidden names are left alone and no link is followed, so nothing outside the folder is read.
+
+    Args:
+        folder: Where to look.
+        known: Stamps of files that need not be read unless theirs has changed.
+
+    Raises:
+        StoreError: The folder itself cannot be read.
+    """
+    closed: list[OSError] = []
+    with _mapped(str(folder)):
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        for here, folders, names, handle in os.fwalk(folder, onerror=closed.append, follow_symlinks=False):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            below = Path(here).relative_to(folder)
+            for name in sorted(names):
+                if not name.startswith(".") and name.lower().endswith(MARKDOWN):
+                    yield _outside(handle, name, (below / name).as_posix(), known or {})
+    for error in closed:
+        path = Path(str(error.filename))
+        if path == folder:
+            raise StoreError(f"{folder}: {error.strerror}") from error
+        yield Outside(path.name, (0, 0), Unread(path.name, f"cannot be opened ({error.strerror})"))
+
+
+def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> Outside:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        stamp = (status.st_size, status.st_mtime_ns)
+        if known.get(path) == stamp:
+            return Outside(path, stamp, None)
+        path.encode()
+        read = _content(folder, name, "")
+    except UnicodeEncodeError:
+        return Outside(path, (0, 0), Unread(ascii(path), "its name is not UTF-8"))
+    except OSError as error:
+        return Outside(path, (0, 0), Unread(path, f"cannot be read ({error.strerror})"))
+    if isinstance(read, AnchorFile) and "\0" in read.text:
+        read = Unread(path, "binary")
+    return Outside(path, stamp, read)
 
 
 def _names(folder: int) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -18,7 +18,7 @@ from pps.core.text import chunks, normalise
 from pps.core.time import micros
 from pps.core.values import AnchorPassage, Skipped
 from pps.index.entity import EntityIndexes, IndexDoc
-from pps.ingest.anchor_files import AnchorFile, AnchorFolder, Unread, read_outside
+from pps.ingest.anchor_files import AnchorFile, AnchorFolder, read_below
 from pps.ingest.anchor_text import AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
 from pps.ingest.redact import Redactor
 from pps.journal.journal import Journal
@@ -302,25 +302,13 @@ def _outside(folder: Path) -> tuple[list[AnchorText], list[Skipped]]:
         raise InvalidRequest("path", "must be a folder")
     found: list[AnchorText] = []
     skipped: list[Skipped] = []
-    for file in _markdown(folder):
-        source = file.relative_to(folder).as_posix()
-        content = read_outside(file)
-        if isinstance(content, Unread):
-            skipped.append(Skipped(source, content.why))
-            continue
-        anchor = parse(content.text, file.stem)
-        if anchor.body:
-            found.append(replace(anchor, source=source))
-        else:
-            skipped.append(Skipped(source, "empty"))
+    for one in read_below(folder):
+        if isinstance(one.read, AnchorFile):
+            anchor = parse(one.read.text, PurePosixPath(one.path).stem)
+            if anchor.body:
+                found.append(replace(anchor, source=one.path))
+            else:
+                skipped.append(Skipped(one.path, "empty"))
+        elif one.read is not None:
+            skipped.append(Skipped(one.path, one.read.why))
     return found, skipped
-
-
-def _markdown(folder: Path) -> Iterator[Path]:
-    for one in sorted(folder.iterdir()):
-        if one.name.startswith("."):
-            continue
-        if one.is_dir() and not one.is_symlink():
-            yield from _markdown(one)
-        elif one.suffix.lower() in (".md", ".markdown") and not one.is_dir():
-            yield one

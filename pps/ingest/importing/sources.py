@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pps.core.errors import StoreError
+from pps.core.errors import InvalidRequest, StoreError
 from pps.ingest.importing.items import Passed, Unreadable
 
 MAX_FILE = 4 * 1024**3
@@ -75,19 +75,35 @@ class Source:
             raise StoreError(f"{self.name}: cannot be read ({_reason(error)})") from None
 
 
-def find(paths: Sequence[Path]) -> Iterator[Source | Passed | Unreadable]:
-    """Yield the files at and below the paths, in order of their names; what is no file is said."""
+def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | Passed | Unreadable]:
+    """Yield the files at and below the paths, in order of their names; what is no file is said.
+
+    Args:
+        paths: Files, folders and zip files.
+        avoid: A folder of which nothing is read, by whatever way it is reached.
+
+    Raises:
+        InvalidRequest: A path lies in the folder to be avoided.
+    """
+    kept_out = avoid.resolve() if avoid else None
     for path in paths:
+        if kept_out and path.resolve().is_relative_to(kept_out):
+            raise InvalidRequest("path", f"{path} belongs to an entity; what one entity has does not feed another")
         if path.is_dir():
-            yield from _below(path)
+            yield from _below(path, kept_out)
         elif zipfile.is_zipfile(path):
             yield from _packed(path, path.name, path.parent)
         else:
-            yield _plain(path, path.name, path.parent, given=True)
+            yield _plain(path.resolve(), path.name, path.parent, given=True)
 
 
-def _below(folder: Path) -> Iterator[Source | Passed | Unreadable]:
-    for here, folders, files in os.walk(folder, followlinks=False):
+def _below(folder: Path, kept_out: Path | None) -> Iterator[Source | Passed | Unreadable]:
+    closed: list[OSError] = []
+    for here, folders, files in os.walk(folder, onerror=closed.append, followlinks=False):
+        if kept_out and Path(here).resolve() == kept_out:
+            folders.clear()
+            yield Passed("folders of entities")
+            continue
         for name in [one for one in folders if one.startswith(".") or (Path(here) / one).is_symlink()]:
             folders.remove(name)
             yield Passed("hidden or linked folders")
@@ -102,6 +118,8 @@ def _below(folder: Path) -> Iterator[Source | Passed | Unreadable]:
                 yield from _packed(path, path.relative_to(folder).as_posix(), folder)
             else:
                 yield _plain(path, path.relative_to(folder).as_posix(), folder)
+    for error in closed:
+        yield Unreadable(str(error.filename), f"cannot be opened ({_reason(error)})")
 
 
 def _plain(path: Path, name: str, root: Path, *, given: bool = False) -> Source | Unreadable:

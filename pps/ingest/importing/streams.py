@@ -58,6 +58,16 @@ def elements(source: Source) -> Iterator[Value | Unreadable]:
             yield Unreadable(f"{source.name}[{max(0, number - 1)}]", f"{error}; what follows it was not read")
 
 
+def conversations(source: Source) -> Iterator[Value | Unreadable]:
+    """Yield the elements of a file that is a JSON list, or the one object that it is."""
+    with source.opened() as file:
+        head = file.read(_CHUNK).decode("utf-8", "replace").lstrip(_SPACE)
+    if head.startswith("["):
+        yield from elements(source)
+    else:
+        yield document(source)
+
+
 def document(source: Source) -> Value | Unreadable:
     """Return the JSON value of a whole file."""
     if source.size > MAX_DOCUMENT:

@@ -109,12 +109,15 @@ def test_a_conversation_is_imported_once(served: Served, tmp_path: Path) -> None
     served.create("finn")
     file = tmp_path / "talk.jsonl"
     file.write_text("\n".join(json.dumps({"content": f"Line {n}", "session": "s"}) for n in range(30)))
-    assert served.pps("import", "finn", str(file)).stdout.startswith("30 stored, 0 known already")
-    assert served.pps("import", "finn", str(file)).stdout.startswith("0 stored, 30 known already")
+    dry = served.pps("import", "finn", str(file), "--dry-run")
+    assert "would store 30, 0 known already" in dry.stdout
+    assert "30 stored, 0 known already" in served.pps("import", "finn", str(file)).stdout
+    assert "0 stored, 30 known already" in served.pps("import", "finn", str(file)).stdout
     file.write_text('{"content": "x", "surprise": 1}\n')
     refused = served.pps("import", "finn", str(file))
-    assert refused.returncode == 2
+    assert refused.returncode == 1
     assert "talk.jsonl:1" in refused.stderr
+    assert served.pps("import", "finn", str(tmp_path / "absent")).returncode == 2
     assert "indexed" in served.pps("reindex", "finn").stdout
     assert "indexed" in served.pps("reembed", "finn").stdout
 

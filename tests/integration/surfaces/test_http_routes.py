@@ -133,7 +133,7 @@ def test_import_reports_as_it_goes_and_a_second_time_adds_nothing(served: Served
     turns = [{"content": f"Turn {n} about tea.", "session": "s", "source_ref": f"t{n}"} for n in range(250)]
     file.write_text("\n".join(json.dumps(turn) for turn in turns))
     for stored in (250, 0):
-        work = served.link.work("import", {"entity": "importer", "path": str(file)})
+        work = served.link.work("import", {"entity": "importer", "paths": [str(file)]})
         reports = []
         while True:
             try:
@@ -146,7 +146,7 @@ def test_import_reports_as_it_goes_and_a_second_time_adds_nothing(served: Served
     assert reports
     assert served.link.call("stats", "importer", {})["data"]["turns"] == 250
     with pytest.raises(InvalidRequest, match="absolute"):
-        list(served.link.work("import", {"entity": "importer", "path": "talk.jsonl"}))
+        list(served.link.work("import", {"entity": "importer", "paths": ["talk.jsonl"]}))
 
 
 def test_reindex_and_reembed_bring_back_what_was_found_before(served: Served) -> None:

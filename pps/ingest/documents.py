@@ -1,0 +1,287 @@
+"""What comes in as documents: imports of other programs' files, and folders of Markdown that are followed.
+
+A folder's files are the truth; their passages are turns. What is known of a folder (each file's stamp and digest)
+is kept in the journal, so a start catches up with what changed while nobody looked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pps.core.errors import InvalidRequest, StoreConflict
+from pps.core.values import Receipt, Skipped, Turn
+from pps.ingest.anchor_files import AnchorFile, Outside, read_below
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.forget import MAX_IDS, Forgetter
+from pps.ingest.importing.items import Item, pieces
+from pps.ingest.importing.notes import SOURCE, Note, is_basic_memory, note_turns, session_of
+from pps.ingest.importing.run import Imported, Into, Progress, Wanted, import_files, kept_patiently
+from pps.ingest.worker import Worker
+from pps.journal.journal import Journal
+
+MAX_FILES = 20_000
+"""Most files of one watched folder; more are reported and left out."""
+
+_STATE = "watched:"
+_KEEP_EVERY = 50
+_AT_ONCE = 200
+_PATIENCE_S = 60.0
+_BEAT_S = 0.5
+
+Given = Sequence[tuple[str, RememberOptions]]
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What following a folder did: files by what became of them, and passages.
+
+    Attributes:
+        waiting: Files whose old passages could not be forgotten yet, since they are still being taken in; the
+            next look does it.
+        skipped: Files and passages that were left out, and why.
+    """
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    waiting: int = 0
+    stored: int = 0
+    forgotten: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(slots=True)
+class _Tally:
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    waiting: int = 0
+    stored: int = 0
+    forgotten: int = 0
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+
+    def report(self) -> Synced:
+        return Synced(
+            self.added,
+            self.changed,
+            self.removed,
+            self.unchanged,
+            self.waiting,
+            self.stored,
+            self.forgotten,
+            tuple(self.skipped),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was last seen of a file."""
+
+    size: int
+    changed_ns: int
+    digest: str
+
+
+class Documents:
+    """The documents of one entity; followings run one after another."""
+
+    def __init__(
+        self,
+        keep: Callable[[Given], Awaitable[list[Receipt]]],
+        journal: Journal,
+        forgetter: Forgetter,
+        worker: Worker,
+    ) -> None:
+        self._keep = keep
+        self._journal = journal
+        self._forgetter = forgetter
+        self._worker = worker
+        self._lock = asyncio.Lock()
+
+    async def import_files(self, wanted: Wanted, progress: Progress | None = None) -> Imported:
+        """Remember what files and folders of other programs hold; what is there already is not stored twice.
+
+        Args:
+            wanted: The paths, and how to read them.
+            progress: Called with what is done, and how many bytes of how many.
+
+        Raises:
+            InvalidRequest: A path is not there or belongs to an entity, or nothing below the paths is in a
+                known format.
+            StoreUnavailable: The journal cannot be written; run again, it goes on from there.
+        """
+        done = await import_files(wanted, Into(self._keep, self._count_known), progress)
+        return done if wanted.dry_run else replace(done, settled=await self._settled(done.turns, progress))
+
+    async def follow(self, folder: Path, progress: Progress | None = None) -> Synced:
+        """Bring the turns of a folder's Markdown files to what the files say now.
+
+        Of a file that changed only passages that changed are stored; those that are no longer in it are
+        forgotten, with what only they supported. Hidden, binary and huge files are left out.
+
+        Raises:
+            StoreError: The folder is away or cannot be read; nothing was changed.
+        """
+        async with self._lock:
+            known = await self._state(folder)
+            found = await asyncio.to_thread(lambda: _looked(folder, known))
+            tally = _Tally()
+            if len(found) > MAX_FILES:
+                tally.skipped.append(Skipped(str(folder), f"holds over {MAX_FILES:,} files; the rest is left out"))
+                found = found[:MAX_FILES]
+            state = {one.path: known[one.path] for one in found if one.path in known}
+            gone = [path for path in known if path not in {one.path for one in found}]
+            for number, one in enumerate(found, 1):
+                await self._file(folder, one, state, tally)
+                if progress:
+                    progress(f"{tally.stored:,} passages, {one.path}", number, len(found) + len(gone))
+                if number % _KEEP_EVERY == 0:
+                    await self._keep_state(folder, {**{path: known[path] for path in gone}, **state})
+            for path in gone:
+                if await self._forget(await self._passages(folder, path), tally):
+                    tally.removed += 1
+                else:
+                    state[path] = known[path]
+            await self._keep_state(folder, state)
+        return tally.report()
+
+    async def drop(self, folder: Path) -> int:
+        """Forget every passage of a folder that is followed no longer; returns how many there were.
+
+        Raises:
+            StoreConflict: Some are still being taken in; call again.
+        """
+        async with self._lock:
+            known = await self._state(folder)
+            tally = _Tally()
+            for path in list(known):
+                if await self._forget(await self._passages(folder, path), tally):
+                    del known[path]
+            await self._keep_state(folder, known)
+        if known:
+            raise StoreConflict("some passages are still being taken in: run the command again in a minute")
+        return tally.forgotten
+
+    async def _file(self, folder: Path, found: Outside, state: dict[str, _Known], tally: _Tally) -> None:
+        """Bring one file's passages up to date and note what was seen of it, once all of it is done."""
+        before = state.get(found.path)
+        if found.read is None:
+            tally.unchanged += 1
+            return
+        if not isinstance(found.read, AnchorFile):
+            tally.skipped.append(Skipped(found.path, found.read.why))
+            if before and await self._forget(await self._passages(folder, found.path), tally):
+                del state[found.path]
+            return
+        seen = _Known(*found.stamp, found.read.digest)
+        if before and before.digest == seen.digest:
+            state[found.path] = seen
+            tally.unchanged += 1
+            return
+        if await self._rewritten(folder, found.path, found.read, tally):
+            state[found.path] = seen
+            tally.changed += before is not None
+            tally.added += before is None
+
+    async def _rewritten(self, folder: Path, path: str, file: AnchorFile, tally: _Tally) -> bool:
+        """Store what is new in a file, forget what is gone; False when the latter must wait."""
+        note = Note(folder, path, file.text, file.modified_at)
+        wanted = await asyncio.to_thread(lambda: _items(note))
+        held = {turn.source_ref: turn for turn in await self._passages(folder, path)}
+        new = [item for item in wanted if item.options.get("source_ref") not in held]
+        for start in range(0, len(new), _AT_ONCE):
+            await self._store(new[start : start + _AT_ONCE], tally)
+        now_wanted = {item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted}
+        moved = [
+            (turn.uuid, chunk) for ref, turn in held.items() if (chunk := now_wanted.get(ref)) and chunk != turn.chunk
+        ]
+        if moved:
+            await self._journal.renumber(moved)
+        return await self._forget([turn for ref, turn in held.items() if ref not in now_wanted], tally)
+
+    async def _store(self, items: Sequence[Item], tally: _Tally) -> None:
+        """Store passages; one that is refused is reported, and the others are stored without it."""
+        try:
+            await kept_patiently(self._keep, [(item.content, item.options) for item in items])
+            tally.stored += len(items)
+        except InvalidRequest as error:
+            if len(items) == 1:
+                tally.skipped.append(Skipped(items[0].where, error.message))
+                return
+            for item in items:
+                await self._store([item], tally)
+
+    async def _forget(self, turns: Sequence[Turn], tally: _Tally) -> bool:
+        """Forget passages with what only they supported; False when some of it is still being taken in."""
+        if not turns:
+            return True
+        if not await self._worker.settled(_PATIENCE_S):
+            tally.waiting += 1
+            return False
+        ids = [turn.uuid for turn in turns]
+        for start in range(0, len(ids), MAX_IDS):
+            try:
+                done = await self._forgetter.forget(ids[start : start + MAX_IDS], dry_run=False)
+            except InvalidRequest:  # something new that shares a fact with it is in work
+                tally.waiting += 1
+                return False
+            tally.forgotten += len(done.turns)
+        return True
+
+    async def _passages(self, folder: Path, path: str) -> list[Turn]:
+        turns = await self._journal.of_session(session_of(folder, path))
+        return [turn for turn in turns if turn.source == SOURCE]
+
+    async def _state(self, folder: Path) -> dict[str, _Known]:
+        raw = json.loads(await self._journal.get_meta(_key(folder)) or "{}")
+        return {path: _Known(*seen) for path, seen in raw.items()}
+
+    async def _keep_state(self, folder: Path, state: Mapping[str, _Known]) -> None:
+        kept = {path: (seen.size, seen.changed_ns, seen.digest) for path, seen in state.items()}
+        await self._journal.set_meta(_key(folder), json.dumps(kept, sort_keys=True))
+
+    async def _count_known(self, given: Given) -> int:
+        origins = [
+            (one.get("source") or "api", one.get("session") or "default", one.get("source_ref", "")) for _, one in given
+        ]
+        return await self._journal.count_known([origin for origin in origins if origin[2]])
+
+    async def _settled(self, total: int, progress: Progress | None) -> bool:
+        """Wait until all is in graph and indexes; give up when nothing moves for a minute."""
+        least, patience_s = await self._journal.unfinished(), _PATIENCE_S
+        while not await self._worker.settled(_BEAT_S):
+            left = await self._journal.unfinished()
+            patience_s = _PATIENCE_S if left < least else patience_s - _BEAT_S
+            least = min(least, left)
+            if patience_s <= 0:
+                return False
+            if progress:
+                progress(f"taking in, {left:,} left", max(0, total - left), total)
+        return True
+
+
+def _looked(folder: Path, known: Mapping[str, _Known]) -> list[Outside]:
+    stamps = {path: (seen.size, seen.changed_ns) for path, seen in known.items()}
+    found: list[Outside] = []
+    for one in read_below(folder, stamps):
+        found.append(one)
+        if len(found) > MAX_FILES:
+            break
+    return found
+
+
+def _items(note: Note) -> list[Item]:
+    turns = note_turns(note, with_graph=is_basic_memory(note.text))
+    read = (one for content, options in turns for one in pieces(content, options, note.path))
+    return [one for one in read if isinstance(one, Item)]
+
+
+def _key(folder: Path) -> str:
+    return _STATE + hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -1,0 +1,188 @@
+"""Claude Code's transcripts: ``~/.claude/projects/*/*.jsonl``, one session a file, one entry a line.
+
+What was said becomes turns, each use of a tool one short line, a summary a turn of that kind. Sources and
+references are those under which the hooks capture the same session, so that nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePath
+
+from pps.core.values import JSON
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.importing.items import (
+    Passed,
+    Read,
+    Unreadable,
+    label,
+    mapping,
+    moment,
+    pieces,
+    sequence,
+    short,
+    string,
+    tag,
+)
+from pps.ingest.importing.sources import Source
+from pps.ingest.importing.streams import lines
+from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line
+from pps.ingest.transcript import digest
+
+TYPES = frozenset({"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"})
+"""Some of the types that a transcript's lines have; enough to know one by."""
+
+_SPOKEN = ("user", "assistant")
+
+
+def is_entry(value: Mapping[str, JSON]) -> bool:
+    """Tell whether a line's value is one of a transcript."""
+    kind = value.get("type")
+    if kind == "summary":
+        return "leafUuid" in value
+    return isinstance(kind, str) and ("sessionId" in value or kind in TYPES - {*_SPOKEN, "system"})
+
+
+def read(source: Source) -> Iterator[Read]:
+    """Yield what was said and done in a session, in the order of the file."""
+    session = _Session(PurePath(source.name).stem)
+    for line in lines(source):
+        if isinstance(line, Unreadable):
+            yield line
+        elif isinstance(line.value, dict):
+            yield from session.entry(mapping(line.value), line.where)
+        else:
+            yield Unreadable(line.where, "is no JSON object")
+    yield from session.end()
+
+
+@dataclass(slots=True)
+class _Answer:
+    """An answer whose parts may lie on several lines, with the tools that were used in it."""
+
+    message: str
+    options: RememberOptions
+    where: str
+    texts: list[str] = field(default_factory=list[str])
+    tools: list[Read] = field(default_factory=list[Read])
+
+    def read(self) -> Iterator[Read]:
+        if self.texts:
+            yield from pieces("\n\n".join(self.texts), self.options, self.where)
+        yield from self.tools
+
+
+class _Session:
+    """Reads the entries of one file; knows the time of the latest, and the answer that is not at its end."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._latest: datetime | None = None
+        self._answer: _Answer | None = None
+        self._summaries: list[tuple[Mapping[str, JSON], str]] = []
+
+    def entry(self, entry: Mapping[str, JSON], where: str) -> Iterator[Read]:
+        self._latest = moment(entry.get("timestamp")) or self._latest
+        kind = string(entry.get("type"))
+        message = mapping(entry.get("message"))
+        if kind == "summary":
+            self._summaries.append((entry, where))  # they stand at the head, before any time is known
+        elif kind not in _SPOKEN:
+            yield Passed(f"Claude Code's own lines ({label(kind, 'without a type')})")
+        elif entry.get("isMeta") or entry.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
+            yield Passed("Claude Code's own lines (notes and errors of the client)")
+        elif entry.get("isCompactSummary"):
+            yield Passed("Claude Code's own lines (the conversation retold when it was compacted)")
+        elif not message:
+            yield Unreadable(where, "has no message")
+        elif kind == "user":
+            yield from self._prompt(entry, message, where)
+        else:
+            yield from self._answered(entry, message, where)
+
+    def end(self) -> Iterator[Read]:
+        yield from self._flushed()
+        for entry, where in self._summaries:
+            options = _options(entry, self._name, self._latest)
+            leaf = string(entry.get("leafUuid"))
+            summary: RememberOptions = {**options, "role": "system", "kind": "summary"}
+            ref = f"summary:{leaf}:{digest(string(entry.get('summary')))[:16]}"
+            yield from pieces(string(entry.get("summary")), {**summary, "source_ref": short(ref, 200)}, where)
+
+    def _prompt(self, entry: Mapping[str, JSON], message: Mapping[str, JSON], where: str) -> Iterator[Read]:
+        content = message.get("content")
+        blocks = [mapping(one) for one in sequence(content)]
+        texts = [string(content), *(string(one.get("text")) for one in blocks if one.get("type") == "text")]
+        said = "\n\n".join(text for text in texts if text.strip())
+        if any(one.get("type") == "tool_result" for one in blocks):
+            yield Passed("results of tools")
+        if not said:
+            return
+        if is_machine(said):
+            yield Passed("Claude Code's own lines (commands and notices)")
+            return
+        yield from self._flushed()
+        prompt = string(entry.get("promptId"))
+        ref = f"prompt:{prompt}:{digest(said)}" if prompt else string(entry.get("uuid"))
+        yield from pieces(said, self._given(entry, "user", ref or f"prompt:{digest(said)}"), where)
+
+    def _answered(self, entry: Mapping[str, JSON], message: Mapping[str, JSON], where: str) -> Iterator[Read]:
+        content = message.get("content")
+        blocks = [mapping(one) for one in sequence(content)] or [{"type": "text", "text": string(content)}]
+        named = string(message.get("id"))
+        if self._answer is None or not named or self._answer.message != named:
+            yield from self._flushed()
+            ref = string(entry.get("uuid")) or f"answer:{digest(str(content))}"
+            self._answer = _Answer(named, self._given(entry, "assistant", ref), where)
+        for block in blocks:
+            kind = block.get("type")
+            if kind == "text" and string(block.get("text")).strip():
+                if not self._answer.texts:  # the reference is that of the first line that says something
+                    ref = string(entry.get("uuid")) or f"answer:{digest(str(content))}"
+                    self._answer.options = self._given(entry, "assistant", ref)
+                self._answer.texts.append(string(block.get("text")).strip())
+            elif kind == "tool_use" and is_own_tool(string(block.get("name"))):
+                yield Passed("uses of this memory's own tools")
+            elif kind == "tool_use":
+                self._answer.tools.extend(self._tool(entry, block, where))
+            elif kind in ("thinking", "redacted_thinking"):
+                yield Passed("thoughts of the model")
+
+    def _tool(self, entry: Mapping[str, JSON], block: Mapping[str, JSON], where: str) -> Iterator[Read]:
+        name, used = string(block.get("name")) or "tool", string(block.get("id"))
+        given = {key: value for key, value in mapping(block.get("input")).items() if isinstance(value, str)}
+        line = tool_line(name, given)
+        options = self._given(entry, "tool", f"tool:{used or digest(line + str(entry.get('uuid')))}")
+        # The hooks know a subagent's tools by the session that started it.
+        yield from pieces(line, {**options, "session": _id(entry, self._name)}, where)
+
+    def _given(self, entry: Mapping[str, JSON], role: str, ref: str) -> RememberOptions:
+        options = _options(entry, self._name, self._latest)
+        return {**options, "role": role, "source_ref": short(ref, 200)}
+
+    def _flushed(self) -> Iterator[Read]:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            yield from answer.read()
+
+
+def _options(entry: Mapping[str, JSON], name: str, latest: datetime | None) -> RememberOptions:
+    """Return what all turns of an entry share; a subagent's words are a conversation of their own."""
+    session = _id(entry, name)
+    tags: list[str] = []
+    if folder := tag(PurePath(string(entry.get("cwd"))).name):
+        tags.append(f"project-{folder}"[:64])
+    if entry.get("isSidechain"):
+        agent = string(entry.get("agentId")) or name.removeprefix("agent-")
+        session = short(f"{session}/agent-{agent}", 200)
+        tags.append("sidechain")
+    found: RememberOptions = {"session": session, "source": SOURCE, "tags": tags}
+    if at := moment(entry.get("timestamp")) or latest:
+        found["occurred_at"] = at
+    return found
+
+
+def _id(entry: Mapping[str, JSON], name: str) -> str:
+    return short(string(entry.get("sessionId")) or name, 200)

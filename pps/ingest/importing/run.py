@@ -1,0 +1,283 @@
+"""An import from its paths to its report: files are read a batch at a time, each batch is on disk before the next.
+
+Every message has the reference that it had at its origin, so an import that was cut short is run again as it was:
+what is there already is counted and not stored twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from pps.core.errors import InvalidRequest, Overloaded, StoreError
+from pps.core.values import Receipt, Skipped
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.importing.formats import FORMATS, Format, format_of
+from pps.ingest.importing.items import Item, Passed, Read, Unreadable
+from pps.ingest.importing.sources import Source, find
+from pps.models.tokens import estimate_tokens
+
+MAX_TOLD = 1_000
+"""Most unreadable places that a report names; all are counted."""
+
+_BATCH = 200
+_BATCH_CHARACTERS = 1_000_000
+_LONGEST_WAIT_S = 5.0
+
+Given = Sequence[tuple[str, RememberOptions]]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did, or would do when ``dry_run``.
+
+    Attributes:
+        files: Files read, by format.
+        turns: Messages that were read; ``stored`` and ``duplicates`` are what became of them (of a dry run:
+            would become).
+        nodes, facts: Those given with the messages, before names are resolved.
+        sessions: Different conversations.
+        characters, tokens: Size of the messages; tokens are an estimate of 3.5 characters each.
+        redacted: Secrets that were taken out.
+        unreadable: What should have been read and could not be, the first 1,000; ``unreadable_count`` is all.
+        passed: What is no memory, counted by reason.
+        first_at, last_at: Event times of the earliest and the latest message that has one.
+        settled: Graph and indexes have all of it.
+    """
+
+    dry_run: bool
+    files: Mapping[str, int]
+    turns: int
+    stored: int
+    duplicates: int
+    nodes: int
+    facts: int
+    sessions: int
+    characters: int
+    tokens: int
+    redacted: int
+    unreadable: tuple[Skipped, ...]
+    unreadable_count: int
+    passed: Mapping[str, int]
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """Where an import goes.
+
+    Attributes:
+        keep: Stores messages, all or none, and says what became of each.
+        known: Returns how many of the messages are there already.
+    """
+
+    keep: Callable[[Given], Awaitable[list[Receipt]]]
+    known: Callable[[Given], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be imported.
+
+    Attributes:
+        paths: Files, folders, zip files. Links below a folder are not followed.
+        format: A name of ``FORMATS``; ``auto`` finds each file's format by its content.
+        dry_run: Only read and count; nothing is stored.
+        avoid: A folder of which nothing is read: that of the entities.
+    """
+
+    paths: Sequence[Path]
+    format: str = "auto"
+    dry_run: bool = False
+    avoid: Path | None = None
+
+
+async def import_files(wanted: Wanted, into: Into, progress: Progress | None = None) -> Imported:
+    """Read files and folders into a memory; see ``Documents.import_files``."""
+    if wanted.format != "auto" and wanted.format not in FORMATS:
+        raise InvalidRequest("format", f"must be 'auto' or one of {', '.join(FORMATS)}")
+    for path in wanted.paths:
+        if not path.exists():
+            raise InvalidRequest("path", f"there is nothing at {path}")
+    found = await asyncio.to_thread(lambda: list(find(wanted.paths, wanted.avoid)))
+    run = _Run(into, wanted.dry_run, progress or _untold, sum(one.size for one in found if isinstance(one, Source)))
+    reader = _read_all(found, FORMATS.get(wanted.format), run)
+    while batch := await asyncio.to_thread(_batch, reader, run):
+        await run.take(batch)
+    if not run.files and not run.unreadable_count:
+        raise InvalidRequest("path", f"holds nothing that can be imported; formats are {', '.join(FORMATS)}")
+    return run.report()
+
+
+@dataclass(slots=True)
+class _Run:
+    """What an import has seen so far."""
+
+    into: Into
+    dry_run: bool
+    progress: Progress
+    total: int
+    source: Source | None = None
+    done: int = 0
+    turns: int = 0
+    stored: int = 0
+    nodes: int = 0
+    facts: int = 0
+    characters: int = 0
+    tokens: int = 0
+    redacted: int = 0
+    unreadable_count: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    files: Counter[str] = field(default_factory=Counter[str])
+    passed: Counter[str] = field(default_factory=Counter[str])
+    sessions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    unreadable: list[Skipped] = field(default_factory=list[Skipped])
+
+    def note(self, read: Read) -> Item | None:
+        """Count something that was read; return it when it is a message."""
+        if isinstance(read, Item):
+            return read
+        if isinstance(read, Passed):
+            self.passed[read.why] += 1
+        else:
+            self.unreadable_count += 1
+            if len(self.unreadable) < MAX_TOLD:
+                self.unreadable.append(Skipped(read.where, read.why))
+        return None
+
+    async def take(self, batch: Sequence[Item]) -> None:
+        """Store a batch, or count what of it would be stored."""
+        for item in batch:
+            self._counted(item)
+        given = [(item.content, item.options) for item in batch]
+        if self.dry_run:
+            self.stored += len(given) - await self.into.known(given)
+        else:
+            await self._store(batch)
+        name = self.source.name if self.source else ""
+        at = self.done + (self.source.position if self.source else 0)
+        self.progress(f"{self.turns:,} turns, {name}", min(at, self.total), self.total)
+
+    def report(self) -> Imported:
+        return Imported(
+            dry_run=self.dry_run,
+            files=dict(self.files),
+            turns=self.turns,
+            stored=self.stored,
+            duplicates=self.turns - self.stored,
+            nodes=self.nodes,
+            facts=self.facts,
+            sessions=len(self.sessions),
+            characters=self.characters,
+            tokens=self.tokens,
+            redacted=self.redacted,
+            unreadable=tuple(self.unreadable),
+            unreadable_count=self.unreadable_count,
+            passed=dict(self.passed),
+            first_at=self.first_at,
+            last_at=self.last_at,
+        )
+
+    def _counted(self, item: Item) -> None:
+        options = item.options
+        self.turns += 1
+        self.nodes += len(options.get("nodes", ()))
+        self.facts += len(options.get("facts", ()))
+        self.characters += len(item.content)
+        self.tokens += estimate_tokens(item.content)
+        self.sessions.add((options.get("source", ""), options.get("session", "")))
+        if at := options.get("occurred_at"):
+            self.first_at = min(at, self.first_at or at)
+            self.last_at = max(at, self.last_at or at)
+
+    async def _store(self, batch: Sequence[Item]) -> None:
+        """Store a batch; when one message of it is refused, the others are stored one by one."""
+        try:
+            self._noted(await self._kept(batch))
+        except InvalidRequest:
+            for item in batch:
+                try:
+                    self._noted(await self._kept([item]))
+                except InvalidRequest as error:
+                    self.turns -= 1
+                    self.note(Unreadable(item.where, error.message))
+
+    async def _kept(self, batch: Sequence[Item]) -> list[Receipt]:
+        def told() -> None:
+            self.progress(f"{self.turns:,} turns; waiting until what is stored is taken in", self.done, self.total)
+
+        return await kept_patiently(self.into.keep, [(item.content, item.options) for item in batch], told)
+
+    def _noted(self, receipts: Sequence[Receipt]) -> None:
+        self.stored += sum(receipt.state != "duplicate" for receipt in receipts)
+        self.redacted += sum(receipt.redacted for receipt in receipts)
+
+
+async def kept_patiently(
+    keep: Callable[[Given], Awaitable[list[Receipt]]], given: Given, told: Callable[[], None] | None = None
+) -> list[Receipt]:
+    """Store messages; while too much waits to be taken in, wait too and say so."""
+    while True:
+        try:
+            return await keep(given)
+        except Overloaded as error:
+            if told:
+                told()
+            await asyncio.sleep(min(error.retry_after_s, _LONGEST_WAIT_S))
+
+
+def _untold(what: str, done: int, total: int) -> None:
+    del what, done, total
+
+
+def _batch(reader: Iterator[Read], run: _Run) -> list[Item]:
+    """Return the next messages: at most 200, and about a million characters; none at the end."""
+    batch: list[Item] = []
+    size = 0
+    for read in reader:
+        if item := run.note(read):
+            batch.append(item)
+            size += len(item.content)
+            if len(batch) == _BATCH or size > _BATCH_CHARACTERS:
+                break
+    return batch
+
+
+def _read_all(found: Sequence[Source | Read], wanted: Format | None, run: _Run) -> Iterator[Read]:
+    for one in found:
+        if not isinstance(one, Source):
+            yield one
+            continue
+        run.source = one
+        yield from _read(one, wanted, run)
+        run.source = None
+        run.done += one.size
+
+
+def _read(source: Source, wanted: Format | None, run: _Run) -> Iterator[Read]:
+    try:
+        chosen = _chosen(source, wanted)
+        if chosen is not None:
+            run.files[chosen.name] += 1
+            yield from chosen.read(source)
+        elif source.given:
+            why = "is in no format that is known by its content; --format says which it is"
+            yield Unreadable(source.name, why)
+        else:
+            yield Passed("files of no known format")
+    except StoreError as error:
+        yield Unreadable(source.name, error.message.removeprefix(f"{source.name}: "))
+
+
+def _chosen(source: Source, wanted: Format | None) -> Format | None:
+    if wanted is None:
+        return format_of(source)
+    return wanted if source.given or source.suffix in wanted.suffixes else None

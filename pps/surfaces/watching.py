@@ -1,0 +1,133 @@
+"""Following folders of notes while the server runs: one watch on all of them, each change brought to its entity."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - an event of any library
+
+from pps.app import App
+from pps.core.errors import PPSError
+from pps.entities import WatchedFolder
+from pps.ingest.anchor_files import MARKDOWN
+from pps.ingest.documents import Synced
+
+_log = logging.getLogger(__name__)
+
+DEBOUNCE_MS = 1_600
+"""How long changes are gathered before they are taken in: an editor that saves often causes one look."""
+_FIRST_MS = 1_000
+_LOOK_S = 2.0
+"""How often the registry is asked which folders there are."""
+_AGAIN_S = 60.0
+"""After how long a folder is looked at again that could not be read, or of which something had to wait."""
+
+
+class FolderWatch:
+    """Brings each watched folder to its entity: once at the start, then whenever something in it changes."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._again: dict[str, float] = {}
+        self._seen: set[str] = set()
+
+    async def run(self) -> None:
+        """Follow until cancelled; a folder that cannot be read holds up no other."""
+        while True:
+            folders = await self._folders()
+            present = await asyncio.to_thread(_present, folders)
+            there = {path: one for path, one in folders.items() if path in present}
+            self._seen &= there.keys()
+            for path, one in there.items():
+                if path not in self._seen:
+                    await self._follow(one)
+                    self._seen.add(path)
+            ended = asyncio.Event()
+            looking = asyncio.create_task(self._until_others(folders, there, ended))
+            try:
+                await self._watch(there, ended)
+            finally:
+                looking.cancel()
+
+    async def _watch(self, there: dict[str, WatchedFolder], ended: asyncio.Event) -> None:
+        if not there:
+            await ended.wait()
+            return
+        is_first = True
+        try:
+            async for changes in awatch(
+                *there,
+                watch_filter=_is_note,
+                debounce=DEBOUNCE_MS,
+                stop_event=ended,
+                rust_timeout=_FIRST_MS,
+                yield_on_timeout=True,
+                ignore_permission_denied=True,
+            ):
+                for path, one in there.items():
+                    if is_first or any(Path(changed).is_relative_to(path) for _, changed in changes):
+                        await self._follow(one)
+                is_first = False  # what changed before the watch began has been seen now
+        except (OSError, RuntimeError) as error:  # a folder went away in between, or the system watches no more
+            _log.warning("folders cannot be watched (%s); looking again in %.0f s", error, _AGAIN_S)
+            self._seen.clear()
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _until_others(
+        self, folders: dict[str, WatchedFolder], there: dict[str, WatchedFolder], ended: asyncio.Event
+    ) -> None:
+        """Set the event when other folders are to be watched, or one must be looked at again."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            now = asyncio.get_running_loop().time()
+            due = {path for path, at in self._again.items() if at <= now}
+            present = await asyncio.to_thread(_present, folders)
+            if await self._folders() != folders or present != there.keys() or due:
+                self._seen -= due
+                self._again = {path: at for path, at in self._again.items() if path not in due}
+                ended.set()
+                return
+
+    async def _folders(self) -> dict[str, WatchedFolder]:
+        found = await asyncio.to_thread(self._app.registry.watched.list)
+        return {one.path: one for one in found if not one.archived}
+
+    async def _follow(self, folder: WatchedFolder) -> None:
+        """Bring one folder up to date; what stands in the way is logged and tried again later."""
+        try:
+            async with self._app.memory(folder.entity) as memory:
+                done = await memory.documents.follow(Path(folder.path))
+        except PPSError as error:
+            _log.warning("entity %s: %s could not be followed: %s", folder.entity.name, folder.path, error.message)
+            self._again[folder.path] = asyncio.get_running_loop().time() + _AGAIN_S
+        else:
+            self._note(folder, done)
+
+    def _note(self, folder: WatchedFolder, done: Synced) -> None:
+        if done.waiting:
+            self._again[folder.path] = asyncio.get_running_loop().time() + _AGAIN_S
+        if done.added or done.changed or done.removed:
+            _log.info(
+                "entity %s: %s: %d files new, %d changed, %d gone; %d passages stored, %d forgotten",
+                folder.entity.name,
+                folder.path,
+                done.added,
+                done.changed,
+                done.removed,
+                done.stored,
+                done.forgotten,
+            )
+
+
+def _present(paths: Iterable[str]) -> set[str]:
+    return {path for path in paths if Path(path).is_dir()}
+
+
+def _is_note(change: Change, path: str) -> bool:
+    """Tell whether a change may concern a note: a Markdown file, or a folder that came or went with some."""
+    del change
+    name = Path(path).name
+    return not name.startswith(".") and (name.lower().endswith(MARKDOWN) or "." not in name)
