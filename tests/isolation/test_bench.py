@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from pps.app import App
+from pps.bench import scale as scaling
 from pps.bench.commands import Wanted, quality
+from pps.bench.hooks import HooksWanted, hooks
 from pps.bench.measuring import Plan
+from pps.bench.timeline import TimelineWanted, timeline
 from pps.bench.tune import TuneWanted, tune
-from pps.config import Settings
+from pps.config import EmbedderSettings, Settings
 
 OWN = "Ana keeps the violet key under the blue stone."
 
@@ -83,5 +86,44 @@ async def test_bench_tune_sees_and_changes_nothing_of_the_memories_that_are_ther
     # The one question is about what only the other memory knows: its one turn is all there is to find.
     assert found["now"]["R@10"] == found["check"]["asked"]["R@10"] == 100.0
     assert (found["recommended"], found["written"]) == (False, None)
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)
+
+
+async def test_bench_scale_sees_and_changes_nothing_of_the_memories_that_are_there(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    settings = Settings(home=home, embedder=EmbedderSettings(name="hash"))
+    async with App.open(settings) as app:
+        await app.create("import_turns_alone")  # the name that the benchmark gives one of its own
+        async with app.memory("import_turns_alone") as memory:
+            await memory.remember(OWN)
+    before = digest(home)
+    env = {"PPS_HOME": str(home), "PPS_EMBEDDER__NAME": "hash"}
+    plan = scaling.Plan(only=("import",), turns=20)
+    found = await scaling.scale(plan, "embedded", env, lambda *_: None)
+    assert found["import"]["turns_alone"]["texts"] > 20
+    assert digest(home) == before
+
+
+async def test_bench_hooks_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str]
+) -> None:
+    before = digest(settings.home)
+
+    found = await hooks(HooksWanted(facts=8, prompts=2), environment, lambda *_: None)
+
+    assert (found["facts"], found["given"]) == (8, 2)
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)
+
+
+async def test_bench_timeline_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str]
+) -> None:
+    before = digest(settings.home)
+
+    found = await timeline(TimelineWanted(generated=60, questions=20), environment, lambda *_: None)
+
+    assert (found["events"], found["questions"], found["exact"]) == (60, 20, 20)
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)

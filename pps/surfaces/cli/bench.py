@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pps.core.errors import InvalidRequest
 from pps.surfaces.cli.talk import AsJson, show_json
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
     from pps.bench.quality import Progress
 
-_HELP = """Measure recall on data of your own, in throw-away entities beside your memories.
+_HELP = """Measure PPS in throw-away entities beside your memories: recall on data of your own, speed on generated ones.
 
-The data are a folder of JSON lines (episodes, queries, and where there are any nodes and edges), as
+The data of `quality` are a folder of JSON lines (episodes, queries, and where there are any nodes and edges), as
 locomo_to_graph.py writes them, or MuSiQue's file. None are shipped: give --data or set PPS_BENCH_DATA."""
 
 app = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
@@ -94,6 +95,104 @@ def tune(
         show_json(found)
     else:
         typer.echo(tuning.text(found))
+
+
+@app.command()
+def scale(
+    sizes: Annotated[str, typer.Option(help="Facts at which recall is measured, rising.")] = "2500,25000,100000",
+    middle: Annotated[int, typer.Option(help="Facts at which filters and the edge channel are measured.")] = 50_000,
+    only: Annotated[str, typer.Option(help="Some of: recall,filters,edges,structured,import,http.")] = "",
+    calls: Annotated[int, typer.Option(help="Calls behind each row of percentiles.")] = 150,
+    facts: Annotated[int, typer.Option(help="Structured facts to write.")] = 20_000,
+    turns: Annotated[int, typer.Option(help="Turns to import.")] = 600,
+    seed: Annotated[int, typer.Option(help="Of the generated memory.")] = 7,
+    store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
+    out: Out = None,
+    name: Name = "scale",
+    as_json: AsJson = False,
+) -> None:
+    """Measure latency, memory, disk and writing on a generated memory, beside stock Graphiti.
+
+    Takes about ten minutes and 4 GB of disk at the sizes above. --out needs the extra bench.
+
+    Examples: pps bench scale --only http,import · pps bench scale --sizes 2500 --middle 2500 --out docs/benchmarks
+    """
+    from pps.bench import scale as scaling
+    from pps.bench import scale_report
+
+    plan = scaling.Plan(_numbers(sizes), middle, _words(only), calls, facts, turns, seed)
+    with _progress() as progress:
+        found = asyncio.run(scaling.scale(plan, store, os.environ, progress))
+    if out:
+        scale_report.save(found, out, name)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(scale_report.text(found))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted(int(word) for word in text.split(",")))
+    except ValueError:
+        raise InvalidRequest("sizes", "must be numbers with commas between them, such as 2500,25000") from None
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+@app.command("hooks")
+def hooks_(
+    facts: Annotated[int, typer.Option(min=4, help="Facts in the memory that answers; generated.")] = 50_000,
+    prompts: Annotated[int, typer.Option(min=2, help="Prompts timed, after some to warm up.")] = 200,
+    home: Annotated[Path | None, typer.Option(help="Data folder to keep and use again; else a throw-away one.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the prompt hook: its start, the round trip to a warm server, and the whole process, in milliseconds.
+
+    Example: pps bench hooks --facts 5000 --prompts 100
+    """
+    from pps.bench.hooks import HooksWanted, hooks
+
+    with _progress() as progress:
+        found = asyncio.run(hooks(HooksWanted(facts, prompts, home), os.environ, progress))
+    if as_json:
+        show_json(found)
+        return
+    typer.echo(f"{found['facts']:,} facts, {found['prompts']} prompts, embedder {found['embedder']}")
+    for what in ("start_ms", "round_trip_ms", "process_ms"):
+        typer.echo(f"{what:<14} " + "  ".join(f"{name} {value:g}" for name, value in found[what].items()))
+
+
+@app.command()
+def timeline(
+    data: Data = "",
+    generated: Annotated[int, typer.Option(help="So many made-up events instead of data.", min=0)] = 0,
+    questions: Annotated[int, typer.Option(help="Questions to ask.", min=1)] = 2000,
+    seed: Annotated[int, typer.Option(help="Of the questions, and of made-up events.")] = 14,
+    store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep timeline.json in.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the timeline about dated events (ICEWS14's files) at points and spans of time, page by page.
+
+    The data are a folder with train.txt, entity2id.txt and relation2id.txt. An event holds for its day; each answer
+    is compared with what the events alone say. Ends with 1 unless all of them are exact.
+
+    Examples: pps bench timeline --data DIR · pps bench timeline --generated 500 --questions 100
+    """
+    from pps.bench import timeline as timelines
+
+    wanted = timelines.TimelineWanted(data, generated, questions, seed, store, out)
+    with _progress() as progress:
+        found = asyncio.run(timelines.timeline(wanted, os.environ, progress))
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(timelines.text(found))
+    if found["exact"] != found["questions"]:
+        raise typer.Exit(1)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,187 @@
+"""Asks one entity in a process of its own, so that opening, memory and latency are those of a server that only asks.
+
+``python -m pps.bench.probe`` reads a JSON object on stdin and prints one on stdout; ``asked`` runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import time as clock
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pps.app import App
+from pps.bench.generator import SHARES, World, share_tag
+from pps.bench.latency import Ask, Figures, Questions, by_clients, parts, percentiles, timed
+from pps.bench.machine import peak_mib, resident_mib
+from pps.bench.words import WordVectors
+from pps.config import load
+from pps.core.errors import ConfigError, StoreError
+from pps.journal.values import ItemFilter
+from pps.memory import Memory
+from pps.models.cached import CachedEmbedder
+from pps.models.factory import make_embedder
+from pps.models.protocols import Embedder
+
+CLIENTS = (1, 4, 8)
+_LIMIT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a probe does.
+
+    Attributes:
+        entity: Whose memory is opened.
+        turns: How many turns of the world of ``seed`` it holds.
+        calls: Calls behind each row of percentiles.
+        parts: Some of ``latency``, ``filters``, ``edges``.
+    """
+
+    entity: str
+    seed: int
+    turns: int
+    calls: int
+    parts: tuple[str, ...]
+
+
+def asked(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Run a probe in a fresh process and return what it measured. Blocks.
+
+    Raises:
+        StoreError: It failed; the message is the end of what it said.
+    """
+    child = subprocess.run(
+        [sys.executable, "-P", "-m", "pps.bench.probe"],
+        input=json.dumps(asdict(wanted)),
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if child.returncode:
+        raise StoreError(f"the probe failed: {child.stderr.strip()[-300:]}")
+    return json.loads(child.stdout)
+
+
+def bench_embedder(environment: Mapping[str, str]) -> Embedder:
+    """Return the embedder of generated data: the setting's model, whose passages were given.
+
+    Raises:
+        ConfigError: The settings name no embedder.
+    """
+    settings = load(env=environment)
+    model = make_embedder(settings.embedder)
+    if model is None:
+        raise ConfigError("embedder.name: is 'none', and latencies without it say little; set one")
+    return CachedEmbedder(WordVectors(model))
+
+
+async def probe(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Open the entity twice, ask it, and return every figure."""
+    settings = load(env=environment)
+    found: dict[str, Any] = {}
+    async with App.open(settings, embedder=bench_embedder(environment)) as app:
+        before = resident_mib()
+        for name in ("open_first_s", "open_warm_s"):
+            started = clock.perf_counter()
+            async with app.memory(wanted.entity):
+                found[name] = round(clock.perf_counter() - started, 3)
+            if name == "open_first_s":
+                await app.close_all()
+        async with app.memory(wanted.entity) as memory:
+            questions = _questions(wanted)
+            found["first_recall_ms"] = round(await timed(memory.ambient_recall, questions.take(1)[0]), 1)
+            for part in wanted.parts:
+                found[part] = await _PARTS[part](memory, wanted, questions)
+        found["memory_mib"] = {"before_opening": before, "in_use": resident_mib(), "peak": peak_mib()}
+    return found
+
+
+def _questions(wanted: Asked) -> Questions:
+    world, count = World(wanted.seed), wanted.calls * 16 + 200
+    mixed = [*world.questions(count // 2, wanted.turns), *world.vague_questions(count // 2, wanted.turns)]
+    random.Random(wanted.seed).shuffle(mixed)  # noqa: S311 - not a secret
+    return Questions(mixed)
+
+
+async def _latency(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
+    for query in questions.take(min(30, wanted.calls)):
+        await memory.ambient_recall(query)
+    ambient = {
+        str(clients): await by_clients(memory.ambient_recall, questions.take(wanted.calls), clients)
+        for clients in CLIENTS
+    }
+    return {
+        "ambient_recall_by_clients": ambient,
+        "recall_default": await by_clients(memory.recall, questions.take(wanted.calls), 1),
+        "parts_of_ambient": await parts(memory, questions.take(wanted.calls), "ambient"),
+        "remember_done": await by_clients(_remembered(memory, "done"), questions.take(min(wanted.calls, 30)), 1),
+        "remember_journal": await by_clients(_remembered(memory, "journal"), questions.take(min(wanted.calls, 30)), 1),
+    }
+
+
+def _remembered(memory: Memory, wait: Literal["done", "journal"]) -> Ask:
+    async def remember(text: str) -> object:
+        return await memory.remember(text, wait=wait, source="bench", session=f"live-{wait}")
+
+    return remember
+
+
+async def _edges(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
+    async def facts(query: str) -> object:
+        return await memory.recall(query, profile="facts", channels=("facts",), limit=_LIMIT)
+
+    async def recipe(query: str) -> object:
+        return await memory.recall(query, profile="EDGE_HYBRID_SEARCH_RRF", limit=_LIMIT)
+
+    for query in questions.take(min(20, wanted.calls)):
+        await facts(query)
+        await recipe(query)
+    return {
+        "facts_channel": await by_clients(facts, questions.take(wanted.calls), 1),
+        "same_recipe_on_our_indexes": await by_clients(recipe, questions.take(wanted.calls), 1),
+    }
+
+
+async def _filters(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
+    """Ask the facts channel with and without filters, taking turns, so that the machine's moods hit all alike."""
+    times: dict[str, list[float]] = {name: [] for name in ("none", *map(share_tag, SHARES))}
+    least = dict.fromkeys(times, _LIMIT)
+    for query in questions.take(2 * wanted.calls):
+        for name, one in times.items():
+            wanted_tags = ItemFilter() if name == "none" else ItemFilter(tags=(name,))
+            started = clock.perf_counter()
+            recalled = await memory.recall(
+                query, profile="facts", channels=("facts",), limit=_LIMIT, filters=wanted_tags
+            )
+            one.append((clock.perf_counter() - started) * 1000)
+            least[name] = min(least[name], len(recalled["facts"]))
+    plain = percentiles(times["none"])
+    return {name: {**_against(percentiles(one), plain), "fewest_results": least[name]} for name, one in times.items()}
+
+
+def _against(figures: Figures, plain: Figures) -> Figures:
+    return {**figures, "p95_times_unfiltered": round(figures["p95"] / plain["p95"], 2)}
+
+
+_PARTS: Mapping[str, Any] = {"latency": _latency, "filters": _filters, "edges": _edges}
+
+
+def main() -> int:
+    """Read what is asked on stdin, print what was measured."""
+    given: dict[str, Any] = json.load(sys.stdin)
+    given["parts"] = tuple(given["parts"])
+    wanted = Asked(**given)
+    sys.stdout.write(json.dumps(asyncio.run(probe(wanted, os.environ))) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""Speed and size on generated memories: latency, memory, disk, filters, the edge channel, writing; one report."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time as clock
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pps import __version__
+from pps.app import App
+from pps.bench import acknowledging, writing
+from pps.bench.generator import FACTS_A_TURN, World
+from pps.bench.latency import percentiles, timed
+from pps.bench.machine import disk_bytes, machine
+from pps.bench.measuring import throw_away
+from pps.bench.probe import Asked, asked, bench_embedder
+from pps.bench.quality import Progress
+from pps.config import Settings
+from pps.core.errors import InvalidRequest
+
+ONLY = ("recall", "filters", "edges", "structured", "import", "http")
+"""What a run can be held to."""
+
+SIZES = (2_500, 25_000, 100_000)
+MIDDLE = 50_000
+"""Facts at which filters and the edge channel are measured."""
+
+ENTITY = "world"
+_STOCK_CALLS = 15
+_LIMIT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a scale run measures.
+
+    Attributes:
+        sizes: Facts at which latency is measured, rising; a fifth as many nodes and a quarter as many turns.
+        middle: Facts at which filters and the edge channel are measured.
+        only: Some of ``ONLY``; empty for all.
+        calls: Calls behind each row of percentiles.
+        facts, turns: How many are written where writing is measured.
+        seed: Of the generated world.
+    """
+
+    sizes: tuple[int, ...] = SIZES
+    middle: int = MIDDLE
+    only: tuple[str, ...] = ()
+    calls: int = 150
+    facts: int = 20_000
+    turns: int = 600
+    seed: int = 7
+
+    def wants(self, what: str) -> bool:
+        """Tell whether a part is measured."""
+        return not self.only or what in self.only
+
+    def command(self, store: str) -> str:
+        """Return the command that asks for the same."""
+        words = ["scripts/bench scale"]
+        plain = Plan()
+        if self.sizes != plain.sizes:
+            words.append("--sizes " + ",".join(map(str, self.sizes)))
+        if self.middle != plain.middle:
+            words.append(f"--middle {self.middle}")
+        if self.only:
+            words.append("--only " + ",".join(self.only))
+        given = {name: getattr(self, name) for name in ("calls", "facts", "turns", "seed")}
+        words += [f"--{name} {value}" for name, value in given.items() if value != getattr(plain, name)]
+        return " ".join([*words, *([f"--store {store}"] if store else [])])
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run under way: what it works with and what it has found."""
+
+    plan: Plan
+    settings: Settings
+    environment: Mapping[str, str]
+    progress: Progress
+    world: World
+    written_turns: int = 0
+    written_s: float = 0.0
+    found: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+async def scale(plan: Plan, store: str, environment: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+    """Write generated memories into throw-away entities, measure them, and return the report as plain JSON.
+
+    Raises:
+        InvalidRequest: An option is not what it should be.
+        ConfigError: The settings name no embedder, or the store cannot be used.
+    """
+    _check(plan)
+    started = clock.perf_counter()
+    async with throw_away(environment, store or None) as settings:
+        inner = {**environment, "PPS_HOME": str(settings.home), "PPS_STORE": settings.store}
+        run = _Run(plan, settings, inner, progress, World(plan.seed))
+        before = machine()
+        await _stages(run)
+        await _writing(run)
+    return {
+        "title": "Scale: speed and size",
+        "command": plan.command(store),
+        "benchmark": "scale",
+        "version": __version__,
+        "machine": before,
+        "store": settings.store,
+        "embedder": settings.embedder.name,
+        "reranker": settings.reranker.name,
+        "seed": plan.seed,
+        **run.found,
+        "load_1_min_at_the_end": round(os.getloadavg()[0], 2),
+        "took_s": round(clock.perf_counter() - started, 0),
+    }
+
+
+def _check(plan: Plan) -> None:
+    unknown = [one for one in plan.only if one not in ONLY]
+    if unknown:
+        raise InvalidRequest("only", f"must be some of {', '.join(ONLY)}")
+    if any(size < 100 or size > 1_000_000 for size in (*plan.sizes, plan.middle, plan.facts)):
+        raise InvalidRequest("sizes", "must be 100 to 1,000,000 facts each")
+    if not 5 <= plan.calls <= 10_000 or not 20 <= plan.turns <= 100_000:
+        raise InvalidRequest("calls", "must be 5 to 10,000, and turns 20 to 100,000")
+
+
+async def _stages(run: _Run) -> None:
+    """Let one memory grow from size to size and measure it at each."""
+    plan = run.plan
+    stages: dict[int, list[str]] = {}
+    if plan.wants("recall"):
+        stages.update((size, ["latency"]) for size in plan.sizes)
+    for part in ("filters", "edges"):
+        if plan.wants(part):
+            stages.setdefault(plan.middle, []).append(part)
+    for size in sorted(stages):
+        await _grown(run, size)
+        run.progress(f"measuring {size:,} facts", 0, 1)
+        wanted = Asked(ENTITY, plan.seed, run.written_turns, plan.calls, tuple(stages[size]))
+        await _measured(run, size, wanted)
+        run.progress(f"measuring {size:,} facts", 1, 1)
+
+
+async def _grown(run: _Run, size: int) -> None:
+    turns = size // FACTS_A_TURN
+    run.progress(f"writing {size:,} facts", 0, 1)
+    async with App.open(run.settings, embedder=bench_embedder(run.environment)) as app:
+        await app.create(ENTITY)
+        run.written_s += await writing.grow(app, ENTITY, run.world, run.written_turns, turns)
+    run.written_turns = turns
+    run.progress(f"writing {size:,} facts", 1, 1)
+
+
+async def _measured(run: _Run, size: int, wanted: Asked) -> None:
+    found = await asyncio.to_thread(asked, wanted, run.environment)
+    parts = {name: found.pop(name) for name in ("filters", "edges") if name in found}
+    if "latency" in wanted.parts:
+        disk = disk_bytes(run.settings.home / "entities" / ENTITY)
+        run.found.setdefault("recall", {})[str(size)] = {
+            "facts": size,
+            "turns": run.written_turns,
+            **found,
+            "disk_kib_a_fact": round(disk / size / 1024, 2),
+            "written_facts_per_s_so_far": round(size / run.written_s, 0),
+        }
+    if "filters" in parts:
+        run.found["filters"] = {"facts": size, "by_tag": parts["filters"]}
+    if "edges" in parts:
+        stock = await _stock_edges(run)
+        ours = parts["edges"]["facts_channel"]
+        run.found["edges"] = {
+            "facts": size,
+            **parts["edges"],
+            "stock_graphiti": stock,
+            "times_faster_p50": round(stock["p50"] / ours["p50"], 1),
+            "times_faster_p95": round(stock["p95"] / ours["p95"], 1),
+        }
+
+
+async def _stock_edges(run: _Run) -> dict[str, Any]:
+    """Ask stock Graphiti's edge search of the very graph that our edge channel was asked of."""
+    async with App.open(run.settings, embedder=bench_embedder(run.environment)) as app:
+        entry = app.registry.get(ENTITY)
+    embedder = bench_embedder(run.environment)
+    stock = await writing.open_stock(run.settings, entry.folder / "data" / "graph.lbug", embedder)
+    calls = min(_STOCK_CALLS, run.plan.calls)
+    questions = run.world.questions(calls + 2, run.written_turns + 1)
+
+    async def facts(query: str) -> object:
+        return await stock.facts(query, entry.entity.group, _LIMIT)
+
+    try:
+        times = [await timed(facts, query) for query in questions]
+        return {**percentiles(times[2:]), "full_text": stock.full_text}
+    finally:
+        await stock.close()
+        await asyncio.to_thread(embedder.close)
+
+
+async def _writing(run: _Run) -> None:
+    plan = run.plan
+    if plan.wants("structured"):
+        home = _elsewhere(run, "structured")
+        run.found["structured"] = await writing.structured(home, run.world, plan.facts)
+    if plan.wants("import"):
+        run.found["import"] = await writing.imported(_elsewhere(run, "import"), run.world, plan.turns)
+    if plan.wants("http"):
+        home = _elsewhere(run, "http").home
+        calls = max(acknowledging.CLIENTS, plan.calls * 4)
+        run.found["http"] = await asyncio.to_thread(acknowledging.acknowledged, home, run.world, calls)
+
+
+def _elsewhere(run: _Run, name: str) -> Settings:
+    """Return settings with an empty data folder inside the throw-away one."""
+    run.progress(f"writing: {name}", 1, 1)
+    home = run.settings.home / name
+    home.mkdir()
+    return run.settings.model_copy(update={"home": home})

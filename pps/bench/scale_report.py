@@ -1,0 +1,250 @@
+"""The report of a scale run as files: JSON for programs, Markdown for people, and a plot beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pps.bench.plain import library
+
+Report: TypeAlias = "Mapping[str, Any]"
+
+_OURS, _THEIRS, _GOAL = "#0b6e4f", "#8d99ae", "#c8553d"
+_AMBIENT_GOAL_MS = 40
+
+
+def save(report: Report, folder: Path, name: str) -> list[Path]:
+    """Write ``name.json``, ``name.md`` and ``name.png`` into a folder; return the files.
+
+    Raises:
+        ConfigError: matplotlib is not installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{name}.{ending}" for ending in ("json", "md", "png")]
+    files[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    files[1].write_text(markdown(report, name), "utf-8")
+    _draw(report, files[2])
+    return files
+
+
+def markdown(report: Report, name: str) -> str:
+    """Return the report as a page; ``name`` is that of its plot."""
+    machine = report["machine"]
+    parts = [
+        f"# {report['title']}",
+        f"```bash\n{report['command']}\n```",
+        f"PPS {report['version']}, store {report['store']}, embedder {report['embedder']}; {machine['cores']} cores "
+        f"({machine['processor']}), {machine['memory_gib']} GiB, Python {machine['python']}; load "
+        f"{machine['load_1_min']} at the start, {report['load_1_min_at_the_end']} at the end; {report['took_s']:.0f} s."
+        " Compare ratios: both sides were measured in this one run. Absolute times are of this machine.",
+        f"![{report['title']}]({name}.png)",
+        *(part for section, write in _SECTIONS.items() if section in report for part in write(report[section])),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def text(report: Report) -> str:
+    """Return the report for a terminal: the page without its plot."""
+    return "\n\n".join(part for part in markdown(report, "").split("\n\n") if not part.startswith("![")).strip()
+
+
+def _recall(found: Report) -> Iterable[str]:
+    yield "## Recall as a memory grows"
+    yield _table(
+        [
+            "facts",
+            "turns",
+            "open, first / again s",
+            "first recall ms",
+            "memory MiB",
+            "KiB on disk a fact",
+            "facts/s written",
+        ],
+        [
+            [
+                f"{one['facts']:,}",
+                f"{one['turns']:,}",
+                f"{one['open_first_s']:.2f} / {one['open_warm_s']:.2f}",
+                f"{one['first_recall_ms']:.0f}",
+                f"{one['memory_mib']['in_use']:.0f}",
+                f"{one['disk_kib_a_fact']:.1f}",
+                f"{one['written_facts_per_s_so_far']:.0f}",
+            ]
+            for one in found.values()
+        ],
+    )
+    yield "Milliseconds, p50 / p95 / p99, the query's embedding included; every query is new."
+    yield _table(
+        [
+            "facts",
+            "ambient, 1 client",
+            "4 clients",
+            "8 clients",
+            "recall (default)",
+            "remember, done",
+            "remember, on disk",
+        ],
+        [_latencies(one) for one in found.values()],
+    )
+    yield "Parts of an ambient recall, p50 / p95 / p99; of channels side by side the slowest counts."
+    parts = list(next(iter(found.values()))["latency"]["parts_of_ambient"])
+    yield _table(
+        ["facts", *parts],
+        [
+            [f"{one['facts']:,}", *(_three(one["latency"]["parts_of_ambient"][part]) for part in parts)]
+            for one in found.values()
+        ],
+    )
+
+
+def _latencies(one: Report) -> list[str]:
+    latency = one["latency"]
+    ambient = [_three(figures) for figures in latency["ambient_recall_by_clients"].values()]
+    others = [_three(latency[name]) for name in ("recall_default", "remember_done", "remember_journal")]
+    return [f"{one['facts']:,}", *ambient, *others]
+
+
+def _filters(found: Report) -> Iterable[str]:
+    yield f"## Filters, facts channel at {found['facts']:,} facts"
+    yield _table(
+        ["keeps", "p50 / p95 / p99 ms", "p95 against no filter", "fewest results of 10"],
+        [
+            [_kept(name), _three(one), f"{one['p95_times_unfiltered']:.2f}", str(one["fewest_results"])]
+            for name, one in found["by_tag"].items()
+        ],
+    )
+
+
+def _kept(name: str) -> str:
+    return "all (no filter)" if name == "none" else name.removeprefix("share").replace("_", ".") + " %"
+
+
+def _edges(found: Report) -> Iterable[str]:
+    stock = found["stock_graphiti"]
+    yield f"## Edge channel at {found['facts']:,} facts, against stock Graphiti on the same graph"
+    yield _table(
+        ["", "p50 / p95 / p99 ms"],
+        [
+            ["ours, facts channel", _three(found["facts_channel"])],
+            ["Graphiti's EDGE_HYBRID_SEARCH_RRF on our indexes", _three(found["same_recipe_on_our_indexes"])],
+            [f"stock Graphiti's search_{'' if stock['full_text'] else ', vectors alone'}", _three(stock)],
+        ],
+    )
+    times = f"{found['times_faster_p50']:.0f} times faster** at p50, {found['times_faster_p95']:.0f} times at p95."
+    why = " Stock has no full text on the embedded store: only its vector half was asked."
+    yield f"Ours is **{times}{'' if stock['full_text'] else why}"
+
+
+def _structured(found: Report) -> Iterable[str]:
+    yield f"## Structured facts, {found['facts_a_call']} a call"
+    yield _table(
+        ["", "facts/s"],
+        [
+            ["ours, without vectors: journal, graph, text index", f"{found['facts_per_s_without_vectors']:,.0f}"],
+            ["ours, vectors given: and vector index", f"{found['facts_per_s_with_given_vectors']:,.0f}"],
+            [
+                "stock Graphiti's bulk write, vectors given",
+                f"{found['stock_bulk_facts_per_s_with_given_vectors']:,.0f}",
+            ],
+        ],
+    )
+    yield f"With vectors, ours is **{found['times_stock']:.1f} times** stock's."
+
+
+def _import(found: Report) -> Iterable[str]:
+    yield "## Import with the embedder"
+    yield _table(
+        ["", "turns/s", "texts embedded", "seconds", "embedder alone, s", "share of its speed"],
+        [
+            [
+                name.replace("_", " "),
+                f"{one['turns_per_s']:.1f}",
+                f"{one['texts']:,}",
+                f"{one['seconds']:.1f}",
+                f"{one['embedder_alone_s']:.1f}",
+                f"{one['share_of_the_embedders_own_speed']:.0%}",
+            ]
+            for name, one in found.items()
+        ],
+    )
+
+
+def _http(found: Report) -> Iterable[str]:
+    yield "## A turn acknowledged over HTTP"
+    yield f"{found['clients']} clients, {found['calls']} turns: p50 / p95 / p99 **{_three(found)}** ms."
+
+
+_SECTIONS = {
+    "recall": _recall,
+    "filters": _filters,
+    "edges": _edges,
+    "structured": _structured,
+    "import": _import,
+    "http": _http,
+}
+
+
+def _three(figures: Mapping[str, float]) -> str:
+    return " / ".join(f"{figures[name]:.1f}" for name in ("p50", "p95", "p99"))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _draw(report: Report, file: Path) -> None:
+    library("matplotlib").use("Agg")
+    pyplot: Any = library("matplotlib.pyplot")
+    drawn = [draw for section, draw in _DRAWN.items() if section in report]
+    figure, axes = pyplot.subplots(
+        1, max(1, len(drawn)), figsize=(4.4 * max(1, len(drawn)), 4.0), squeeze=False, layout="constrained"
+    )
+    for axis, draw in zip(axes[0], drawn, strict=False):
+        draw(axis, report)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=8)
+    figure.savefig(file, dpi=130, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+def _draw_recall(axis: Any, report: Report) -> None:
+    stages = list(report["recall"].values())
+    sizes = [one["facts"] for one in stages]
+    for percentile, style in (("p95", "-"), ("p50", "--")):
+        values = [one["latency"]["ambient_recall_by_clients"]["1"][percentile] for one in stages]
+        axis.plot(sizes, values, style, color=_OURS, marker="o", label=f"ambient recall {percentile}")
+    axis.axhline(_AMBIENT_GOAL_MS, color=_GOAL, linewidth=1, linestyle=":", label="goal for p95")
+    axis.set_xscale("log")
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("facts")
+    axis.set_title("ambient recall, ms", loc="left", fontsize=10)
+    axis.legend(fontsize=8, frameon=False)
+
+
+def _draw_edges(axis: Any, report: Report) -> None:
+    found = report["edges"]
+    _bars(axis, ["ours", "stock"], [found["facts_channel"]["p50"], found["stock_graphiti"]["p50"]])
+    axis.set_yscale("log")
+    axis.set_title(f"edge channel at {found['facts']:,} facts, p50 ms", loc="left", fontsize=10)
+
+
+def _draw_structured(axis: Any, report: Report) -> None:
+    found = report["structured"]
+    names = [
+        "facts_per_s_without_vectors",
+        "facts_per_s_with_given_vectors",
+        "stock_bulk_facts_per_s_with_given_vectors",
+    ]
+    _bars(axis, ["ours, no vectors", "ours", "stock"], [found[name] for name in names])
+    axis.set_title("structured facts, a second", loc="left", fontsize=10)
+
+
+def _bars(axis: Any, names: Sequence[str], values: Sequence[float]) -> None:
+    colours = [_THEIRS if name == "stock" else _OURS for name in names]
+    axis.bar_label(axis.bar(names, values, color=colours), [f"{value:,.0f}" for value in values], fontsize=8)
+
+
+_DRAWN = {"recall": _draw_recall, "edges": _draw_edges, "structured": _draw_structured}

@@ -1,0 +1,56 @@
+"""``pps bench scale`` on a memory of a hundred facts: every section is measured, and the report says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pps.bench import scale_report
+from pps.bench.generator import FACTS_A_TURN, World, node_name
+from pps.bench.latency import percentiles
+from pps.bench.scale import Plan, scale
+from pps.core.errors import InvalidRequest
+
+
+def test_a_world_is_the_same_each_time_and_does_not_depend_on_its_size() -> None:
+    assert list(World(3).turns(4, 6)) == list(World(3).turns(0, 8))[4:6]
+    assert list(World(3).turns(0, 1)) != list(World(4).turns(0, 1))
+    assert World(3).questions(5, 20) == World(3).questions(5, 20)
+    assert len({node_name(number) for number in range(5_000)}) == 5_000
+    assert all(len(World(3).facts(number)) == FACTS_A_TURN for number in range(20))
+
+
+def test_percentiles_are_times_that_were_measured() -> None:
+    found = percentiles([float(number) for number in range(1, 101)])
+    assert found == {"p50": 50.0, "p95": 95.0, "p99": 99.0, "calls": 100}
+    assert percentiles([7.0])["p99"] == 7.0
+
+
+@pytest.mark.parametrize("plan", [Plan(only=("speed",)), Plan(sizes=(10,)), Plan(calls=0)])
+def test_an_option_that_means_nothing_is_refused_before_anything_is_made(plan: Plan, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest):
+        asyncio.run(scale(plan, "", {"PPS_HOME": str(tmp_path)}, lambda *_: None))
+    assert not any(tmp_path.iterdir())
+
+
+async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_graphiti(tmp_path: Path) -> None:
+    plan = Plan(sizes=(100,), middle=100, only=("recall", "filters", "edges"), calls=5)
+    env = {"PPS_HOME": str(tmp_path / "home"), "PPS_EMBEDDER__NAME": "hash"}
+    found = await scale(plan, "embedded", env, lambda *_: None)
+
+    assert found["command"] == (
+        "scripts/bench scale --sizes 100 --middle 100 --only recall,filters,edges --calls 5 --store embedded"
+    )
+    recall = found["recall"]["100"]
+    assert recall["latency"]["ambient_recall_by_clients"]["8"]["calls"] == 5
+    assert recall["memory_mib"]["in_use"] > 50
+    assert found["filters"]["by_tag"]["share90"]["fewest_results"] == 10
+    assert found["edges"]["stock_graphiti"]["p50"] > 0
+    page = scale_report.markdown(found, "scale")
+    assert found["command"] in page
+    assert "times faster" in page
+    assert not (tmp_path / "home").exists()
+    json.dumps(found)
