@@ -19,6 +19,7 @@ from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
+from pps.entities.own import own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
@@ -170,7 +171,8 @@ async def _assembled(
     self_node = await _self_node(entity, client, journal, pipeline)
     rules = shared.work.rules(client, shared.embedder, self_node, own_store=entry.store == "embedded")
     worker = Worker(journal, pipeline, entity.name, rules)
-    intake, automatic = Intake(journal, worker, rules.backlog), Automatic()
+    own = await asyncio.to_thread(own_settings, entry.folder)
+    intake, automatic = Intake(journal, worker, rules.backlog), Automatic(own.tags, own.relations)
     records = Records(
         RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redaction, automatic)
     )

@@ -90,8 +90,12 @@ def links_in(text: str) -> tuple[str, ...]:
     """Return the titles of ``[[links]]``, in order; equal titles (case and space folded) once; code is not read."""
     if "[[" not in text:
         return ()
-    titles = (" ".join(found.split()) for found in _LINK.findall(_CODE.sub(" ", text)))
-    return tuple({fold(title): title for title in reversed([one for one in titles if fold(one)])}.values())[::-1]
+    found: dict[str, str] = {}
+    for match in _LINK.findall(_CODE.sub(" ", text)):
+        title = " ".join(match.split())
+        found.setdefault(fold(title), title)
+    found.pop("", None)
+    return tuple(found.values())
 
 
 def summary_of(content: str) -> str:

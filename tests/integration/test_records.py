@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pps.app import App
-from pps.core.errors import InvalidRequest
+from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
 from pps.memory import Memory
 
@@ -171,3 +171,20 @@ async def test_a_broken_bound_names_its_field_and_changes_nothing(
         await memory.records.add_event("text", **options)  # type: ignore[arg-type]
     assert caught.value.field == field
     assert (await memory.stats()).turns == 0
+
+
+async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_texts(app: App) -> None:
+    created = await app.create("bo")
+    await app.close_all()
+    card = created.folder / "entity.toml"
+    card.write_text(card.read_text().replace("= true", "= false"))
+    async with app.memory("bo") as memory:
+        plan = await memory.records.add_event("The plan.", title="Plan")
+        other = await memory.records.add_event("See [[Plan]]. #tea", tags=["given"])
+        assert (other.tags_applied, other.edges_created, other.skipped) == (("given",), 0, ())
+        assert await relations(memory, plan.node_id) == set()
+    await app.close_all()
+    card.write_text(card.read_text().replace("relations = false", "relationz = false"))
+    with pytest.raises(ConfigError, match=r"automatic\.relationz"):
+        async with app.memory("bo"):
+            pass

@@ -1,0 +1,65 @@
+"""What an entity sets for itself, in its ``entity.toml`` below its card."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pps.core.errors import ConfigError, StoreError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class AutomaticSection(_Section):
+    """What is read out of a text without being asked: ``#tags``, and relations by ``[[links]]``."""
+
+    tags: bool = True
+    relations: bool = True
+
+
+class ExtractorSection(_Section):
+    """``tokens_per_day``: in place of the setting ``extractor.tokens_per_day``; 0 is no bound."""
+
+    tokens_per_day: int | None = Field(default=None, ge=0, le=1_000_000_000_000)
+
+
+class _Own(_Section):
+    name: str
+    group: str
+    store: str
+    created_at: str
+    automatic: AutomaticSection = AutomaticSection()
+    extractor: ExtractorSection = ExtractorSection()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSettings:
+    """An entity's own settings; ``tokens_per_day`` is None where it sets none."""
+
+    tags: bool
+    relations: bool
+    tokens_per_day: int | None
+
+
+def own_settings(folder: Path) -> OwnSettings:
+    """Return what an entity's ``entity.toml`` sets.
+
+    Raises:
+        ConfigError: A key is unknown or a value out of bounds; it is named.
+        StoreError: The file cannot be read.
+    """
+    path = folder / "entity.toml"
+    try:
+        found = _Own.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise StoreError(f"{path}: cannot be read; restore it from a backup") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{path}: {key}: {first['msg']}") from None
+    return OwnSettings(found.automatic.tags, found.automatic.relations, found.extractor.tokens_per_day)
