@@ -47,8 +47,8 @@ def install(
 
     Examples: pps hooks install --entity ana · pps hooks install --scope local --entity shop
     """
-    if entity:
-        server().admin("entity.show", {"name": entity})
+    if entity and server().admin("entity.show", {"name": entity})["archived"]:
+        raise InvalidRequest("--entity", f"{entity!r} is archived; `pps entity archive {entity} --undo` brings it back")
     path = claude_settings.settings_file(scope.value, project.absolute())
     home = str(home_folder()) if os.environ.get("PPS_HOME") else ""
     changed = claude_settings.install(path, entity, home)

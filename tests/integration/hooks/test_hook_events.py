@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.integration.hooks.acting import DEADLINE_S, Session
@@ -110,6 +111,20 @@ def test_a_pack_is_given_once_to_each_agent_of_a_session(served: Served, at_home
         "additionalContext": given,
     }
     assert at_home.run("PreToolUse", agent_id="a1").is_silent()
+
+
+def test_a_pack_that_was_too_late_comes_with_the_next_tool(served: Served, at_home: Session) -> None:
+    knows(served, at_home.project.name, "The oven in the kitchen is broken.")
+    folder = str(at_home.project)
+    event = {"event": "UserPromptSubmit", "session": at_home.id, "cwd": folder, "project": folder, "text": "Kitchen?"}
+    message = {**event, "id": f"{7:032x}", "at": 1_780_000_000, "within_s": 0.0}
+    headers = {"Authorization": f"Bearer {served.run.secret}"}
+    answer = httpx2.post(f"{served.run.url}/owner/hooks", json=message, headers=headers, trust_env=False)
+    assert answer.json() == {"context": "", "kept": True}
+    given: list[str] = []
+    eventually(lambda: bool(given.append(at_home.run("PreToolUse").context) or given[-1]))
+    assert "The oven in the kitchen is broken." in given[-1]
+    assert at_home.run("PreToolUse").is_silent()
 
 
 def test_what_a_pack_said_is_never_kept_again(served: Served, at_home: Session, turns: Turns) -> None:

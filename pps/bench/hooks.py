@@ -1,0 +1,153 @@
+"""How long a prompt waits for the hook: its start, the server's answer, and the whole process."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time as clock
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pps.app import App
+from pps.bench.generator import FACTS_A_TURN, World
+from pps.bench.measuring import throw_away
+from pps.bench.quality import Progress
+from pps.config import Settings, load, shipped
+from pps.link import Link, connect, stop
+
+_BATCH = 250
+_ENTITY = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class HooksWanted:
+    """What is to be measured.
+
+    Attributes:
+        facts: Facts in the memory that answers.
+        prompts: Prompts timed, after a tenth as many to warm up.
+        home: A data folder to keep, filled once and used again; a throw-away one when None.
+    """
+
+    facts: int = 50_000
+    prompts: int = 200
+    home: Path | None = None
+
+
+async def hooks(wanted: HooksWanted, env: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+    """Fill a memory, start a server on it, and time prompts; return the report as plain JSON.
+
+    Times are milliseconds: ``start`` is the program with nothing to do, ``round_trip`` a request on a new connection
+    that keeps the prompt and returns a pack, ``process`` the hook from its start to its end.
+    """
+    if wanted.home:
+        settings = load(env=env).model_copy(update={"home": wanted.home.absolute()})
+        return await _measured(settings, wanted, progress)
+    async with throw_away(env, "embedded") as settings:
+        return await _measured(settings, wanted, progress)
+
+
+async def _measured(settings: Settings, wanted: HooksWanted, progress: Progress) -> dict[str, Any]:
+    turns = max(1, wanted.facts // FACTS_A_TURN)
+    facts = await _filled(settings, turns, progress)
+    asked = World().questions(wanted.prompts + wanted.prompts // 10 + 1, turns)
+    link = await asyncio.to_thread(connect, settings.home)
+    try:
+        return {
+            "title": "Hooks: how long a prompt waits",
+            "facts": facts,
+            "prompts": wanted.prompts,
+            "embedder": settings.embedder.name,
+            "load_before": [round(one, 2) for one in os.getloadavg()],
+            **await asyncio.to_thread(_timed, link, settings.home, asked, wanted.prompts, progress),
+            "load_after": [round(one, 2) for one in os.getloadavg()],
+            "cpus": os.cpu_count(),
+        }
+    finally:
+        await asyncio.to_thread(stop, settings.home)
+
+
+async def _filled(settings: Settings, turns: int, progress: Progress) -> int:
+    """Tell the memory what it lacks of the world's turns; return how many facts it has."""
+    async with App.open(settings) as app:
+        await app.create(_ENTITY)
+        async with app.memory(_ENTITY) as memory:
+            there = (await memory.stats()).turns
+            for begin in range(there, turns, _BATCH):
+                end = min(turns, begin + _BATCH)
+                await memory.remember_many(list(World().turns(begin, end)))
+                await memory.settled()
+                progress("turns", end, turns)
+            return (await memory.stats()).facts
+
+
+def _timed(link: Link, home: Path, asked: Sequence[str], prompts: int, progress: Progress) -> dict[str, Any]:
+    session = str(uuid.uuid4())
+    warm, timed = asked[prompts:], asked[:prompts]
+    for prompt in warm:
+        _ask(link, session, prompt)
+    answered = [_spent(lambda prompt=prompt: _ask(link, session, prompt)) for prompt in timed]
+    progress("round trips", prompts, prompts)
+    process = [_spent(lambda prompt=prompt: _run(home, session, prompt)) for prompt in timed]
+    progress("processes", prompts, prompts)
+    idle = [_spent(lambda: _program("Nothing", home, b"")) for _ in range(min(prompts, 50))]
+    return {
+        "start_ms": _summary([took for took, _ in idle]),
+        "round_trip_ms": _summary([took for took, _ in answered]),
+        "process_ms": _summary([took for took, _ in process]),
+        "given": sum(given for _, given in process),
+        "pack_chars": round(statistics.mean([size for _, size in answered])),
+    }
+
+
+def _ask(link: Link, session: str, prompt: str) -> int:
+    """Send what the hook sends; return the length of the pack."""
+    message = {
+        "id": uuid.uuid4().hex,
+        "at": clock.time(),
+        "event": "UserPromptSubmit",
+        "entity": _ENTITY,
+        "session": session,
+        "text": prompt,
+        "within_s": 1.5,
+    }
+    connection = http.client.HTTPConnection(link.run.address, link.run.port, timeout=10)
+    try:
+        headers = {"Authorization": f"Bearer {link.run.secret}", "Connection": "close"}
+        connection.request("POST", "/owner/hooks", json.dumps(message), headers)
+        return len(json.loads(connection.getresponse().read())["context"])
+    finally:
+        connection.close()
+
+
+def _run(home: Path, session: str, prompt: str) -> int:
+    """Run the hook; return 1 when it gave a pack."""
+    payload = {"session_id": session, "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": prompt}
+    return int(bool(_program("UserPromptSubmit", home, json.dumps(payload).encode())))
+
+
+def _program(event: str, home: Path, given: bytes) -> bytes:
+    program = str(shipped("config/claude/hooks/pps_hook.py"))
+    command = [sys.executable, "-I", "-S", program, event, "--entity", _ENTITY, "--home", str(home)]
+    return subprocess.run(command, input=given, capture_output=True, check=True, timeout=60).stdout  # noqa: S603 - ours
+
+
+def _spent(work: Callable[[], int | bytes]) -> tuple[float, int]:
+    started = clock.perf_counter()
+    found = work()
+    return (clock.perf_counter() - started) * 1000, found if isinstance(found, int) else len(found)
+
+
+def _summary(times_ms: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(times_ms)
+    at = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+    found = {name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1) for name, share in at.items()}
+    return {**found, "most": round(ordered[-1], 1)}
