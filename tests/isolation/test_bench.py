@@ -14,7 +14,6 @@ from pps.bench.commands import Wanted, quality
 from pps.bench.hooks import HooksWanted, hooks
 from pps.bench.measuring import Plan
 from pps.bench.timeline import TimelineWanted, timeline
-from pps.bench.timeline import TimelineWanted, timeline
 from pps.bench.tune import TuneWanted, tune
 from pps.config import EmbedderSettings, Settings
 
@@ -114,18 +113,6 @@ async def test_bench_hooks_sees_and_changes_nothing_of_the_memories_that_are_the
     found = await hooks(HooksWanted(facts=8, prompts=2), environment, lambda *_: None)
 
     assert (found["facts"], found["given"]) == (8, 2)
-    assert digest(settings.home) == before
-    assert await still_as_it_was(settings)
-
-
-async def test_bench_timeline_sees_and_changes_nothing_of_the_memories_that_are_there(
-    settings: Settings, environment: dict[str, str]
-) -> None:
-    before = digest(settings.home)
-
-    found = await timeline(TimelineWanted(generated=60, questions=20), environment, lambda *_: None)
-
-    assert (found["events"], found["questions"], found["exact"]) == (60, 20, 20)
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)
 

@@ -195,36 +195,6 @@ def timeline(
         raise typer.Exit(1)
 
 
-@app.command()
-def timeline(
-    data: Data = "",
-    generated: Annotated[int, typer.Option(help="So many made-up events instead of data.", min=0)] = 0,
-    questions: Annotated[int, typer.Option(help="Questions to ask.", min=1)] = 2000,
-    seed: Annotated[int, typer.Option(help="Of the questions, and of made-up events.")] = 14,
-    store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep timeline.json in.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Ask the timeline about dated events (ICEWS14's files) at points and spans of time, page by page.
-
-    The data are a folder with train.txt, entity2id.txt and relation2id.txt. An event holds for its day; each answer
-    is compared with what the events alone say. Ends with 1 unless all of them are exact.
-
-    Examples: pps bench timeline --data DIR · pps bench timeline --generated 500 --questions 100
-    """
-    from pps.bench import timeline as timelines
-
-    wanted = timelines.TimelineWanted(data, generated, questions, seed, store, out)
-    with _progress() as progress:
-        found = asyncio.run(timelines.timeline(wanted, os.environ, progress))
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(timelines.text(found))
-    if found["exact"] != found["questions"]:
-        raise typer.Exit(1)
-
-
 @contextlib.contextmanager
 def _progress() -> Generator[Progress]:
     """Lend what shows progress on stderr: a bar on a terminal, else a line for each step that is done."""
