@@ -1,0 +1,205 @@
+"""Imports and followed folders on a real memory: once each, resumed, and the files are the truth of their passages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pps.app import App
+from pps.config import EmbedderSettings, Settings
+from pps.core.errors import InvalidRequest, Overloaded, StoreError
+from pps.core.values import Chunk, Receipt, Turn
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.importing import FORMATS, Into, Wanted, import_files
+from pps.memory import Memory
+from tests import importing_files as made
+
+TEA = " ".join(f"Sentence {number} tells of tea and of cups." for number in range(80))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", store="embedded", embedder=EmbedderSettings(name="hash"))
+
+
+@pytest.fixture
+async def memory(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as opened:
+        yield opened
+
+
+async def found(memory: Memory, query: str) -> list[Turn]:
+    """Return the turns that a recall finds, once everything is taken in."""
+    assert await memory.settled(60)
+    hits = (await memory.recall(query, channels=("episodes",), limit=50))["episodes"]
+    return [one for one in await memory.get([hit.id for hit in hits]) if isinstance(one, Turn)] if hits else []
+
+
+async def turns(memory: Memory) -> int:
+    return (await memory.stats()).turns
+
+
+async def test_every_format_is_imported_once_and_a_dry_run_stores_nothing(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    for name, make in made.MAKE.items():
+        make(folder / name)
+    dry = await memory.documents.import_files(Wanted((folder,), dry_run=True))
+    assert await turns(memory) == 0
+    told: list[tuple[str, int, int]] = []
+    done = await memory.documents.import_files(Wanted((folder,)), lambda *told_: told.append(told_))
+    assert set(done.files) == set(FORMATS)
+    assert (dry.turns, dry.stored, dry.duplicates) == (done.turns, done.turns, 0)
+    assert (done.stored, done.duplicates, done.settled) == (done.turns, 0, True)
+    assert await turns(memory) == done.turns
+    assert done.sessions > 8
+    assert (str(done.first_at)[:4], str(done.last_at)[:4]) == ("2023", "2026")
+    assert done.unreadable_count == len(done.unreadable) == 5
+    assert {one.what.rpartition("/")[2] for one in done.unreadable} >= {
+        "talk.jsonl:2: mood",
+        f"{made.SESSION}.jsonl:10",
+    }
+    assert any(at == total for _, at, total in told)
+    again = await memory.documents.import_files(Wanted((folder,)))
+    assert (again.stored, again.duplicates) == (0, done.turns)
+    assert await turns(memory) == done.turns
+    known = await memory.documents.import_files(Wanted((folder,), dry_run=True))
+    assert (known.stored, known.duplicates) == (0, done.turns)
+    facts = (await memory.recall("Where does Ana live?"))["facts"]
+    assert "Ana lives in Lisbon." in [hit.text for hit in facts]
+
+
+async def test_a_message_that_is_refused_is_named_and_its_neighbours_are_stored(memory: Memory, tmp_path: Path) -> None:
+    values = [
+        {"content": "first"},
+        {"content": "x", "tags": ["two words"]},
+        {"content": "y" * 70_000},
+        {"content": "last"},
+    ]
+    path = made.lines(tmp_path / "talk.jsonl", values)
+    done = await memory.documents.import_files(Wanted((path,)))
+    assert (done.turns, done.stored, done.unreadable_count) == (2, 2, 2)
+    assert [one.what for one in done.unreadable] == ["talk.jsonl:2", "talk.jsonl:3"]
+    assert done.unreadable[0].why.startswith("tags:")
+
+
+async def test_what_cannot_be_imported_is_said_before_anything_is_stored(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidRequest, match="holds nothing that can be imported"):
+        await memory.documents.import_files(Wanted((tmp_path / "empty",)))
+    with pytest.raises(InvalidRequest, match="nothing at"):
+        await memory.documents.import_files(Wanted((tmp_path / "absent",)))
+    with pytest.raises(InvalidRequest, match="'auto' or one of jsonl"):
+        await memory.documents.import_files(Wanted((tmp_path,), format="docx"))
+    done = await memory.documents.import_files(Wanted((tmp_path / "photo.png",)))
+    assert (done.turns, done.unreadable_count) == (0, 1)
+    assert await turns(memory) == 0
+
+
+async def test_an_import_waits_politely_while_too_much_is_in_work(tmp_path: Path) -> None:
+    refusals = iter([True, True, False])
+    told: list[str] = []
+
+    async def keep(given: Sequence[tuple[str, RememberOptions]]) -> list[Receipt]:
+        if next(refusals):
+            raise Overloaded("too much waits", retry_after_s=0.01)
+        return [Receipt("x", 1, "accepted") for _ in given]
+
+    async def known(given: Sequence[tuple[str, RememberOptions]]) -> int:
+        return len(given)
+
+    path = made.lines(tmp_path / "talk.jsonl", [{"content": "one"}, {"content": "two"}])
+    done = await import_files(Wanted((path,)), Into(keep, known), lambda what, *_: told.append(what))
+    assert done.stored == 2
+    assert sum("waiting" in one for one in told) == 2
+
+
+async def test_the_passages_of_a_folder_are_what_its_files_say(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    tea = made.note(folder / "deep" / "tea.md", f"# Tea\n\n{TEA}\n\nRosebud is kept in the shed.")
+    made.note(folder / "bread.md", "# Bread\n\nFlour and water.")
+    made.note(folder / "list.txt", "no Markdown")
+    first = await memory.documents.follow(folder)
+    assert (first.added, first.unchanged) == (2, 0)
+    assert first.stored == await turns(memory)
+    assert (await memory.documents.follow(folder)).unchanged == 2
+    (turn,) = [one for one in await found(memory, "Rosebud shed") if "Rosebud" in one.content]
+    assert turn.chunk is not None
+    assert (turn.chunk.path, turn.source, turn.kind) == ("deep/tea.md", "markdown", "note")
+    assert turn.chunk.part == turn.chunk.parts - 1 == first.stored - 2
+
+    tea.write_text(tea.read_text().replace("in the shed", "in the cellar"))
+    changed = await memory.documents.follow(folder)
+    assert (changed.changed, changed.stored, changed.forgotten) == (1, 1, 1)
+    assert await turns(memory) == first.stored
+    assert not [one for one in await found(memory, "Rosebud shed") if "shed" in one.content]
+
+    tea.write_text(tea.read_text() + "\n\n" + TEA.replace("tea", "coffee"))
+    grown = await memory.documents.follow(folder)
+    assert grown.stored > 1
+    told = await found(memory, "Sentence 1 tells of tea")
+    (early,) = [one.chunk for one in told if one.chunk and one.chunk == Chunk("deep/tea.md", 0, one.chunk.parts)]
+    assert early.parts == first.stored - 1 + grown.stored - grown.forgotten
+
+    tea.rename(folder / "green.md")
+    renamed = await memory.documents.follow(folder)
+    assert (renamed.added, renamed.removed, renamed.stored) == (1, 1, renamed.forgotten)
+    (folder / "green.md").unlink()
+    (folder / "bread.md").write_text("no words: \0")
+    emptied = await memory.documents.follow(folder)
+    assert (emptied.removed, [one.why for one in emptied.skipped]) == (1, ["binary"])
+    assert await turns(memory) == 0
+
+
+async def test_what_only_a_deleted_note_supported_goes_with_it(memory: Memory, tmp_path: Path) -> None:
+    made.note(tmp_path / "notes" / "green-tea.md", made.NOTE)
+    made.note(tmp_path / "notes" / "other.md", "# Other\n\nNothing.")
+    await memory.documents.follow(tmp_path / "notes")
+    await memory.settled(60)
+    assert [hit.text.split(":")[0] for hit in (await memory.recall("Black Tea"))["nodes"]][:1] == ["Black Tea"]
+    (tmp_path / "notes" / "green-tea.md").unlink()
+    await memory.documents.follow(tmp_path / "notes")
+    assert "Black Tea" not in [hit.text for hit in (await memory.recall("Black Tea"))["nodes"]]
+
+
+async def test_a_folder_that_is_away_changes_nothing(memory: Memory, tmp_path: Path) -> None:
+    made.note(tmp_path / "notes" / "a.md", "# A\n\nHere.")
+    await memory.documents.follow(tmp_path / "notes")
+    (tmp_path / "notes").rename(tmp_path / "away")
+    with pytest.raises(StoreError):
+        await memory.documents.follow(tmp_path / "notes")
+    assert await turns(memory) == 1
+    (tmp_path / "away").rename(tmp_path / "notes")
+    assert (await memory.documents.follow(tmp_path / "notes")).unchanged == 1
+
+
+async def test_what_changed_while_nobody_looked_is_seen_after_a_restart(app: App, tmp_path: Path) -> None:
+    await app.create("ana")
+    path = made.note(tmp_path / "notes" / "a.md", "# A\n\nBefore.")
+    async with app.memory("ana") as memory:
+        await memory.documents.follow(tmp_path / "notes")
+    await app.close_all()
+    stamp = path.stat()
+    path.write_text("# A\n\nAfter..")
+    made.note(tmp_path / "notes" / "b.md", "# B\n\nNew.")
+    async with app.memory("ana") as memory:
+        done = await memory.documents.follow(tmp_path / "notes")
+        assert (done.added, done.changed) == (1, 1)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 5))
+        done = await memory.documents.follow(tmp_path / "notes")
+        assert (done.unchanged, done.stored) == (2, 0)
+        assert await memory.documents.drop(tmp_path / "notes") == 2
+        assert await turns(memory) == 0
+
+
+async def test_a_secret_in_a_file_is_taken_out_and_counted(memory: Memory, tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2" * 9
+    path = made.lines(tmp_path / "talk.jsonl", [{"content": f"The token is {token}."}])
+    done = await memory.documents.import_files(Wanted((path,)))
+    assert done.redacted == 1
+    (turn,) = await found(memory, "token")
+    assert token not in turn.content
