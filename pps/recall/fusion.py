@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Container, Mapping, Sequence
 
 from pps.recall.ask import Scored
 
@@ -18,8 +17,15 @@ def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *
     """
     scores: dict[str, float] = {}
     for name, entries in lists.items():
-        for one, rank in _shared_ranks(entries):
-            scores[one.id] = scores.get(one.id, 0.0) + weights[name] / (k + rank)
+        start, size, weight = 0, len(entries), weights[name]
+        while start < size:
+            end, value = start + 1, entries[start].score
+            while end < size and entries[end].score == value:
+                end += 1
+            share = weight / (k + (start + 1 + end) / 2)  # the mean of the ranks start + 1 to end
+            for one in entries[start:end]:
+                scores[one.id] = scores.get(one.id, 0.0) + share
+            start = end
     return _best_first(scores)
 
 
@@ -38,31 +44,24 @@ def summed(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float]) 
     return _best_first(scores)
 
 
-def ranks_of(lists: Mapping[str, Sequence[Scored]]) -> dict[str, dict[str, int]]:
-    """Return id → perspective → rank (1 is best): why a result is where it is."""
+def ranks_of(lists: Mapping[str, Sequence[Scored]], ids: Container[str]) -> dict[str, dict[str, int]]:
+    """Return id → perspective → rank (1 is best) of some ids: why a result is where it is."""
     ranks: dict[str, dict[str, int]] = {}
     for name, entries in lists.items():
         for rank, one in enumerate(entries, start=1):
-            ranks.setdefault(one.id, {})[name] = rank
+            if one.id in ids:
+                ranks.setdefault(one.id, {})[name] = rank
     return ranks
 
 
-def signals_of(lists: Mapping[str, Sequence[Scored]]) -> dict[str, dict[str, float]]:
-    """Return id → perspective → signal: the breakdown of a weighted sum."""
+def signals_of(lists: Mapping[str, Sequence[Scored]], ids: Container[str]) -> dict[str, dict[str, float]]:
+    """Return id → perspective → signal of some ids: the breakdown of a weighted sum."""
     signals: dict[str, dict[str, float]] = {}
     for name, entries in lists.items():
         for one in entries:
-            signals.setdefault(one.id, {})[name] = one.signal
+            if one.id in ids:
+                signals.setdefault(one.id, {})[name] = one.signal
     return signals
-
-
-def _shared_ranks(entries: Sequence[Scored]) -> Iterator[tuple[Scored, float]]:
-    """Yield each entry with its rank from 1; neighbours of equal score share the mean of theirs."""
-    start = 1
-    for _, tied in groupby(entries, key=lambda one: one.score):
-        group = list(tied)
-        yield from ((one, start + (len(group) - 1) / 2) for one in group)
-        start += len(group)
 
 
 def _best_first(scores: Mapping[str, float]) -> dict[str, float]:

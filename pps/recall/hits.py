@@ -31,7 +31,8 @@ def text_of(item: Item) -> str:
 async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, float], lists: Lists) -> tuple[Hit, ...]:
     """Return the picked values as hits, in order, with the names of facts' ends and the reasons for each."""
     names = await _names(ask, picked)
-    ranks, signals = ranks_of(lists.said), signals_of(lists.said) if lists.sums else {}
+    ranks = ranks_of(lists.said, picked)
+    signals = signals_of(lists.said, picked) if lists.sums else {}
     paths = await _paths(ask, picked) if ask.reached else {}
     return tuple(
         Hit(

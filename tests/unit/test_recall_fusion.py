@@ -85,8 +85,8 @@ def test_a_weighted_sum_is_a_mean_that_only_the_relation_of_weights_decides(
 def test_ranks_and_signals_say_why() -> None:
     lists = {"a": entries("x", "y"), "b": entries("y", signal=0.25)}
 
-    assert ranks_of(lists) == {"x": {"a": 1}, "y": {"a": 2, "b": 1}}
-    assert signals_of(lists)["y"] == {"a": 1.0, "b": 0.25}
+    assert ranks_of(lists, {"x", "y"}) == {"x": {"a": 1}, "y": {"a": 2, "b": 1}}
+    assert signals_of(lists, {"y"})["y"] == {"a": 1.0, "b": 0.25}
 
 
 def test_one_weak_match_is_not_a_full_signal() -> None:
