@@ -120,25 +120,34 @@ def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, s
 def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
     """Return uuids of the nodes that a text names, longest name first, then first named.
 
-    Two look-ups, both by index: which units begin a name at all, then the runs of units that do.
+    Two look-ups, both by index: which units begin a name at all, then the runs of units that do. A run whose
+    last word ends in an s that the name lacks ("Annas Hut", "the Rossis") is the name too, unless it is one itself.
     """
     units = names.units(text)
-    heads = _longest_by_head(connection, units)
+    heads = _longest_by_head(connection, [one for unit in units for one in (unit, names.without_s(unit))])
     places: dict[str, int] = {}
+    bare: dict[str, str] = {}
     for start, unit in enumerate(units):
-        longest = min(heads.get(unit, 0), len(units) - start)
+        longest = min(max(heads.get(unit, 0), heads.get(names.without_s(unit), 0)), len(units) - start)
         for size in range(1, longest + 1):
-            places.setdefault(names.spelling(units[start : start + size]), start)
+            run = units[start : start + size]
+            places.setdefault(names.spelling(run), start)
+            bare.pop(names.spelling(run), None)
+            stripped = names.spelling([*run[:-1], names.without_s(run[-1])])
+            if stripped not in places:
+                places[stripped] = start
+                bare[stripped] = names.spelling(run)
     rows = connection.execute(
         """SELECT m.name, m.spelling, m.is_alias, n.created_at, n.uuid
             FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
             WHERE m.spelling IN (SELECT value FROM json_each(?))""",
         (json.dumps(list(places)),),
     ).fetchall()
+    exact = {spelling for _, spelling, _, _, _ in rows}
     hits = [
         (-len(name), places[spelling], is_alias, created, uuid)
         for name, spelling, is_alias, created, uuid in rows
-        if not names.is_plain(spelling.split(" ")) or names.is_meant(name, text)
+        if bare.get(spelling) not in exact and (not names.is_plain(spelling.split(" ")) or names.is_meant(name, text))
     ]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
 

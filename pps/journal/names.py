@@ -33,6 +33,7 @@ _DENSE = (
     (0xF900, 0xFAFF),  # Han compatibility
     (0x20000, 0x3FFFF),  # Han extensions
 )
+_LEAST_WITH_S = 4
 _ASCII_UNIT = re.compile(r"[a-z0-9]+|[+#]")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;\n。！？…])[\s\"'“‘(*_>-]*$")
 _PLAIN_WORDS = """
@@ -63,6 +64,11 @@ def units(text: str) -> list[str]:
         else:
             before = "gap"
     return found
+
+
+def without_s(unit: str) -> str:
+    """Return a word of four letters or more without a last s (a genitive or a plural of a name), else as it is."""
+    return unit[:-1] if len(unit) >= _LEAST_WITH_S and unit[-1] == "s" and unit[-2] != "s" else unit
 
 
 def spelling(name_units: list[str]) -> str:

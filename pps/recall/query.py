@@ -6,6 +6,7 @@ import re
 from typing import Literal, TypeAlias
 
 from pps.core.text import fold
+from pps.journal.names import without_s
 
 LONGEST = 1_000
 """Characters that are asked at most; about what a small embedding model reads."""
@@ -76,5 +77,6 @@ def kind_of(query: str, names: list[str]) -> Kind:
 def beyond_names(query: str, names: list[str]) -> list[str]:
     """Return the words of a query that are neither in a name nor said in any request."""
     named = {word for name in names for word in _WORDS.findall(fold(name))}
-    words = [word.removesuffix("s") if word.endswith("'s") else word for word in _WORDS.findall(fold(query))]
-    return [word for word in words if word not in named and word not in _LEADING and len(word) > 1]
+    said = named | _LEADING
+    words = _WORDS.findall(fold(query))
+    return [word for word in words if len(word) > 1 and word not in said and without_s(word) not in named]

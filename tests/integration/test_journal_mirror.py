@@ -46,6 +46,8 @@ async def named(journal: Journal, text: str, known: list[Node]) -> list[str]:
         ("the café, Lumen's cat", ["Café Lumen"]),
         ("priya's sister and Priya Raman", ["Priya Raman", "Priya"]),
         ("Priyanka called", []),
+        ("Priyas Schwester und Priya Ramans Hut", ["Priya Raman", "Priya"]),
+        ("priya’s sister", ["Priya"]),
         ("ask Bo. or maybe Bob", ["Bo"]),
         ("C++ or node.js?", ["node.js", "C++"]),
         ("我昨天在咖啡馆见到了李明", ["咖啡馆", "李明"]),

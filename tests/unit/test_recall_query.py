@@ -44,7 +44,10 @@ def test_a_question_is_factual(query: str) -> None:
     assert kind_of(query, ["Ana", "Rome"]) == "factual"
 
 
-@pytest.mark.parametrize("query", ["Ana", "who is Ana?", "tell me about Ana Lima", "What do you know about ana's"])
+@pytest.mark.parametrize(
+    "query",
+    ["Ana", "who is Ana?", "tell me about Ana Lima", "What do you know about ana's", "tell me about ana’s", "Anas"],
+)
 def test_a_name_and_little_else_is_navigational(query: str) -> None:
     assert kind_of(query, ["Ana Lima", "Ana"]) == "navigational"
 
