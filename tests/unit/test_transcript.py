@@ -29,7 +29,7 @@ def reading(path: Path, **options: Any) -> Reading:
     return Reading(str(path), "s", AT, **options)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     texts=st.lists(st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip), max_size=8),
     cuts=st.lists(st.floats(0, 1), max_size=6),
@@ -49,7 +49,7 @@ def test_however_a_file_grows_each_answer_comes_once(
     assert cursor.offset == len(whole)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_an_error(raw: bytes) -> None:
     path = Path("/nonexistent") / "never.jsonl"

@@ -78,8 +78,10 @@ class Desk:
         if making is None:
             return {"kept": kept}
         left = min(event.within_s, _MOST_WAIT_S) - _TO_ANSWER_S - (clock.perf_counter() - started)
-        await asyncio.wait({making}, timeout=max(0.0, left))
-        context = self._last.unseen(owner, event.session, event.agent) if making.done() else ""
+        if left > 0:
+            await asyncio.wait({making}, timeout=left)
+        in_time = left > 0 and making.done()
+        context = self._last.unseen(owner, event.session, event.agent) if in_time else ""
         return {"context": context, "kept": kept}
 
     def _pack_later(self, owner: EntityId, event: SessionEvent) -> asyncio.Task[str] | None:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,12 +28,11 @@ assert set(DEADLINE_S) == set(EVENTS)
 
 @dataclass(frozen=True)
 class Ended:
-    """What a hook's process left: its exit code, what it wrote, and how long it took."""
+    """What a hook's process left: its exit code and what it wrote."""
 
     code: int
     out: bytes
     err: bytes
-    took_s: float
 
     @property
     def context(self) -> str:
@@ -84,10 +82,9 @@ class Session:
         return subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/")
 
     def raw(self, event: str, given: bytes) -> Ended:
-        started = time.monotonic()
         process = self.start(event)
         out, err = process.communicate(given, timeout=40)
-        return Ended(process.returncode, out, err, time.monotonic() - started)
+        return Ended(process.returncode, out, err)
 
     def says(self, text: str, **fields: Any) -> str:
         """Write an answer to the transcript as the client does; return its id."""

@@ -19,6 +19,8 @@ from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, registered, turns_of
 from tests.integration.surfaces.serving import serving
 
+SLOW_MACHINE_S = 4.0
+"""What a busy machine may take to start and end a process; `scripts/bench hooks` is what measures."""
 SPOOLED = {"UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd"}
 
 
@@ -49,7 +51,7 @@ def test_a_server_that_hangs_is_not_waited_for(hanging: Path, tmp_path: Path) ->
     for event, (process, begun) in sorted(started.items(), key=lambda one: DEADLINE_S[one[0]]):
         out, err = process.communicate(timeout=30)
         assert (event, process.returncode, out, err) == (event, 0, b"", b"")
-        assert time.monotonic() - begun < DEADLINE_S[event] + 0.5, event
+        assert time.monotonic() - begun < DEADLINE_S[event] + SLOW_MACHINE_S, event
     assert {one["event"] for one in in_spool(hanging)} == SPOOLED - {"SessionEnd"}  # it still waits, by itself
 
 
@@ -57,7 +59,7 @@ def test_input_that_never_ends_is_not_waited_for(hanging: Path, tmp_path: Path) 
     begun = time.monotonic()
     process = Session(hanging, tmp_path).start("PreToolUse")
     assert process.wait(10) == 0
-    assert time.monotonic() - begun < 1.5
+    assert time.monotonic() - begun < DEADLINE_S["PreToolUse"] + SLOW_MACHINE_S
     process.communicate()
 
 
@@ -175,8 +177,7 @@ def test_what_waited_is_taken_in_at_the_next_start_in_order_and_once(alone: Sess
 
 
 def test_a_session_that_begins_starts_the_server_and_does_not_wait_for_it(alone: Session) -> None:
-    begun = alone.run("SessionStart")
-    assert begun.is_silent()
-    assert begun.took_s < 1.5
+    assert alone.run("SessionStart").is_silent()
+    assert not runfile.run_file(alone.home).exists()
     eventually(lambda: runfile.run_file(alone.home).exists(), 60)
     eventually(lambda: alone.run("UserPromptSubmit", prompt="Here?").code == 0 and bool(turns_of(alone.home, alone.id)))

@@ -206,9 +206,7 @@ def test_half_a_line_waits_for_its_end(at_home: Session, turns: Turns) -> None:
 def test_a_session_that_ends_is_kept_though_nobody_waits(at_home: Session, turns: Turns) -> None:
     at_home.run("SessionStart")
     at_home.says("A last word.")
-    ended = at_home.run("SessionEnd")
-    assert ended.is_silent()
-    assert ended.took_s < DEADLINE_S["SessionEnd"]
+    assert at_home.run("SessionEnd").is_silent()
     eventually(lambda: [one["content"] for one in turns(at_home)] == ["A last word."])
 
 
