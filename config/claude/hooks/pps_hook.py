@@ -51,6 +51,10 @@ TOOL_CHARS = 400
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared
 
 
+NOBODY = (FileNotFoundError, ConnectionRefusedError)
+"""How it shows that no server runs; one that hangs or refuses is left alone."""
+
+
 class Away(Exception):
     """No server took the event; it may be told later."""
 
@@ -70,10 +74,10 @@ def main(argv: list[str]) -> None:
     message["within_s"] = round(deadline - reserve - time.monotonic(), 3)
     try:
         answer = _ask(home, message, deadline - reserve)
-    except (Away, OSError, ValueError):
+    except (Away, OSError, ValueError) as error:
         if event in KEPT and _is_known(home, message):
             _spool(home, message)
-        elif event == "SessionStart" and _is_known(home, message):
+        elif event == "SessionStart" and isinstance(error, NOBODY) and _is_known(home, message):
             _start(home)
         return
     if answer.get("kept") is False and event in KEPT:
