@@ -46,6 +46,11 @@ class Walks:
         self._journal = journal
         self._self_node = self_node
 
+    @property
+    def own(self) -> str:
+        """Return the uuid of the entity's own node, which is there from the beginning."""
+        return self._self_node
+
     async def around(self, node: str, *, max_hops: int = 1, limit: int = 200) -> Subgraph:
         """Return a node, the nearest ``limit`` (1 to 1,000) within ``max_hops`` (1 to 8), and the joints among them."""
         _check("max_hops", max_hops, MAX_HOPS)

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 from pps.core.text import fold
 from pps.core.values import EventReceipt, RelationDraft, Skipped
-from pps.ingest.events import EventOptions
+from pps.ingest.events import EventOptions, make_event
+from pps.ingest.redact import Redactor
+from pps.ingest.steps import Automatic
 from pps.memory import Memory
 from pps.verbs.project.desk import Projects
 from pps.verbs.project.inputs import CreateGraphInput, GraphNode
@@ -25,8 +27,10 @@ _AT_ONCE = 500
 
 async def create_graph(projects: Projects, given: CreateGraphInput) -> CreatedGraph:
     """Make the nodes, then the edges. What was made by the same call before is found again, not made twice."""
+    events = [(node.content, _event(node)) for node in given.nodes]
+    for content, options in events:  # before a memory is made for them
+        make_event(content, options, "none", Redactor(on=False), Automatic())
     async with projects.memory(given.project, create=True) as memory:
-        events = [(node.content, _event(node)) for node in given.nodes]
         receipts = await memory.records.add_events(events, timeout_s=WAIT_S)
         ids = {fold(node.title): one.node_id for node, one in zip(given.nodes, receipts, strict=True) if one.node_id}
         made, skipped = await _related(memory, given, ids)

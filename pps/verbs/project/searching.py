@@ -12,6 +12,9 @@ from pps.verbs.project.inputs import SearchNodesInput, Weights
 from pps.verbs.project.outputs import NodeHits, node_hit
 
 PROFILE = "blended"
+MOST = 100
+"""Most results of one recall."""
+
 SIGNALS: Mapping[str, str] = {
     "vector": "dense",
     "text": "bm25",
@@ -25,13 +28,17 @@ _NAMES = {perspective: name for name, perspective in SIGNALS.items()}
 
 
 async def search_nodes(projects: Projects, given: SearchNodesInput) -> NodeHits:
-    """Search the nodes channel alone; a search that failed is an error, not an empty list."""
+    """Search the nodes channel alone, the entity's own node left out.
+
+    A search that failed is an error, not an empty list.
+    """
     async with projects.memory(given.project) as memory:
+        own = memory.graph.own
         found = await memory.recall(
             given.query,
             profile=PROFILE,
             channels=("nodes",),
-            limit=given.limit,
+            limit=min(given.limit + 1, MOST),
             center=given.anchor_node_id,
             filters=given.filters.filters(),
             weights=_weights(given.weights),
@@ -39,9 +46,9 @@ async def search_nodes(projects: Projects, given: SearchNodesInput) -> NodeHits:
     channel = found.channels["nodes"]
     if channel.error:
         raise StoreError(f"the nodes could not be searched: {channel.error}")
-    hits = [(hit, hit.item) for hit in channel.hits]
+    hits = [(hit, hit.item) for hit in channel.hits if hit.id != own]
     named = [(replace(hit, signals=_named(hit.signals)), item) for hit, item in hits if isinstance(item, Node)]
-    return NodeHits(tuple(node_hit(hit, item) for hit, item in named), channel.notes)
+    return NodeHits(tuple(node_hit(hit, item) for hit, item in named[: given.limit]), channel.notes)
 
 
 def _weights(weights: Weights) -> dict[str, float]:

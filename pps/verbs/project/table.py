@@ -7,6 +7,7 @@ from typing import Literal
 
 from pps.core.errors import InvalidRequest
 from pps.entities.tasks import FINISHED, TaskDraft
+from pps.ingest.bounds import MAX_CONTENT, check_length
 from pps.ingest.redact import Redactor
 from pps.verbs.project import inputs, outputs, render
 from pps.verbs.project.creating import create_graph
@@ -36,6 +37,7 @@ async def _list_vaults(projects: Projects, _: inputs.NoInput) -> outputs.Vaults:
 
 
 async def _spawn_agent(projects: Projects, given: inputs.SpawnAgentInput) -> outputs.TaskView:
+    check_length("task", given.task, 1, MAX_CONTENT)
     if given.node_id is not None:
         async with projects.memory(given.project) as memory:
             await memory.get([given.node_id])
