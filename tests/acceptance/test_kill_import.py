@@ -1,0 +1,133 @@
+"""The server is killed in the middle of an import of each format; run again, each is whole and nothing is doubled.
+
+``PPS_IMPORT_TURNS=10000 .venv/bin/python -m pytest tests/acceptance/test_kill_import.py`` runs a longer form.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pps.core.errors import PPSError
+from pps.link.client import Link
+from pps.link.start import connect, stop
+from tests import importing_files as made
+
+TURNS = int(os.environ.get("PPS_IMPORT_TURNS", "410"))
+"""Messages of each format; a batch has 200."""
+
+
+def transcript(at: Path) -> Path:
+    return made.lines(at / "t.jsonl", [made.entry("user", f"u-{n}", f"Prompt {n} of many.") for n in range(TURNS)])
+
+
+def chatgpt(at: Path) -> Path:
+    one = [
+        {"id": f"c-{n}", "mapping": {"a": made.node("a", None, made.said(f"m-{n}", "user", f"Question {n}?"))}}
+        for n in range(TURNS)
+    ]
+    return made.packed(at / "chatgpt.zip", {"conversations.json": json.dumps(one)})
+
+
+def claude(at: Path) -> Path:
+    messages = [{"uuid": f"k-{n}", "sender": "human", "text": f"Asked {n}."} for n in range(TURNS)]
+    return made.document(at / "conversations.json", [{"uuid": "k", "chat_messages": messages}])
+
+
+def mem0(at: Path) -> Path:
+    memories = [{"id": f"e-{n}", "memory": f"Likes tea number {n}"} for n in range(TURNS)]
+    return made.document(at / "mem0.json", {"results": memories})
+
+
+def graphiti(at: Path) -> Path:
+    episodes = [{"uuid": f"p-{n}", "content": f"Episode {n}."} for n in range(TURNS)]
+    return made.document(at / "graph.json", {"nodes": [], "edges": [], "episodes": episodes})
+
+
+def basic_memory(at: Path) -> Path:
+    for n in range(TURNS):
+        text = f"---\ntitle: Note {n}\npermalink: n/{n}\n---\n# Note {n}\n\n- [fact] Number {n} is kept.\n"
+        made.note(at / f"note-{n:05}.md", text)
+    return at
+
+
+def markdown(at: Path) -> Path:
+    for n in range(TURNS):
+        made.note(at / f"plain-{n:05}.md", f"# Plain {n}\n\nNumber {n} is here.\n")
+    return at
+
+
+FILES: dict[str, Callable[[Path], Path]] = {
+    "jsonl": lambda at: made.lines(at / "j.jsonl", [{"content": f"Line {n} of many."} for n in range(TURNS)]),
+    "claude-code": transcript,
+    "chatgpt": chatgpt,
+    "claude": claude,
+    "mem0": mem0,
+    "graphiti": graphiti,
+    "basic-memory": basic_memory,
+    "markdown": markdown,
+}
+
+
+def imported(link: Link, path: Path) -> dict[str, Any]:
+    """Import to the end and return the report."""
+    work = link.work("import", {"entity": "ana", "paths": [str(path)]})
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            return cast("dict[str, Any]", ended.value)
+
+
+def killed(link: Link, path: Path, chance: random.Random) -> None:
+    """Begin an import and kill the server once some of it is stored, a moment later."""
+    work = link.work("import", {"entity": "ana", "paths": [str(path)]})
+    for report in work:
+        if cast("int", report["done"]) > 0:
+            break
+    time.sleep(chance.uniform(0.0, 0.05))
+    os.kill(link.run.pid, signal.SIGKILL)
+    with pytest.raises(PPSError):
+        list(work)
+
+
+@pytest.mark.timeout(1200)
+def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("PPS_HOME", str(home))
+    monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
+    monkeypatch.setenv("PPS_SERVER__PORT", "0")
+    monkeypatch.setenv("PPS_EXTRACTOR__MODE", "given")
+    paths = {name: make(tmp_path / name) for name, make in FILES.items()}
+    connect(home).admin("entity.create", {"name": "ana"})
+    chance = random.Random(7)  # noqa: S311 - a reproducible choice
+    try:
+        cut_short = 0
+        for path in paths.values():
+            killed(connect(home), path, chance)
+        link = connect(home)
+        for number, (name, path) in enumerate(paths.items(), 1):
+            report = imported(link, path)
+            assert report["files"].keys() == {name}
+            assert (report["turns"], report["unreadable_count"]) == (TURNS, 0)
+            assert report["stored"] + report["duplicates"] == TURNS
+            assert report["duplicates"] > 0, "something was acknowledged before the kill, and is not stored twice"
+            cut_short += report["stored"] > 0
+            stats = cast("dict[str, Any]", link.call("stats", "ana", {})["data"])
+            assert stats["turns"] >= TURNS * number
+        assert cut_short > len(paths) // 2, "the kills came too late to prove anything"
+        again = [imported(link, path) for path in paths.values()]
+        assert {(one["stored"], one["duplicates"], one["settled"]) for one in again} == {(0, TURNS, True)}
+        stats = cast("dict[str, Any]", link.call("stats", "ana", {})["data"])
+        assert (stats["turns"], stats["episodes"], stats["unfinished_jobs"]) == (TURNS * len(paths),) * 2 + (0,)
+        assert stats["text_indexed"]["episodes"] == TURNS * len(paths)
+    finally:
+        stop(home)
