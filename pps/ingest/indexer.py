@@ -1,4 +1,4 @@
-"""The derived indexes follow the truth: every dirty id is read where it is true and indexed anew.
+"""Filter columns and indexes follow the truth: every dirty id is read where it is true and put there anew.
 
 An outbox row says only *this id changed*. Replaying it any number of times ends in the same index,
 so a crash between a change and its index entry costs nothing but the replay.
@@ -77,13 +77,13 @@ class Indexer:
         return total
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Index what exists of the given ids and drop what does not."""
-        ids: dict[ItemKind, list[str]] = {}
+        """Mirror and index what exists of the given ids, and drop index entries of what does not."""
+        ids: dict[ItemKind, list[str]] = {"node": [], "fact": []}  # first: turns are indexed with their mirrored facts
         for change in dict.fromkeys(changes):
             ids.setdefault(change.kind, []).append(change.id)
         docs: list[IndexDoc] = []
         for kind, wanted in ids.items():
-            docs += await self._docs(kind, wanted)
+            docs += await self._docs(kind, wanted) if wanted else []
         present = {(doc.collection, doc.owner) for doc in docs}
         deletes = [
             (collection, owner)
@@ -215,9 +215,13 @@ class Indexer:
 
     async def _docs(self, kind: ItemKind, ids: Sequence[str]) -> list[IndexDoc]:
         if kind == "node":
-            return await self._embedded([_node_text(node) for node in await self._client.nodes(ids)])
+            nodes = await self._client.nodes(ids)
+            await self._journal.mirror_nodes(nodes)
+            return await self._embedded([_node_text(node) for node in nodes])
         if kind == "fact":
-            return await self._embedded(_fact_texts(await self._client.facts(ids)))
+            facts = await self._client.facts(ids)
+            await self._journal.mirror_facts(facts)
+            return await self._embedded(_fact_texts(facts))
         if kind == "episode":
             return await self._episodes.of(await self._journal.turns(ids))
         if kind == "community":

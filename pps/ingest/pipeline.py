@@ -1,7 +1,7 @@
 """From journal to graph and indexes: extract, plan, embed, write; every step can be run again.
 
-The order of writes is what makes a crash harmless: outbox rows first, then the graph, then the
-filter columns, then the indexes, then the outbox is cleared and the ledger says done.
+The order of writes is what makes a crash harmless: outbox rows first, then the graph, then what the
+outbox says (filter columns, then indexes), then the outbox is cleared and the ledger says done.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Pipeline:
         known.stored.update((fact.uuid, fact) for fact in found)
 
     async def write(self, batch: Batch) -> None:
-        """Write a planned batch: outbox, graph, filter columns, indexes; in that order."""
+        """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes."""
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
         await self._journal.mark_dirty(await self._changes(batch))
         texts = await self._texts_to_vectors([n.name for n in nodes], [f.text for f in facts])
@@ -144,8 +144,6 @@ class Pipeline:
         await self._client.save_episodes(list(batch.episodes.values()))
         await self._client.save_facts(facts, {f.uuid: texts[f.text] for f in facts if f.text in texts})
         await self._client.save_mentions(list(batch.mentions))
-        await self._journal.mirror_nodes(nodes)
-        await self._journal.mirror_facts(facts)
         await self._linker.keep(batch)
         await self._indexer.drain()
         await self._link(batch.fresh)
@@ -200,8 +198,6 @@ class Pipeline:
         ]
         await self._journal.mark_dirty(marked)
         nodes = await self._client.nodes(list(changes.nodes))
-        await self._journal.mirror_nodes(nodes)
-        await self._journal.mirror_facts(await self._client.facts(list(changes.facts)))
         await self._indexer.drain()
         await self._link({fold(node.name) for node in nodes})
         return changes

@@ -1,0 +1,148 @@
+"""The model server goes away, talks nonsense and is slow while turns come in: nothing is lost, red, then green.
+
+The server, its clients and the local HTTP server that speaks the models' protocol are processes and sockets of
+their own; the same model server embeds and reads.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pps.core.errors import Overloaded
+from tests.integration.surfaces.serving import Served, serving
+from tests.model_server import ModelServer, model_server
+
+BOUND = 3
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with model_server(retry_after="0") as running:
+        yield running
+
+
+@pytest.fixture
+def served(tmp_path: Path, model: ModelServer) -> Iterator[Served]:
+    settings = {
+        "PPS_EMBEDDER__NAME": "openai",
+        "PPS_EMBEDDER__MODEL": "m",
+        "PPS_EMBEDDER__BASE_URL": model.base_url,
+        "PPS_EMBEDDER__DIMENSION": str(model.dimension),
+        "PPS_EXTRACTOR__MODE": "model",
+        "PPS_EXTRACTOR__PROVIDER": "compatible",
+        "PPS_EXTRACTOR__MODEL": "m",
+        "PPS_EXTRACTOR__BASE_URL": model.base_url,
+        "PPS_JOBS__FIRST_WAIT_S": "0.05",
+        "PPS_JOBS__LONGEST_WAIT_S": "1",
+        "PPS_JOBS__ATTEMPTS": "2",
+        "PPS_JOBS__BREAKER_FAILURES": "1",
+        "PPS_JOBS__QUEUE_ENTITY": str(BOUND),
+    }
+    with serving(tmp_path / "home", **settings) as running:
+        running.create("ana")
+        yield running
+
+
+def remember(served: Served, text: str, extraction: str = "given") -> str:
+    arguments = {"content": text, "wait": "journal", "extraction": extraction, "source_ref": text}
+    return str(cast("Any", served.link.call("remember", "ana", arguments)["data"])["state"])
+
+
+def data(served: Served, verb: str, **arguments: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", served.link.call(verb, "ana", arguments)["data"])
+
+
+def asked(served: Served, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, str | None]:
+    """Return a request's status and its Retry-After."""
+    with closing(http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)) as connection:
+        headers = {"Authorization": f"Bearer {served.run.secret}"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        response.read()
+        return response.status, response.getheader("Retry-After")
+
+
+def healthy(served: Served) -> bool:
+    return asked(served, "GET", "/health")[0] == 200
+
+
+def until(served: Served, seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not seen():
+        assert time.monotonic() < deadline, data(served, "ingestion_stats")
+        time.sleep(0.1)
+
+
+def idle(served: Served) -> bool:
+    stats = data(served, "ingestion_stats")
+    return not (stats["queued"] + stats["running"] + stats["index_lag"])
+
+
+def agreed(served: Served) -> None:
+    ended = served.pps("doctor", "ana")
+    assert ended.returncode == 0, ended.stdout
+    assert f"turns done and episodes of the graph: {BOUND + 2} and {BOUND + 2}, the same ids" in ended.stdout
+
+
+@pytest.mark.timeout(240)
+def test_a_model_server_that_is_away_slow_or_talks_nonsense_costs_nothing(served: Served, model: ModelServer) -> None:
+    assert remember(served, "Ana lives in Lisbon.", extraction="model") == "accepted"
+    until(served, lambda: idle(served))
+    assert healthy(served)
+
+    model.mode = "closed"
+    for number in range(BOUND):
+        assert remember(served, f"Ben knows Ana, {number}.", extraction="model") == "accepted"
+    until(served, lambda: not healthy(served))
+    recalled = data(served, "recall", query="Where does Ana live?")
+    assert "embed" in json.dumps([[one.get("error"), one["notes"]] for one in recalled["channels"].values()])
+    assert any(hit["text"] for hit in recalled["channels"]["facts"]["hits"])  # by words
+
+    with pytest.raises(Overloaded, match=f"jobs.queue_entity allows {BOUND}"):
+        remember(served, "One too many.")
+    one_more = {"entity": "ana", "arguments": {"content": "Too many."}}
+    assert asked(served, "POST", "/owner/call/remember", one_more) == (503, "5")
+    assert data(served, "stats")["turns"] == BOUND + 1
+    problem = data(served, "health")["problems"][0]
+    assert "embedding server" in problem
+    assert "it goes on by itself" in problem
+
+    model.mode = "not_json"
+    time.sleep(1.0)
+    listed = served.pps("jobs", "list", "ana", "--json")
+    jobs = json.loads(listed.stdout)["jobs"]
+    assert [job["state"] for job in jobs].count("failed") == 0
+    assert len(jobs) == BOUND
+
+    model.mode, model.delay_s = "slow", 0.1
+    until(served, lambda: idle(served) and healthy(served))
+    assert data(served, "stats")["episodes"] == BOUND + 1
+
+    model.mode = "malformed"  # vectors as they should be, and a language model that talks nonsense
+    assert remember(served, "Ana lives in Porto.", extraction="model") == "accepted"
+    until(served, lambda: data(served, "ingestion_stats")["failed"] == 1)
+    assert not healthy(served)
+    shown = served.pps("jobs", "show", "ana", data_of_failed(served))
+    assert "could not be taken in" in shown.stdout
+    found = data(served, "recall", query="Porto")["channels"]
+    assert any("Porto" in hit["text"] for hit in found["turns" if "turns" in found else "episodes"]["hits"])
+
+    model.mode = "good"
+    assert served.pps("jobs", "retry", "ana", "--all").stdout.strip() == "1 retried."
+    until(served, lambda: idle(served) and healthy(served))
+    agreed(served)
+    assert data(served, "ingestion_stats")["done"] == BOUND + 2
+
+
+def data_of_failed(served: Served) -> str:
+    (job,) = json.loads(served.pps("jobs", "list", "ana", "--state", "failed", "--json").stdout)["jobs"]
+    return str(job["turn_id"])
