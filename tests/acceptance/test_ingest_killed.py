@@ -1,0 +1,164 @@
+"""Events from every source and a long import, while the server is killed at random: counts exact, nothing twice.
+
+The full form, about ten minutes:
+``PPS_KILLS=100 PPS_TURNS=10000 PPS_EVENTS=100 .venv/bin/python -m pytest -s tests/acceptance/test_ingest_killed.py``
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pps.core.errors import PPSError
+from pps.link.client import Link
+from pps.link.start import connect, stop
+from tests.integration.surfaces.serving import clean_env, pps
+
+KILLS = int(os.environ.get("PPS_KILLS", "4"))
+TURNS = int(os.environ.get("PPS_TURNS", "400"))
+EVENTS = int(os.environ.get("PPS_EVENTS", "4"))
+SOURCES = ("whisper", "screenpipe", "mcp", "editor", "api")
+PEOPLE = 40
+ENTITY = "ana"
+FINISH_S = 120 + TURNS / 20
+
+
+@dataclass(slots=True)
+class Running:
+    """What the two writers and the killer share. ``during`` counts kills while there was work."""
+
+    home: Path
+    over: threading.Event = field(default_factory=threading.Event)
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    during: int = 0
+
+    def link(self) -> Link:
+        return connect(self.home)
+
+
+def work(link: Link, task: str, **arguments: Any) -> dict[str, Any]:
+    reports = link.work(task, arguments)
+    while True:
+        try:
+            next(reports)
+        except StopIteration as ended:
+            return cast("dict[str, Any]", ended.value)
+
+
+def until_done(running: Running, act: Callable[[Link], Any]) -> Any:
+    """Do something on the server that is there, or on the next one."""
+    while not running.over.is_set():
+        with suppress(PPSError):
+            return act(running.link())
+        time.sleep(0.05)
+    raise AssertionError("it was never done")
+
+
+def tell_events(running: Running) -> None:
+    """Each is told until it is acknowledged; an answer that a kill swallowed is asked for again."""
+    for number in range(EVENTS):
+        for source in SOURCES:
+            arguments = {
+                "content": f"Something that {source} noticed, number {number}. #noticed",
+                "title": f"{source} {number}",
+                "source": source,
+                "source_ref": f"{source}-{number}",
+            }
+            answer = until_done(running, lambda link, given=arguments: link.call("add_event", ENTITY, given))
+            running.known[str(arguments["title"])] = str(cast("Any", answer["data"])["turn_id"])
+
+
+def import_all(running: Running, file: Path) -> None:
+    """The import is run again until it says that it is done."""
+    until_done(running, lambda link: work(link, "import", entity=ENTITY, paths=[str(file)]))
+
+
+def write_lines(file: Path) -> None:
+    with file.open("w") as lines:
+        for number in range(TURNS):
+            person, place = f"Person{number % PEOPLE}", f"Place{number}"
+            line = {
+                "content": f"Turn {number}: {person} went to {place}.",
+                "session": f"s{number // 50}",
+                "facts": [{"subject": person, "relation": "WENT_TO", "object": place}],
+            }
+            lines.write(json.dumps(line) + "\n")
+
+
+def kill_at_random(running: Running, writers: list[threading.Thread]) -> None:
+    chance = random.Random(4711)  # noqa: S311 - a reproducible choice
+    for _ in range(KILLS):
+        link: Link = until_done(running, lambda found: found)
+        time.sleep(chance.uniform(0.0, 1.5))
+        running.during += any(writer.is_alive() for writer in writers)
+        os.kill(link.run.pid, signal.SIGKILL)
+
+
+def finished(running: Running) -> dict[str, Any]:
+    deadline = time.monotonic() + FINISH_S
+    while time.monotonic() < deadline:
+        stats = cast("dict[str, Any]", running.link().call("stats", ENTITY, {})["data"])
+        if not (stats["unfinished_jobs"] or stats["index_lag"]):
+            return stats
+        time.sleep(0.1)
+    raise AssertionError("the jobs were not done in time")
+
+
+@pytest.mark.timeout(3600)
+def test_events_and_an_import_survive_kills_with_exact_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, file = Running(tmp_path / "home"), tmp_path / "talk.jsonl"
+    env = clean_env(running.home)
+    for name in ("PPS_HOME", "PPS_EMBEDDER__NAME", "PPS_SERVER__PORT"):
+        monkeypatch.setenv(name, env[name])
+    write_lines(file)
+    running.link().admin("entity.create", {"name": ENTITY})
+    began = time.monotonic()
+    writers = [
+        threading.Thread(target=tell_events, args=(running,)),
+        threading.Thread(target=import_all, args=(running, file)),
+    ]
+    try:
+        for writer in writers:
+            writer.start()
+        kill_at_random(running, writers)
+        for writer in writers:
+            writer.join(FINISH_S)
+            assert not writer.is_alive()
+        stats = finished(running)
+        took_s = time.monotonic() - began
+        check(running, stats, env)
+    finally:
+        running.over.set()
+        stop(running.home)
+    print(f"\n{KILLS} kills, {running.during} while writing; {stats['turns']:,} turns in {took_s:.0f} s")  # noqa: T201 - for the long form
+
+
+def check(running: Running, stats: dict[str, Any], env: dict[str, str]) -> None:
+    told = len(SOURCES) * EVENTS
+    assert running.during >= min(KILLS, 2)
+    assert len(set(running.known.values())) == told
+    assert (stats["turns"], stats["episodes"]) == (TURNS + told, TURNS + told)
+    assert stats["facts"] == TURNS
+    assert stats["nodes"] == PEOPLE + TURNS + told + 1  # the entity's own
+    queue = cast("dict[str, Any]", running.link().call("ingestion_stats", ENTITY, {})["data"])
+    assert (queue["done"], queue["failed"], queue["dropped"]) == (TURNS + told, 0, 0)
+    doctor = pps(env, "doctor", ENTITY)
+    assert doctor.returncode == 0, doctor.stdout
+    assert "NOT the same" not in doctor.stdout
+    ids = list(running.known.values())
+    for start in range(0, len(ids), 100):
+        items = running.link().call("get", ENTITY, {"ids": ids[start : start + 100]})["data"]
+        assert len(cast("Any", items)["items"]) == len(ids[start : start + 100])
+    done = work(running.link(), "import", entity=ENTITY, paths=[str(running.home.parent / "talk.jsonl")])
+    assert done["stored"] == 0
