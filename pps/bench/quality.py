@@ -10,7 +10,7 @@ from typing import Protocol
 from pps.app import App
 from pps.bench.data import Conversation, Question, Said
 from pps.bench.scores import Answer
-from pps.core.errors import PPSError
+from pps.core.errors import InvalidRequest, PPSError
 from pps.core.values import Channel, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
@@ -59,13 +59,26 @@ async def write(app: App, conversation: Conversation, entity: str, progress: Pro
     async with app.memory(entity) as memory:
         for start in range(0, len(turns), _BATCH):
             batch = turns[start : start + _BATCH]
-            receipts = await memory.remember_many([_drafted(turn, start + number) for number, turn in enumerate(batch)])
-            ids.update((receipt.turn_id, turn.id) for receipt, turn in zip(receipts, batch, strict=True))
+            ids.update(await _remembered(memory, conversation, batch, start))
             await memory.settled()
-            progress(f"writing {conversation.name}", len(ids), len(turns))
+            progress(f"writing {conversation.name}", start + len(batch), len(turns))
         stats = await memory.stats()
     seconds = round(time.perf_counter() - started, 2)
     return Written(conversation.name, entity, stats.turns, stats.facts, stats.nodes, seconds, ids)
+
+
+async def _remembered(memory: Memory, conversation: Conversation, turns: Sequence[Said], first: int) -> dict[str, str]:
+    """Return the data's ids by the turns' uuids; a turn that the memory refuses is left out and counted."""
+    drafts = [_drafted(turn, first + number) for number, turn in enumerate(turns)]
+    try:
+        receipts = await memory.remember_many(drafts)
+    except InvalidRequest:
+        if len(turns) == 1:
+            conversation.note("turns that the memory refused")
+            return {}
+        alone = [await _remembered(memory, conversation, [turn], first + number) for number, turn in enumerate(turns)]
+        return {uuid: one for found in alone for uuid, one in found.items()}
+    return {receipt.turn_id: turn.id for receipt, turn in zip(receipts, turns, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)

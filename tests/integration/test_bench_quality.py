@@ -131,16 +131,21 @@ def test_edges_may_be_absent_and_a_table_is_what_people_see(data: Path) -> None:
     assert "writing conv_a: 3" in run.stderr
 
 
-async def test_a_question_that_cannot_be_asked_is_told_and_finds_nothing(data: Path) -> None:
+async def test_what_cannot_be_asked_or_written_is_told_and_ends_nothing(data: Path) -> None:
     asked = {"qid": "q9", "group_id": "conv_a", "query": " ", "category": None, "gold_episodes": ["e1"]}
     with (data / "queries.jsonl").open("a") as file:
         file.write(json.dumps(asked) + "\n")
+    odd = {"uuid": "e9", "group_id": "conv_a", "content": "Hello.", "session": "a\0b"}
+    with (data / "episodes.jsonl").open("a") as file:
+        file.write(json.dumps(odd) + "\n")
 
     env = {**os.environ, "PPS_EMBEDDER__NAME": "hash"}
     report = await quality(Wanted(data=str(data), plan=Plan(against=("bm25",))), env, lambda *_: None)
 
     found = report["profiles"]["default"]
     assert found["failed"] == 1
+    assert report["data"][0]["left_out"] == {"turns that the memory refused": 1}
+    assert found["conversations"]["conv_a"]["R@10"] > 0
     assert found["first_error"].startswith("q9: invalid_request: query")
     assert found["categories"]["none"]["R@10"] == report["against"]["bm25"]["categories"]["none"]["R@10"] == 0
 
