@@ -32,6 +32,7 @@ from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.capture import Capture
+from pps.ingest.costs import Costs
 from pps.ingest.documents import Documents
 from pps.ingest.drafts import RememberOptions, finished, make_draft
 from pps.ingest.forget import Forgetter
@@ -65,6 +66,7 @@ class Parts:
     redaction: bool
     automatic: Automatic
     records: Records
+    costs: Costs
     budget_tokens: int
     journal: Journal
     client: IsolatedGraphitiClient
@@ -107,6 +109,11 @@ class Memory:
     def jobs(self) -> Jobs:
         """What became of the turns that were acknowledged, and what can be done about those that failed."""
         return self._parts.jobs
+
+    @property
+    def costs(self) -> Costs:
+        """What reading by a language model took, and its budget."""
+        return self._parts.costs
 
     @property
     def records(self) -> Records:
@@ -338,7 +345,7 @@ class Memory:
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
         problems = await self._parts.jobs.problems()
-        return Health(not problems, tuple(problems), self._parts.notes)
+        return Health(not problems, tuple(problems), (*self._parts.notes, *await self._parts.costs.notes()))
 
     async def ledger(self) -> Ledger:
         """Compare journal, graph and indexes by their ids; return what differs and what mends it."""

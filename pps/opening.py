@@ -14,18 +14,19 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from pps.config import Settings
+from pps.config import Settings, load_prices
 from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
-from pps.entities.own import own_settings
+from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.index.entity import EntityIndexes
 from pps.ingest.anchors import Anchors
 from pps.ingest.assembling import SharedWork, surroundings
+from pps.ingest.costs import Costs, Metered
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import REEMBEDDING, Indexer
 from pps.ingest.intake import Intake
@@ -167,11 +168,12 @@ async def _assembled(
     anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal, redaction=redaction)
     vectors = PassageVectors(shared.embedder) if shared.embedder else None
     indexer = Indexer(client, journal, indexes, vectors, anchors)
+    own = await asyncio.to_thread(own_settings, entry.folder)
+    costs = await _costs(journal, settings, own)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
     self_node = await _self_node(entity, client, journal, pipeline)
     rules = shared.work.rules(client, shared.embedder, self_node, own_store=entry.store == "embedded")
-    worker = Worker(journal, pipeline, entity.name, rules)
-    own = await asyncio.to_thread(own_settings, entry.folder)
+    worker = Worker(journal, Metered(pipeline, client, costs), entity.name, rules)
     intake, automatic = Intake(journal, worker, rules.backlog), Automatic(own.tags, own.relations)
     records = Records(
         RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redaction, automatic)
@@ -192,6 +194,7 @@ async def _assembled(
             redaction=redaction,
             automatic=automatic,
             records=records,
+            costs=costs,
             budget_tokens=settings.recall.budget_tokens,
             journal=journal,
             client=client,
@@ -210,9 +213,16 @@ async def _assembled(
     )
 
 
+async def _costs(journal: Journal, settings: Settings, own: OwnSettings) -> Costs:
+    bound = settings.extractor.tokens_per_day if own.tokens_per_day is None else own.tokens_per_day
+    prices = await asyncio.to_thread(load_prices, settings.home)
+    return Costs(journal, prices, bound, settings.extractor.model)
+
+
 async def _started(worker: Worker, journal: Journal, rules: WorkRules) -> None:
     """Start the worker; each start gives parked turns another chance."""
     await journal.queue.retry()
+    await journal.queue.due()
     rules.backlog.set(await journal.unfinished())
     worker.start()
 

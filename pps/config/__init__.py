@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pps.config.home import home_folder
     from pps.config.loading import load
     from pps.config.packaged import shipped
+    from pps.config.prices import Price, load_prices
     from pps.config.settings import (
         EmbedderSettings,
         ExtractorSettings,
@@ -30,6 +31,8 @@ _WHERE = {
     "home_folder": "home",
     "load": "loading",
     "shipped": "packaged",
+    "Price": "prices",
+    "load_prices": "prices",
     "Problem": "border",
     "problems": "border",
     "EmbedderSettings": "settings",
@@ -48,6 +51,7 @@ __all__ = [
     "ExtractorSettings",
     "JobsSettings",
     "Neo4jSettings",
+    "Price",
     "Problem",
     "RecallSettings",
     "RerankerSettings",
@@ -56,6 +60,7 @@ __all__ = [
     "TextSettings",
     "home_folder",
     "load",
+    "load_prices",
     "problems",
     "shipped",
 ]

@@ -64,6 +64,8 @@ class ExtractorSettings(_Section):
             without given facts. ``model``: Graphiti's pipeline on a language model.
         model, small_model: Empty is the provider's default.
         base_url: Needed for ``compatible``; ``ollama`` has its usual local address.
+        tokens_per_day: Budget of an entity's readings by a model, in and out together, for a day in UTC; past it
+            they wait until the next. 0 is none. An entity's ``entity.toml`` may set its own.
     """
 
     mode: Literal["given", "rules", "model"] = "given"
@@ -73,6 +75,7 @@ class ExtractorSettings(_Section):
     base_url: str = ""
     api_key: SecretStr | None = None
     timeout_s: float = Field(default=60.0, gt=0, le=600)
+    tokens_per_day: int = Field(default=0, ge=0, le=1_000_000_000_000)
 
 
 class ServerSettings(_Section):

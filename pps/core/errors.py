@@ -6,6 +6,8 @@ them once. A message says what happened and what to do next, in one line, and ne
 
 from __future__ import annotations
 
+from datetime import datetime
+
 
 class PPSError(Exception):
     """Base of every error that PPS raises on purpose.
@@ -112,6 +114,21 @@ class ModelError(PPSError):
         super().__init__(message)
         self.provider = provider
         self.retry_after_s = retry_after_s
+
+
+class BudgetSpent(PPSError):
+    """Today's budget for language models is spent; nothing was asked, and it goes on by itself.
+
+    Attributes:
+        until: When there is a new budget (aware UTC).
+    """
+
+    code = "budget_spent"
+    retryable = True
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(f"today's token budget is spent; reading goes on at {until.isoformat()}")
+        self.until = until
 
 
 class ModelUnavailable(ModelError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from pps.core.values import Fact
 
@@ -159,6 +159,53 @@ class Ledger:
     waiting: int
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CostDay:
+    """What one language model took on one day (UTC).
+
+    Attributes:
+        texts: Texts that it read; requests: answers that came, usable or not.
+        unmetered: Answers that did not say what they took.
+        cost_usd: None when the model's price is not in ``prices.toml``.
+    """
+
+    day: date
+    model: str
+    texts: int
+    requests: int
+    unmetered: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What language models took, newest day first; ``tokens_per_day`` is the budget, 0 for none."""
+
+    days: tuple[CostDay, ...]
+    tokens_today: int
+    tokens_per_day: int
+    paused_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What reading texts would take, to an order of magnitude; ``basis`` says what it goes by.
+
+    Attributes:
+        cost_usd: None when the price is not known.
+        days: For how many days' budgets it is; None when there is no budget.
+    """
+
+    texts: int
+    tokens_in: int
+    tokens_out: int
+    basis: str
+    cost_usd: float | None = None
+    days: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

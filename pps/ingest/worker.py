@@ -14,7 +14,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Protocol
 
-from pps.core.errors import PPSError, StoreUnavailable
+from pps.core.errors import BudgetSpent, PPSError, StoreUnavailable
 from pps.ingest.retrying import Provider
 from pps.ingest.working import Failing, WorkRules
 from pps.journal.journal import Journal
@@ -179,6 +179,9 @@ class Worker:
             self._in_hand = jobs
             try:
                 await self._work(stage, jobs)
+            except BudgetSpent as spent:
+                await self._queue.put_back([job.id for job in jobs], spent.until)
+                self._hurry = False
             except PPSError as error:
                 await self._failed(jobs, error)
             else:

@@ -104,6 +104,7 @@ class Extractor(LLMClient):
         self._connection = connection
         self._timeout_s = timeout_s
         self.token_tracker = provider.token_tracker
+        self.meter = connection.meter
 
     async def _generate_response(self, *_: Any, **__: Any) -> dict[str, Any]:
         raise ModelUnavailable("this client answers through generate_response alone")

@@ -18,6 +18,7 @@ from pps.isolation.bound import Inside, Models
 from pps.isolation.communities import Communities
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import GuardedDriver
+from pps.isolation.metering import TokensUsed
 from pps.isolation.objects import GroupObjects
 from pps.isolation.operations import GroupOperations
 from pps.isolation.reads import Reads
@@ -100,6 +101,11 @@ class IsolatedGraphitiClient(Reads, Writes, RecipeSearch, Communities, Transfer)
         model = self._inside.graphiti.llm_client
         if isinstance(model, Extractor):
             await model.close()
+
+    def take_tokens_used(self) -> dict[str, TokensUsed]:
+        """Return by model what this entity's language model took since this was last asked, failed attempts too."""
+        model = self._inside.graphiti.llm_client
+        return model.meter.take() if isinstance(model, Extractor) else {}
 
     async def _audit(self, store: str) -> None:
         crossing = await self._store.foreign_edges()

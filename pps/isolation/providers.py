@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import httpx
@@ -16,6 +16,7 @@ from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
 from openai import AsyncOpenAI
 
 from pps.core.errors import ConfigError
+from pps.isolation.metering import TokenMeter
 from pps.models.extractor import OLLAMA_URL, ExtractorModel, Provider
 
 _RETRIES = 1
@@ -24,10 +25,12 @@ _NO_KEY = "none"
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client of Graphiti's, and how to close the connections that it keeps."""
+    """A client of Graphiti's, how to close the connections that it keeps, and what their answers say they took."""
 
     client: LLMClient
     close: Callable[[], Awaitable[None]]
+    http: httpx.AsyncClient
+    meter: TokenMeter = field(default_factory=TokenMeter)
 
 
 def connect(extractor: ExtractorModel) -> Connection:
@@ -38,6 +41,7 @@ def connect(extractor: ExtractorModel) -> Connection:
     """
     connection = _MAKERS[extractor.provider](extractor)
     _without_waits(connection.client)
+    connection.meter.attach(connection.http)
     return connection
 
 
@@ -70,12 +74,12 @@ def _openai_sdk(extractor: ExtractorModel, base_url: str | None) -> AsyncOpenAI:
 
 def _openai(extractor: ExtractorModel) -> Connection:
     sdk = _openai_sdk(extractor, extractor.base_url or None)
-    return Connection(OpenAIClient(_config(extractor), client=sdk), sdk.close)
+    return Connection(OpenAIClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
 
 
 def _compatible(extractor: ExtractorModel) -> Connection:
     sdk = _openai_sdk(extractor, extractor.base_url)
-    return Connection(OpenAIGenericClient(_config(extractor), client=sdk), sdk.close)
+    return Connection(OpenAIGenericClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
 
 
 def _ollama(extractor: ExtractorModel) -> Connection:
@@ -90,7 +94,7 @@ def _anthropic(extractor: ExtractorModel) -> Connection:
         max_retries=_RETRIES,
     )
     made = _package("graphiti_core.llm_client.anthropic_client", extractor.provider)
-    return Connection(made.AnthropicClient(_config(extractor), client=_Anthropic(sdk)), sdk.close)
+    return Connection(made.AnthropicClient(_config(extractor), client=_Anthropic(sdk)), sdk.close, _http(sdk))
 
 
 class _Anthropic:
@@ -116,7 +120,7 @@ def _gemini(extractor: ExtractorModel) -> Connection:
         api_key=extractor.api_key or _NO_KEY, http_options=options
     )
     made = _package("graphiti_core.llm_client.gemini_client", extractor.provider)
-    return Connection(made.GeminiClient(_config(extractor), client=sdk), http.aclose)
+    return Connection(made.GeminiClient(_config(extractor), client=sdk), http.aclose, http)
 
 
 def _groq(extractor: ExtractorModel) -> Connection:
@@ -128,7 +132,7 @@ def _groq(extractor: ExtractorModel) -> Connection:
     )
     client = _package("graphiti_core.llm_client.groq_client", extractor.provider).GroqClient(_config(extractor))
     client.client = sdk  # Graphiti's client takes none, so ours replaces the one that it made
-    return Connection(client, sdk.close)
+    return Connection(client, sdk.close, _http(sdk))
 
 
 _MAKERS: Mapping[Provider, Callable[[ExtractorModel], Connection]] = {
@@ -139,6 +143,11 @@ _MAKERS: Mapping[Provider, Callable[[ExtractorModel], Connection]] = {
     "ollama": _ollama,
     "compatible": _compatible,
 }
+
+
+def _http(sdk: Any) -> httpx.AsyncClient:
+    """Return the HTTP client inside an SDK's; these three SDKs come from one generator and keep it there."""
+    return sdk._client
 
 
 def _package(name: str, provider: Provider) -> Any:

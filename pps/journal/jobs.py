@@ -126,12 +126,17 @@ def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResul
     return cursor.rowcount
 
 
-def put_back(connection: sqlite3.Connection, job_ids: Sequence[int]) -> None:
-    """Queue jobs again whose attempt together came to nothing through no fault of theirs."""
+def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
+    """Queue jobs again whose attempt together came to nothing through no fault of theirs; not before ``until``."""
     connection.executemany(
-        "UPDATE jobs SET state = 'queued' WHERE id = ? AND state = 'running'",
-        [(one,) for one in job_ids],
+        "UPDATE jobs SET state = 'queued', next_at = ? WHERE id = ? AND state = 'running'",
+        [(micros(until) if until else 0, one) for one in job_ids],
     )
+
+
+def due(connection: sqlite3.Connection) -> None:
+    """Let jobs that were put off without having failed be tried at once."""
+    connection.execute("UPDATE jobs SET next_at = 0 WHERE state = 'queued' AND failures = 0 AND next_at > 0")
 
 
 def fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
@@ -214,7 +219,11 @@ def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
     counts: dict[JobState, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0, "dropped": 0}
     for name, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
         counts[cast("JobState", name)] = number
-    (oldest,) = connection.execute(f"SELECT min(queued_at) FROM jobs WHERE {_OPEN}").fetchone()  # noqa: S608
+    (oldest,) = connection.execute(
+        # What waits without having failed was put off on purpose: for a new day's budget.
+        f"SELECT min(queued_at) FROM jobs WHERE {_OPEN} AND NOT (failures = 0 AND next_at > ?)",  # noqa: S608
+        (micros(now()),),
+    ).fetchone()
     (moved,) = connection.execute("SELECT max(ended_at) FROM attempts WHERE outcome != 'again'").fetchone()
     row = connection.execute(
         """SELECT count(*), coalesce(sum(outcome != 'done'), 0), coalesce(sum(tokens_in), 0),

@@ -21,6 +21,7 @@ from pps.journal.payload import prepare_payload
 from pps.journal.queue import JobQueue
 from pps.journal.reader import Readers
 from pps.journal.records import RecordBook
+from pps.journal.spending import Spending
 from pps.journal.values import (
     Appended,
     Change,
@@ -53,6 +54,7 @@ class Journal:
         self._writer = Writer(path)
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
+        self.spending = Spending(self._writer, self._readers)
         self.versions = Versions(self._writer, self._readers)
 
     @classmethod

@@ -47,9 +47,13 @@ class JobQueue:
         """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
         return await self._writer.write(partial(jobs.finish, results=results))
 
-    async def put_back(self, job_ids: Sequence[int]) -> None:
-        """Queue jobs again whose attempt together came to nothing through no fault of theirs."""
-        await self._writer.write(partial(jobs.put_back, job_ids=job_ids))
+    async def put_back(self, job_ids: Sequence[int], until: datetime | None = None) -> None:
+        """Queue jobs again that were taken and not tried; they are not tried before ``until``."""
+        await self._writer.write(partial(jobs.put_back, job_ids=job_ids, until=until))
+
+    async def due(self) -> None:
+        """Let jobs that were put off without having failed be tried at once: what they waited for may be there."""
+        await self._writer.write(jobs.due)
 
     async def fail(self, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
         """Note a failed attempt; try again at ``next_at``, or park the job when that is None.

@@ -174,6 +174,18 @@ _RECORDS = (
 )
 
 _SMALL = (
+    """CREATE TABLE spending (
+        day TEXT NOT NULL,
+        model TEXT NOT NULL,
+        texts INTEGER NOT NULL,
+        requests INTEGER NOT NULL,
+        unmetered INTEGER NOT NULL,
+        tokens_in INTEGER NOT NULL,
+        tokens_out INTEGER NOT NULL,
+        cost_micros INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (day, model)
+    ) WITHOUT ROWID""",
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE shown (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -9,6 +9,7 @@ from pps.core.values import Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.memory import Memory
 from pps.verbs import inputs, outputs, render
+from pps.verbs.costs import COST_VERBS
 from pps.verbs.ingestion import INGESTION_VERBS
 from pps.verbs.project.table import PROJECT_VERBS
 from pps.verbs.records import RECORD_VERBS
@@ -223,7 +224,9 @@ _ALL: tuple[AnyVerb, ...] = (
     ),
 )
 
-VERBS: Mapping[str, AnyVerb] = {verb.name: verb for verb in (*_ALL, *RECORD_VERBS, *INGESTION_VERBS, *PROJECT_VERBS)}
+VERBS: Mapping[str, AnyVerb] = {
+    verb.name: verb for verb in (*_ALL, *RECORD_VERBS, *INGESTION_VERBS, *COST_VERBS, *PROJECT_VERBS)
+}
 """Every verb by its name, in the order in which they are listed."""
 
 

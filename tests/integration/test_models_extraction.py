@@ -128,6 +128,10 @@ async def test_a_text_becomes_nodes_and_facts_on_every_provider(
     assert (len(changes.nodes), len(changes.facts), len(changes.episodes)) == (4, 3, 1)
     assert set(server.paths()) == {_ROUTES[provider]}
     assert any("secret-key" in value for value in server.asked[0].headers.values())
+    (used,) = brain.client.take_tokens_used().values()
+    asked = len(server.asked)
+    assert (used.requests, used.unmetered, used.tokens_in, used.tokens_out) == (asked, 0, 10 * asked, 5 * asked)
+    assert brain.client.take_tokens_used() == {}
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])

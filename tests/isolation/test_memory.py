@@ -18,6 +18,7 @@ from pps.core.errors import IsolationError, NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft, NodeDraft, RelationDraft
 from pps.isolation.attacks.watch import Watch
+from pps.journal.spending import Spent
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.verbs.all import verbs_for
@@ -286,6 +287,15 @@ async def test_the_records_of_another_are_nobodys(house: House) -> None:
     assert facts == [], "a title that appeared elsewhere is not the one that is waited for"
 
 
+async def test_what_models_took_is_each_ones_own(house: House) -> None:
+    one, other, _ = house.all
+    spent = Spent(datetime.now(UTC).date(), other.mark, 1, 2, 0, 30, 40)
+    await other.memory.costs.journal.spending.add([spent])
+    assert (await one.memory.costs.report(3_660)).days == ()
+    assert (await one.memory.costs.estimate(10, 10)).basis.startswith("the size of the prompts")
+    assert [day.model for day in (await other.memory.costs.report()).days] == [other.mark]
+
+
 async def test_the_jobs_of_another_are_nobodys(house: House) -> None:
     one, other, _ = house.all
     before = await everything(other), await other.memory.jobs.list("done")
@@ -344,6 +354,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "update": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "title": "Mine"}, {"id": "{fact}", "tags": []}],
     "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
     "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
+    "costs": [{}, {"days": 3660}],
     "job_status": [{"id": "{turn}"}, {"id": "1"}, {"id": "999999"}],
     "ingestion_stats": [{}],
 }

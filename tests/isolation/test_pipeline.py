@@ -88,6 +88,15 @@ async def test_the_same_text_told_to_two_becomes_the_knowledge_of_each(thinking:
     assert thinking.counters.total == 0
 
 
+async def test_what_a_model_took_is_counted_for_the_entity_that_asked(thinking: Arena, server: ModelServer) -> None:
+    first, second, _ = thinking.beings
+    for being in thinking.beings:
+        being.client.take_tokens_used()
+    await first.client.add_episode(EpisodeInput(TEXT, WHEN, "turn"))
+    assert second.client.take_tokens_used() == {}
+    assert sum(one.requests for one in first.client.take_tokens_used().values()) == len(server.asked)
+
+
 async def test_what_pps_keeps_on_a_node_survives_graphitis_own_saves(thinking: Arena) -> None:
     being = thinking.beings[0]
     await being.client.add_episode(EpisodeInput(TEXT, WHEN, "turn"))

@@ -64,6 +64,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "update": [{"id": "<node>", "content": "Mine."}, {"id": "<turn>", "content": "Mine."}],
     "append": [{"id": "<node>", "content": "Mine."}, {"id": "<turn>", "content": "Mine."}],
     "history": [{"id": "<node>"}, {"id": "<turn>", "with_content": True}],
+    "costs": [{}],
     "job_status": [{"id": "<turn>"}],
     "ingestion_stats": [{}],
 }
@@ -93,6 +94,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "import": ["mine", "<home>/talk.jsonl"],
     "init": [],
     "append": ["mine", "<turn>", "Mine."],
+    "costs": ["mine"],
     "event": ["mine", "Mine, see [[vault]]."],
     "history": ["mine", "<turn>"],
     "update": ["mine", "<turn>", "--text", "Mine."],

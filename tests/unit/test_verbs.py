@@ -8,7 +8,17 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pps.core.errors import InvalidRequest
-from pps.core.reports import AttemptReport, Forgotten, Health, IngestionStats, JobReport, Stats, TimelinePage
+from pps.core.reports import (
+    AttemptReport,
+    CostDay,
+    CostReport,
+    Forgotten,
+    Health,
+    IngestionStats,
+    JobReport,
+    Stats,
+    TimelinePage,
+)
 from pps.core.values import (
     AnchorPassage,
     Channel,
@@ -69,9 +79,8 @@ SAMPLES: dict[str, object] = {
     "anchor_delete": outputs.AnchorDeleted("bread"),
     "stats": Stats("mira", "embedded", 1, 2, 3, 4, 5, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
     "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
-    "history": records.HistoryView(
-        ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)
-    ),
+    "history": records.HistoryView(ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
+    "costs": CostReport((CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)), 7, 5, AT),
     "job_status": JobReport(
         3,
         ID,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -109,6 +110,15 @@ def remove(
         typer.echo(f"{name} follows {result['path']} no longer; {result['forgotten']} passages forgotten")
 
 
+def _estimated(estimate: Mapping[str, JSON]) -> str:
+    cost = f", ${estimate['cost_usd']:.2f}" if isinstance(estimate["cost_usd"], float) else ""
+    days = f", the budget of {estimate['days']} days" if estimate["days"] is not None else ""
+    return (
+        f"the language model would take some {estimate['tokens_in']:,} tokens in and {estimate['tokens_out']:,} out"
+        f"{cost}{days} (by {estimate['basis']})"
+    )
+
+
 def _told(name: str, result: Answer) -> None:
     """Print what an import did, and on stderr what it could not read."""
     files = result["files"]
@@ -122,6 +132,8 @@ def _told(name: str, result: Answer) -> None:
         typer.echo(
             f"would store {result['stored']}, {result['duplicates']} known already (dry run: nothing was stored)"
         )
+        if isinstance(estimate := result["estimate"], dict):
+            typer.echo(_estimated(estimate))
     else:
         redacted = f"; {result['redacted']} secrets were taken out" if result["redacted"] else ""
         waits = "" if result["settled"] else "; some still wait to be taken in, `pps jobs list` says which"

@@ -58,7 +58,7 @@ def build() -> typer.Typer:
     app.add_typer(task.app, name="task")
     for command in (memory.remember, memory.recall, memory.ambient):
         app.command()(command)
-    for command in (records.event, records.update, records.append, records.history):
+    for command in (records.event, records.update, records.append, records.history, records.costs):
         app.command()(command)
     app.command("import")(documents.import_)
     app.add_typer(documents.app, name="watch")

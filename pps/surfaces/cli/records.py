@@ -1,4 +1,4 @@
-"""The commands of records and of changes: event, update, append, history."""
+"""The commands of records, of changes, and of what reading took: event, update, append, history, costs."""
 
 from __future__ import annotations
 
@@ -97,6 +97,18 @@ def history(
     Example: pps history ana 1b4e28ba-2fa1-5d2b-883f-0016d3cca427
     """
     ask("history", name, {"id": id, "limit": limit, "with_content": whole}, as_json=as_json)
+
+
+def costs(
+    name: Name,
+    days: Annotated[int, typer.Option(min=1, max=3660, help="How far back, today among them.")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """Show what reading by a language model took, by day and model, and how today's budget stands.
+
+    Example: pps costs ana --days 7
+    """
+    ask("costs", name, {"days": days}, as_json=as_json)
 
 
 def _fields(text: str) -> JSON:

@@ -33,7 +33,9 @@ async def import_files(app: App, arguments: Mapping[str, JSON], progress: Progre
     )
     async with app.memory(text(arguments, "entity")) as memory:
         done = await memory.documents.import_files(wanted, progress)
-    return _imported(done)
+        reads = wanted.dry_run and app.settings.extractor.mode == "model"
+        estimate = await memory.costs.estimate(done.stored, done.characters) if reads else None
+    return {**_imported(done), "estimate": asdict(estimate) if estimate else None}
 
 
 async def watch(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:

@@ -26,6 +26,7 @@ TOOLS = {
     "update",
     "append",
     "history",
+    "costs",
     "job_status",
     "ingestion_stats",
 }
@@ -99,6 +100,7 @@ async def use_every_tool(client: Client) -> None:
     await done(client, "anchor_delete", slug=saved["slug"])
     assert (await done(client, "anchor_list"))["anchors"] == []
 
+    assert (await done(client, "costs"))["tokens_today"] == 0
     note = await done(client, "add_event", content="Rye, see [[Oven]]. #bread", title="Loaves", source="editor")
     assert (note["title"], note["tags_applied"]) == ("Loaves", ["bread"])
     await done(client, "update", id=note["turn_id"], content="Rye and wheat.")
