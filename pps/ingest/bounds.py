@@ -1,47 +1,50 @@
-"""Bounds of what may be remembered: each broken one is an InvalidRequest that names its field."""
+"""Bounds of what may be remembered: those of the journal, and the shape that a tag must have when it is given."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pps.core.errors import InvalidRequest
-from pps.core.time import utc
-from pps.core.values import JSON, FactDraft, NodeDraft
+from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.steps import is_tag, tag_of
+from pps.journal import bounds
+from pps.journal.bounds import (
+    EXTRACTIONS,
+    MAX_ALIASES,
+    MAX_ATTRIBUTES_BYTES,
+    MAX_CONTENT,
+    MAX_FACTS,
+    MAX_NAME,
+    MAX_NODES,
+    MAX_REPLACED,
+    MAX_TAGS,
+    MAX_TEXT,
+    ROLES,
+    check_attributes,
+    check_choice,
+    check_label,
+    check_length,
+)
 
-MAX_CONTENT = 65_536
-MAX_NAME = 500
-MAX_TEXT = 4_000
-MAX_NODES = 200
-MAX_FACTS = 500
-MAX_ALIASES = 20
-MAX_TAGS = 50
-MAX_ATTRIBUTES_BYTES = 16_384
-ROLES = ("user", "assistant", "system", "tool")
-EXTRACTIONS = ("given", "rules", "model", "none")
-
-_RESERVED = frozenset({"uuid", "group_id", "labels", "pps"})
-_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-
-
-def check_length(field: str, text: str, least: int, most: int) -> None:
-    """Raise unless the text has between ``least`` and ``most`` characters and can be written as UTF-8."""
-    if not least <= len(text) <= most or (least and not text.strip()):
-        raise InvalidRequest(field, f"must have {least:,} to {most:,} characters, not only white space")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidRequest(field, "has a lone surrogate, which is not a character") from None
-    if "\0" in text:
-        raise InvalidRequest(field, "must not contain the character NUL")
-
-
-def check_choice(field: str, value: str, choices: Sequence[str]) -> None:
-    """Raise unless the value is one of the choices."""
-    if value not in choices:
-        raise InvalidRequest(field, f"must be one of {', '.join(choices)}")
+__all__ = [
+    "EXTRACTIONS",
+    "MAX_ALIASES",
+    "MAX_ATTRIBUTES_BYTES",
+    "MAX_CONTENT",
+    "MAX_FACTS",
+    "MAX_NAME",
+    "MAX_NODES",
+    "MAX_REPLACED",
+    "MAX_TAGS",
+    "MAX_TEXT",
+    "ROLES",
+    "check_attributes",
+    "check_choice",
+    "check_drafts",
+    "check_label",
+    "check_length",
+    "check_tags",
+]
 
 
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
@@ -57,59 +60,6 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 def check_drafts(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> None:
     """Raise at the first node or fact that breaks a bound; the message counts from 0."""
-    if len(nodes) > MAX_NODES:
-        raise InvalidRequest("nodes", f"at most {MAX_NODES} in one call")
-    if len(facts) > MAX_FACTS:
-        raise InvalidRequest("facts", f"at most {MAX_FACTS} in one call")
-    for number, node in enumerate(nodes):
-        _check_node(f"nodes[{number}]", node)
-    for number, fact in enumerate(facts):
-        _check_fact(f"facts[{number}]", fact)
-
-
-def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
-    """Raise when a user's attributes use a reserved name, are too large or are not JSON."""
-    for name in attributes:
-        if name in _RESERVED or name.startswith("_"):
-            raise InvalidRequest(f"{field}.{name}", "is reserved; choose another name")
-    try:
-        size = len(json.dumps(dict(attributes), allow_nan=False).encode())
-    except (TypeError, ValueError):
-        raise InvalidRequest(
-            field, "must be plain JSON: text, finite numbers, true, false, null, lists, maps"
-        ) from None
-    if size > MAX_ATTRIBUTES_BYTES:
-        raise InvalidRequest(field, f"must be at most {MAX_ATTRIBUTES_BYTES:,} bytes as JSON")
-
-
-def _check_node(field: str, node: NodeDraft) -> None:
-    check_length(f"{field}.name", node.name, 1, MAX_NAME)
-    check_length(f"{field}.summary", node.summary, 0, MAX_TEXT)
-    check_label(f"{field}.kind", node.kind)
-    if len(node.aliases) > MAX_ALIASES:
-        raise InvalidRequest(f"{field}.aliases", f"at most {MAX_ALIASES} of them")
-    for alias in node.aliases:
-        check_length(f"{field}.aliases", alias, 1, MAX_NAME)
-    check_tags(node.tags)
-    check_attributes(f"{field}.attributes", node.attributes)
-
-
-def _check_fact(field: str, fact: FactDraft) -> None:
-    check_length(f"{field}.subject", fact.subject, 1, MAX_NAME)
-    check_length(f"{field}.object", fact.object, 1, MAX_NAME)
-    check_length(f"{field}.text", fact.text, 0, MAX_TEXT)
-    check_label(f"{field}.relation", fact.relation)
-    check_choice(f"{field}.kind", fact.kind, ("fact", "relation"))
-    for name in ("valid_at", "invalid_at"):
-        if moment := getattr(fact, name):
-            utc(moment, f"{field}.{name}")
-    if fact.valid_at and fact.invalid_at and fact.invalid_at < fact.valid_at:
-        raise InvalidRequest(f"{field}.invalid_at", "must not lie before valid_at")
-    for replaced in fact.invalidates:
-        check_length(f"{field}.invalidates", replaced, 1, MAX_TEXT)
-
-
-def check_label(field: str, label: str) -> None:
-    """Raise unless a kind or a relation can be one: it reaches the graph as a label."""
-    if not _LABEL.fullmatch(label):
-        raise InvalidRequest(field, "must be a letter, then up to 63 letters, digits or '_' (ASCII)")
+    bounds.check_drafts(nodes, facts)
+    for node in nodes:
+        check_tags(node.tags)

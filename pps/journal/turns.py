@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -16,18 +15,14 @@ from pps.core.ids import stable_id
 from pps.core.text import content_hash, fold, normalise
 from pps.core.time import from_micros, micros, now, utc
 from pps.core.values import Chunk, Turn
+from pps.journal.bounds import MAX_CONTENT, MAX_PATH, MAX_TAGS, ROLES, check_choice, check_label, is_text
 from pps.journal.values import TurnDraft
 
-MAX_CONTENT = 65_536
-MAX_PATH = 1_000
-ROLES = ("user", "assistant", "system", "tool")
 DEDUPE_WINDOW_S = 30
 """Two equal messages without an id of their own are one when their event times lie this close."""
 
 _BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 100), "source_ref": (0, 500)}
-_MAX_TAGS = 50
 _MAX_TAG = 100
-_KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,
     turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags, turns.chunk"""
@@ -80,20 +75,11 @@ def turn_id(group: str, source: str, session: str, reference: str) -> str:
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags folded, without blanks and repetitions, in the order given."""
     folded = tuple(dict.fromkeys(tag for tag in map(fold, tags) if tag))
-    if len(folded) > _MAX_TAGS:
-        raise InvalidRequest("tags", f"at most {_MAX_TAGS}, got {len(folded)}")
+    if len(folded) > MAX_TAGS:
+        raise InvalidRequest("tags", f"at most {MAX_TAGS}, got {len(folded)}")
     if any(len(tag) > _MAX_TAG or not is_text(tag) for tag in folded):
         raise InvalidRequest("tags", f"each must be 1 to {_MAX_TAG} characters of valid Unicode")
     return folded
-
-
-def is_text(value: str) -> bool:
-    """Tell whether a string can be written as UTF-8 (a lone surrogate cannot)."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def insert(connection: sqlite3.Connection, turn: Prepared) -> tuple[Turn, bool]:
@@ -317,10 +303,8 @@ def check_content(content: str) -> str:
 def _check_short_fields(draft: TurnDraft) -> None:
     if draft.chunk and not (1 <= len(draft.chunk.path) <= MAX_PATH and is_text(draft.chunk.path)):
         raise InvalidRequest("chunk.path", f"must be 1 to {MAX_PATH:,} characters of valid Unicode")
-    if draft.role not in ROLES:
-        raise InvalidRequest("role", f"must be one of {', '.join(ROLES)}")
-    if not _KIND.fullmatch(draft.kind):
-        raise InvalidRequest("kind", "must match [A-Za-z][A-Za-z0-9_]{0,63}")
+    check_choice("role", draft.role, ROLES)
+    check_label("kind", draft.kind)
     values = {
         "actor": draft.actor,
         "session": draft.session,

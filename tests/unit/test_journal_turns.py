@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 from pps.core.values import FactDraft, NodeDraft
-from pps.journal.payload import MAX_DRAFTS, prepare_payload
+from pps.journal.bounds import MAX_FACTS, MAX_NODES
+from pps.journal.payload import prepare_payload
 from pps.journal.turns import MAX_CONTENT, prepare
 from pps.journal.values import JobPayload, JobResult, TurnDraft, dump_result, load_payload, load_result
 
@@ -116,22 +117,23 @@ def test_an_event_time_is_kept_to_the_microsecond_whatever_its_zone() -> None:
     ("field", "payload"),
     [
         ("extraction", JobPayload(extraction="magic")),  # pyright: ignore[reportArgumentType]
-        ("nodes", JobPayload(nodes=(NodeDraft("n"),) * (MAX_DRAFTS + 1))),
-        ("facts", JobPayload(facts=(FactDraft("a", "R", "b"),) * (MAX_DRAFTS + 1))),
+        ("nodes", JobPayload(nodes=(NodeDraft("n"),) * (MAX_NODES + 1))),
+        ("facts", JobPayload(facts=(FactDraft("a", "R", "b"),) * (MAX_FACTS + 1))),
         ("nodes[1].name", JobPayload(nodes=(NodeDraft("ok"), NodeDraft(" ")))),
         ("nodes[0].name", JobPayload(nodes=(NodeDraft("n" * 501),))),
         ("nodes[0].kind", JobPayload(nodes=(NodeDraft("n", kind="a-b"),))),
         ("nodes[0].summary", JobPayload(nodes=(NodeDraft("n", summary="s" * 4001),))),
         ("nodes[0].aliases", JobPayload(nodes=(NodeDraft("n", aliases=("",)),))),
-        ("nodes[0].aliases", JobPayload(nodes=(NodeDraft("n", aliases=("a",) * 101),))),
+        ("nodes[0].aliases", JobPayload(nodes=(NodeDraft("n", aliases=("a",) * 21),))),
         ("nodes[0].attributes.group_id", JobPayload(nodes=(NodeDraft("n", attributes={"group_id": "x"}),))),
         ("nodes[0].attributes._x", JobPayload(nodes=(NodeDraft("n", attributes={"_x": 1}),))),
-        ("nodes.attributes", JobPayload(nodes=(NodeDraft("n", attributes={"x": float("nan")}),))),
-        ("nodes.attributes", JobPayload(nodes=(NodeDraft("n", attributes={"x": "\ud800"}),))),
+        ("nodes[0].attributes", JobPayload(nodes=(NodeDraft("n", attributes={"x": float("nan")}),))),
+        ("nodes[0].attributes", JobPayload(nodes=(NodeDraft("n", attributes={"x": "\ud800"}),))),
         ("facts[0].subject", JobPayload(facts=(FactDraft("", "R", "b"),))),
         ("facts[0].object", JobPayload(facts=(FactDraft("a", "R", "\udc00"),))),
-        ("facts[0].relation", JobPayload(facts=(FactDraft("a", "R" * 201, "b"),))),
+        ("facts[0].relation", JobPayload(facts=(FactDraft("a", "R" * 65, "b"),))),
         ("facts[0].text", JobPayload(facts=(FactDraft("a", "R", "b", text="t" * 4001),))),
+        ("facts[0].invalidates", JobPayload(facts=(FactDraft("a", "R", "b", invalidates=("x",) * 51),))),
         ("facts[0].kind", JobPayload(facts=(FactDraft("a", "R", "b", kind="x"),))),  # pyright: ignore[reportArgumentType]
         ("facts[0].valid_at", JobPayload(facts=(FactDraft("a", "R", "b", valid_at=datetime(2026, 1, 1)),))),  # noqa: DTZ001
         (
