@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from pps.entities import Registry
+from pps.entities import Registry, Router
 from pps.link.runfile import new_secret
 from pps.surfaces.http.guard import HostGuard, Names
 from pps.surfaces.http.trust import Trust, bearer
@@ -168,6 +168,29 @@ async def test_trust_knows_entity_operator_and_owner_apart(tmp_path: Path) -> No
 
     registry.archive("ana")
     assert await trust.caller(f"{secret}.ana") is None
+
+
+async def test_trust_knows_routers_by_token_and_the_owner_by_roots(tmp_path: Path) -> None:
+    registry = await asyncio.to_thread(Registry, tmp_path / "home")
+    made = registry.routers.create(["/work"], may_create=False)
+    secret = new_secret()
+    trust = Trust(registry, secret)
+
+    assert await trust.caller(made.token) == made.entry.router
+    assert await trust.router(_asking(made.token)) == made.entry.router
+    owner = await trust.caller(f"{secret}./work/a%20b,/x/../y")
+    assert owner == Router("owner:/work/a b,/y", ("/work/a b", "/y"), may_create=True)
+    everywhere = await trust.router(_asking(secret))
+    assert everywhere is not None
+    assert everywhere.roots == ("/",)
+
+    for wrong in (f"{secret}./work,relative", f"{secret}./%00", f"{new_secret()}./work", f"{secret}.,/work"):
+        assert await trust.caller(wrong) is None
+    assert await trust.router(_asking(secret, "192.168.1.9")) is None
+    for wrong in (registry.create("ana").token or "", registry.operator_token(), f"{secret}./", ""):
+        assert await trust.router(_asking(wrong)) is None
+        assert not trust.is_owner(_asking(wrong))
+    assert not await trust.is_operator(_asking(made.token))
 
 
 def test_only_a_bearer_token_is_one() -> None:

@@ -75,7 +75,9 @@ class NodeFilter(Input):
     node_types: tuple[Label, ...] = Field(default=(), max_length=50)
     tags: tuple[Tag, ...] = Field(default=(), max_length=50)
     relation_types: tuple[Name, ...] = Field(default=(), max_length=50, description="Nodes that such a relation joins.")
-    source_types: tuple[Label, ...] = Field(default=(), max_length=50, description="Where it came from, or was spoken of, such as mcp.")
+    source_types: tuple[Label, ...] = Field(
+        default=(), max_length=50, description="Where it came from, or was spoken of, such as mcp."
+    )
     since: Annotated[Moment, described_time("Nothing before.")] | None = None
     until: Annotated[Moment, described_time("Nothing at or after.")] | None = None
 
