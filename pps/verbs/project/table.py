@@ -106,7 +106,7 @@ PROJECT_VERBS: tuple[AnyVerb, ...] = (
         "search_nodes",
         "Search a project's graph",
         "The nodes of a project that best answer a question, by meaning, words, nearness in the graph, tags and youth; "
-        "each with the signals that brought it here. A project that has no memory yet is not found: create_graph makes it.",
+        "each with the signals that brought it here. A project without a memory is not found: create_graph makes it.",
         inputs.SearchNodesInput,
         outputs.NodeHits,
         search_nodes,
