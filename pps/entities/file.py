@@ -66,7 +66,8 @@ class SmallFile:
         """
         self.path = path
         with self.reading() as db:
-            db.execute("PRAGMA journal_mode=WAL")
+            # Not WAL: a connection that comes alone would have to make its files, which a full disk refuses to readers.
+            db.execute("PRAGMA journal_mode=DELETE")
             db.executescript(schema)
         path.chmod(0o600)
 
