@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time as clock
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,14 @@ from pps.bench.generator import FACTS_A_TURN, World
 from pps.bench.measuring import throw_away
 from pps.bench.quality import Progress
 from pps.config import Settings, load, shipped
-from pps.link import Link, connect, stop
+from pps.core.errors import StoreUnavailable
+from pps.link import Link
+from pps.link.start import find
 
 _BATCH = 250
 _ENTITY = "bench"
+_SETTLED_S = 10.0
+_START_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +51,67 @@ async def hooks(wanted: HooksWanted, env: Mapping[str, str], progress: Progress)
     """Fill a memory, start a server on it, and time prompts; return the report as plain JSON.
 
     Times are milliseconds: ``start`` is the program with nothing to do, ``round_trip`` a request on a new connection
-    that keeps the prompt and returns a pack, ``process`` the hook from its start to its end.
+    that keeps the prompt and returns a pack, ``process`` the hook from its start to its end. Before each prompt the
+    memory has taken in the one before.
     """
     if wanted.home:
         settings = load(env=env).model_copy(update={"home": wanted.home.absolute()})
-        return await _measured(settings, wanted, progress)
+        return await _measured(settings, wanted, env, progress)
     async with throw_away(env, "embedded") as settings:
-        return await _measured(settings, wanted, progress)
+        return await _measured(settings, wanted, env, progress)
 
 
-async def _measured(settings: Settings, wanted: HooksWanted, progress: Progress) -> dict[str, Any]:
+async def _measured(
+    settings: Settings, wanted: HooksWanted, env: Mapping[str, str], progress: Progress
+) -> dict[str, Any]:
     turns = max(1, wanted.facts // FACTS_A_TURN)
     facts = await _filled(settings, turns, progress)
     asked = World().questions(wanted.prompts + wanted.prompts // 10 + 1, turns)
-    link = await asyncio.to_thread(connect, settings.home)
-    try:
+    return await asyncio.to_thread(_reported, settings, wanted, env, (facts, asked), progress)
+
+
+def _reported(
+    settings: Settings,
+    wanted: HooksWanted,
+    env: Mapping[str, str],
+    filled: tuple[int, Sequence[str]],
+    progress: Progress,
+) -> dict[str, Any]:
+    facts, asked = filled
+    with _serving(settings.home, env) as link:
         return {
             "title": "Hooks: how long a prompt waits",
             "facts": facts,
             "prompts": wanted.prompts,
             "embedder": settings.embedder.name,
             "load_before": [round(one, 2) for one in os.getloadavg()],
-            **await asyncio.to_thread(_timed, link, settings.home, asked, wanted.prompts, progress),
+            **_timed(link, settings.home, asked, wanted.prompts, progress),
             "load_after": [round(one, 2) for one in os.getloadavg()],
             "cpus": os.cpu_count(),
         }
-    finally:
-        await asyncio.to_thread(stop, settings.home)
+
+
+@contextlib.contextmanager
+def _serving(home: Path, env: Mapping[str, str]) -> Generator[Link]:
+    """Run a server on the data folder, with the settings that the memory was filled with."""
+    own = {name: value for name, value in env.items() if name.startswith(("PPS_", "NEO4J_"))}
+    environment = {**os.environ, **own, "PPS_HOME": str(home), "PPS_SERVER__PORT": "0"}
+    log = home / "bench-server.log"
+    command = [sys.executable, "-P", "-m", "pps", "serve"]
+    quiet = subprocess.DEVNULL
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(command, env=environment, stdin=quiet, stdout=said, stderr=said) as process,  # noqa: S603 - ours
+    ):
+        try:
+            until = clock.monotonic() + _START_S
+            while (link := find(home)) is None:
+                if process.poll() is not None or clock.monotonic() > until:
+                    raise StoreUnavailable(f"the server did not come up; {log} says why")
+                clock.sleep(0.05)
+            yield link
+        finally:
+            process.terminate()
 
 
 async def _filled(settings: Settings, turns: int, progress: Progress) -> int:
@@ -94,11 +133,11 @@ def _timed(link: Link, home: Path, asked: Sequence[str], prompts: int, progress:
     warm, timed = asked[prompts:], asked[:prompts]
     for prompt in warm:
         _ask(link, session, prompt)
-    answered = [_spent(lambda prompt=prompt: _ask(link, session, prompt)) for prompt in timed]
+    answered = [_spent(link, lambda prompt=prompt: _ask(link, session, prompt)) for prompt in timed]
     progress("round trips", prompts, prompts)
-    process = [_spent(lambda prompt=prompt: _run(home, session, prompt)) for prompt in timed]
+    process = [_spent(link, lambda prompt=prompt: _run(home, session, prompt)) for prompt in timed]
     progress("processes", prompts, prompts)
-    idle = [_spent(lambda: _program("Nothing", home, b"")) for _ in range(min(prompts, 50))]
+    idle = [_spent(link, lambda: _program("Nothing", home, b"")) for _ in range(min(prompts, 50))]
     return {
         "start_ms": _summary([took for took, _ in idle]),
         "round_trip_ms": _summary([took for took, _ in answered]),
@@ -140,7 +179,13 @@ def _program(event: str, home: Path, given: bytes) -> bytes:
     return subprocess.run(command, input=given, capture_output=True, check=True, timeout=60).stdout  # noqa: S603 - ours
 
 
-def _spent(work: Callable[[], int | bytes]) -> tuple[float, int]:
+def _spent(link: Link, work: Callable[[], int | bytes]) -> tuple[float, int]:
+    """Time a piece of work, once what came before it is taken in: people take longer to write a prompt."""
+    until = clock.monotonic() + _SETTLED_S
+    while (stats := link.call("stats", _ENTITY, {})["data"]) and clock.monotonic() < until:
+        if isinstance(stats, dict) and not stats["unfinished_jobs"] and not stats["index_lag"]:
+            break
+        clock.sleep(0.02)
     started = clock.perf_counter()
     found = work()
     return (clock.perf_counter() - started) * 1000, found if isinstance(found, int) else len(found)

@@ -17,7 +17,7 @@ from pps.surfaces.hooks.shown import LastPacks, Projects
 
 _log = logging.getLogger(__name__)
 
-_TO_ANSWER_S = 0.05
+_TO_KEEP_S = 0.3
 _MOST_WAIT_S = 10.0
 
 
@@ -65,9 +65,15 @@ class Desk:
             await asyncio.wait(set(self._making), timeout=timeout_s)
 
     async def _turn(self, owner: EntityId, event: SessionEvent, started: float) -> dict[str, JSON]:
-        """Keep a prompt, or note where a session begins, while its pack is made."""
+        """Make the pack of a prompt or of a beginning session, then keep what happened.
+
+        In this order, since keeping a turn sets the worker going, and that would slow down what the agent waits
+        for. A pack that takes too long is left to be given later; the prompt is kept in time all the same.
+        """
         making = self._pack_later(owner, event)
-        await asyncio.sleep(0)  # the recall begins first: it is what the agent waits for
+        until = started + min(event.within_s, _MOST_WAIT_S)
+        if making is not None and (left := until - _TO_KEEP_S - clock.perf_counter()) > 0:
+            await asyncio.wait({making}, timeout=left)
         kept = True
         try:
             await self._keep(owner, event, late=False)
@@ -75,14 +81,8 @@ class Desk:
             if not error.retryable:
                 raise
             kept = False
-        if making is None:
-            return {"kept": kept}
-        left = min(event.within_s, _MOST_WAIT_S) - _TO_ANSWER_S - (clock.perf_counter() - started)
-        if left > 0:
-            await asyncio.wait({making}, timeout=left)
-        in_time = left > 0 and making.done()
-        context = self._last.unseen(owner, event.session, event.agent) if in_time else ""
-        return {"context": context, "kept": kept}
+        in_time = making is not None and making.done() and clock.perf_counter() < until
+        return {"context": self._last.unseen(owner, event.session, event.agent) if in_time else "", "kept": kept}
 
     def _pack_later(self, owner: EntityId, event: SessionEvent) -> asyncio.Task[str] | None:
         if event.event == "UserPromptSubmit" and not said_in(event):
