@@ -9,11 +9,11 @@ import time as clock
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pps.bench.generator import World
 from pps.bench.latency import percentiles
+from pps.config import Settings
 from pps.core.errors import StoreError
 from pps.link.client import Link
 from pps.link.start import connect, stop
@@ -21,20 +21,20 @@ from pps.link.start import connect, stop
 CLIENTS = 8
 
 
-def acknowledged(home: Path, world: World, calls: int) -> dict[str, Any]:
+def acknowledged(settings: Settings, world: World, calls: int) -> dict[str, Any]:
     """Start a server on a throw-away folder, send it turns from 8 clients, and return the percentiles. Blocks.
 
     The server works on the turns meanwhile, as it does in life: its worker embeds and indexes what it has
     acknowledged.
     """
-    link = connect(home)
+    link = connect(settings.home)
     try:
-        link.admin("entity.create", {"name": "live"})
+        link.admin("entity.create", {"name": "live", "store": settings.store})
         texts = [content for content, _ in world.turns(0, calls + CLIENTS)]
         _send(link, texts[:CLIENTS])
         return {"clients": CLIENTS, **percentiles(_by_clients(link, texts[CLIENTS:]))}
     finally:
-        stop(home)
+        stop(settings.home)
 
 
 def _by_clients(link: Link, texts: Sequence[str]) -> list[float]:

@@ -73,7 +73,7 @@ async def throw_away(env: Mapping[str, str], store: str | None = None) -> AsyncG
         try:
             yield settings
         finally:
-            await _deleted(settings)
+            await delete_all(settings)
 
 
 async def measure(
@@ -205,10 +205,12 @@ def _bring_profiles(source: Path, target: Path) -> None:
         (target / "profiles" / file.name).write_bytes(file.read_bytes())
 
 
-async def _deleted(settings: Settings) -> None:
-    """Take the throw-away entities off a shared server; on the embedded store the folder is all there is."""
+async def delete_all(settings: Settings) -> None:
+    """Take a folder's entities off a shared server; on the embedded store the folder is all there is."""
     if settings.store != "neo4j":
         return
-    async with App.open(settings) as app:
+    # Without a model any vectors open: nothing is asked of them.
+    plain = settings.model_copy(update={"embedder": settings.embedder.model_copy(update={"name": "none"})})
+    async with App.open(plain) as app:
         for entry in app.registry.list():
             await app.delete(entry.entity.name)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time as clock
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from pps.bench import acknowledging, writing
 from pps.bench.generator import FACTS_A_TURN, World
 from pps.bench.latency import percentiles, timed
 from pps.bench.machine import disk_bytes, machine
-from pps.bench.measuring import throw_away
+from pps.bench.measuring import delete_all, throw_away
 from pps.bench.probe import Asked, asked, bench_embedder
 from pps.bench.quality import Progress
 from pps.config import Settings
@@ -204,19 +205,26 @@ async def _stock_edges(run: _Run) -> dict[str, Any]:
 async def _writing(run: _Run) -> None:
     plan = run.plan
     if plan.wants("structured"):
-        home = _elsewhere(run, "structured")
-        run.found["structured"] = await writing.structured(home, run.world, plan.facts)
+        async with _elsewhere(run, "structured") as settings:
+            run.found["structured"] = await writing.structured(settings, run.world, plan.facts)
     if plan.wants("import"):
-        run.found["import"] = await writing.imported(_elsewhere(run, "import"), run.world, plan.turns)
+        async with _elsewhere(run, "import") as settings:
+            run.found["import"] = await writing.imported(settings, run.world, plan.turns)
     if plan.wants("http"):
-        home = _elsewhere(run, "http").home
         calls = max(acknowledging.CLIENTS, plan.calls * 4)
-        run.found["http"] = await asyncio.to_thread(acknowledging.acknowledged, home, run.world, calls)
+        async with _elsewhere(run, "http") as settings:
+            run.found["http"] = await asyncio.to_thread(acknowledging.acknowledged, settings, run.world, calls)
 
 
-def _elsewhere(run: _Run, name: str) -> Settings:
-    """Return settings with an empty data folder inside the throw-away one."""
-    run.progress(f"writing: {name}", 1, 1)
+@contextlib.asynccontextmanager
+async def _elsewhere(run: _Run, name: str) -> AsyncGenerator[Settings]:
+    """Lend settings with an empty data folder inside the throw-away one; its entities go at the end."""
+    run.progress(f"writing: {name}", 0, 1)
     home = run.settings.home / name
-    home.mkdir()
-    return run.settings.model_copy(update={"home": home})
+    await asyncio.to_thread(home.mkdir)
+    settings = run.settings.model_copy(update={"home": home})
+    try:
+        yield settings
+    finally:
+        await delete_all(settings)
+        run.progress(f"writing: {name}", 1, 1)
