@@ -34,7 +34,8 @@ from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.capture import Capture
 from pps.ingest.costs import Costs
 from pps.ingest.documents import Documents
-from pps.ingest.drafts import RememberOptions, finished, make_draft
+from pps.ingest.drafts import RememberOptions, accepted, finished, make_draft
+from pps.ingest.exporting import Exporter
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.intake import Intake
@@ -92,7 +93,13 @@ class Memory:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._noting: set[asyncio.Task[None]] = set()
-        self._documents = Documents(self.remember_many, parts.journal, parts.forgetter, parts.worker)
+        self._documents = Documents(
+            self.remember_many,
+            parts.journal,
+            parts.forgetter,
+            parts.worker,
+            lambda: Exporter(parts.client, parts.journal, parts.self_node),
+        )
         self._sessions = Sessions(self._pack, Capture(parts.journal, self.remember_many))
 
     @property
@@ -156,7 +163,7 @@ class Memory:
         started = clock.perf_counter()
         draft, payload, redacted = await self._draft(content, options)
         appended = await self._parts.intake.append(draft, payload)
-        receipt = Receipt(appended.turn.uuid, appended.job_id, "accepted", tags=appended.turn.tags, redacted=redacted)
+        receipt = accepted(appended, redacted)
         if wait == "done":
             receipt = await self._awaited(receipt, timeout_s)
         if appended.duplicate and receipt.state != "failed":
@@ -170,16 +177,7 @@ class Memory:
         """
         drafts = [await self._draft(content, options) for content, options in items]
         appended = await self._parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
-        return [
-            Receipt(
-                one.turn.uuid,
-                one.job_id,
-                "duplicate" if one.duplicate else "accepted",
-                tags=one.turn.tags,
-                redacted=redacted,
-            )
-            for one, (_, _, redacted) in zip(appended, drafts, strict=True)
-        ]
+        return [accepted(one, redacted) for one, (_, _, redacted) in zip(appended, drafts, strict=True)]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
         """Wait until all that was acknowledged is in graph and indexes; False when time ran out."""

@@ -17,6 +17,7 @@ from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.values import Receipt, Skipped, Turn
 from pps.ingest.anchor_files import AnchorFile, Outside, read_below
 from pps.ingest.drafts import RememberOptions
+from pps.ingest.exporting import KNOWN, Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
 from pps.ingest.importing.items import Item, pieces
 from pps.ingest.importing.notes import SOURCE, Note, is_basic_memory, note_turns, session_of
@@ -98,8 +99,10 @@ class Documents:
         journal: Journal,
         forgetter: Forgetter,
         worker: Worker,
+        exporter: Callable[[], Exporter],
     ) -> None:
         self._keep = keep
+        self._exporter = exporter
         self._journal = journal
         self._forgetter = forgetter
         self._worker = worker
@@ -117,8 +120,18 @@ class Documents:
                 known format.
             StoreUnavailable: The journal cannot be written; run again, it goes on from there.
         """
-        done = await import_files(wanted, Into(self._keep, self._count_known), progress)
+        done = await import_files(wanted, Into(self._keep_new, self._count_known), progress)
         return done if wanted.dry_run else replace(done, settled=await self._settled(done.turns, progress))
+
+    async def export(self, path: Path) -> int:
+        """Write turns, nodes and facts to a new file that an import reads again; returns how many lines it has.
+
+        Raises:
+            InvalidRequest: Something is at the path already.
+            StoreError: The file cannot be written.
+        """
+        await self._worker.settled(_PATIENCE_S)
+        return await self._exporter().write(path)
 
     async def follow(self, folder: Path, progress: Progress | None = None) -> Synced:
         """Bring the turns of a folder's Markdown files to what the files say now.
@@ -247,6 +260,15 @@ class Documents:
         kept = {path: (seen.size, seen.changed_ns, seen.digest) for path, seen in state.items()}
         await self._journal.set_meta(_key(folder), json.dumps(kept, sort_keys=True))
 
+    async def _keep_new(self, given: Given) -> list[Receipt]:
+        """Store messages; one that this very memory exported without a reference of its own is there already."""
+        uuids = {at: _exported(options) for at, (_, options) in enumerate(given)}
+        own = {turn.uuid for turn in await self._journal.turns([uuid for uuid in uuids.values() if uuid])}
+        known = {at: uuid for at, uuid in uuids.items() if uuid in own}
+        new = [one for at, one in enumerate(given) if at not in known]
+        receipts = iter(await self._keep(new) if new else [])
+        return [Receipt(known[at], 0, "duplicate") if at in known else next(receipts) for at in range(len(given))]
+
     async def _count_known(self, given: Given) -> int:
         origins = [
             (one.get("source") or "api", one.get("session") or "default", one.get("source_ref", "")) for _, one in given
@@ -265,6 +287,12 @@ class Documents:
             if progress:
                 progress(f"taking in, {left:,} left", max(0, total - left), total)
         return True
+
+
+def _exported(options: RememberOptions) -> str:
+    """Return the uuid that a turn had where it was exported from; empty when it has a reference of its own."""
+    ref = options.get("source_ref", "")
+    return ref.removeprefix(KNOWN) if ref.startswith(KNOWN) else ""
 
 
 def _looked(folder: Path, known: Mapping[str, _Known]) -> list[Outside]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, Overloaded, StoreError
-from pps.core.values import Chunk, Receipt, Turn
+from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing import FORMATS, Into, Wanted, import_files
 from pps.memory import Memory
@@ -203,3 +205,31 @@ async def test_a_secret_in_a_file_is_taken_out_and_counted(memory: Memory, tmp_p
     assert done.redacted == 1
     (turn,) = await found(memory, "token")
     assert token not in turn.content
+
+
+async def test_an_export_read_by_another_entity_is_the_same_memory(app: App, tmp_path: Path) -> None:
+    await app.create("ana")
+    await app.create("bea")
+    since, until = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+    async with app.memory("ana") as ana, app.memory("bea") as bea:
+        mira = NodeDraft("Mira", "Person", "A friend 角.", ("M.",), ("friend",), {"age": 41, "likes": ["tea", None]})
+        lived = FactDraft("Mira", "LIVES_IN", "Tarn", "Mira lives in Tarn.", since, until)
+        knows = FactDraft("Mira", "child_of", "Ona", kind="relation")
+        await ana.remember("Mira lives in Tarn.", session="s", actor="Ona", nodes=[mira], facts=[lived, knows])
+        await ana.remember(
+            "Yes, in Tarn.", session="s", role="assistant", facts=[lived], tags=["places"], source_ref="r2"
+        )
+        made.note(tmp_path / "notes" / "a.md", f"# A\n\n{TEA}")
+        await ana.documents.follow(tmp_path / "notes")
+        count = await ana.documents.export(tmp_path / "ana.jsonl")
+        done = await bea.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
+        assert (done.turns, done.stored, done.unreadable_count) == (count, count, 0)
+        await bea.documents.export(tmp_path / "bea.jsonl")
+        one, other = ((tmp_path / f"{name}.jsonl").read_text().splitlines() for name in ("ana", "bea"))
+        assert [json.loads(line) for line in one] == [json.loads(line) for line in other]
+        assert (tmp_path / "ana.jsonl").stat().st_mode & 0o077 == 0
+        facts = {fact.text: fact for fact in (await bea.timeline()).facts}
+        lives = facts["Mira lives in Tarn."]
+        assert (lives.valid_at, lives.invalid_at, len(lives.episodes)) == (since, until, 2)
+        again = await ana.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
+        assert (again.stored, again.duplicates) == (0, count)

@@ -9,6 +9,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
+from pps.core.values import FactDraft
 from pps.entities.watched import Watched
 from pps.ingest.importing import Wanted
 from pps.memory import Memory
@@ -110,3 +111,23 @@ async def test_a_deleted_entity_leaves_no_folder_to_its_name(app: App, tmp_path:
     await app.delete("ana")
     await app.create("ana")
     assert app.registry.watched.list() == []
+
+
+async def test_what_one_exports_holds_nothing_of_another(app: App, tmp_path: Path) -> None:
+    for name, mark in MARKS.items():
+        await app.create(name)
+        async with app.memory(name) as memory:
+            fact = FactDraft("Ana", "KNOWS", mark, text=f"Ana knows {mark}.")
+            await memory.remember(f"The word is {mark}.", source_ref="same", session="same", facts=[fact])
+    async with app.memory("ana") as ana, app.memory("bob") as bob:
+        assert await ana.documents.export(tmp_path / "ana.jsonl") > 0
+        written = (tmp_path / "ana.jsonl").read_text()
+        assert MARKS["ana"] in written
+        assert MARKS["bob"] not in written
+        assert ana.entity.group not in written
+        with pytest.raises(InvalidRequest, match="already"):
+            await ana.documents.export(tmp_path / "ana.jsonl")
+        before = await bob.timeline()
+        await bob.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
+        known = {fact.uuid for fact in before.facts} | {fact.uuid for fact in (await ana.timeline()).facts}
+        assert all(fact.uuid not in known or fact in before.facts for fact in (await bob.timeline()).facts)

@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pps.core.errors import InvalidRequest
+from pps.core.values import Chunk
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.given_input import FactInput, Moment, NodeInput
 from pps.ingest.importing.items import Item, Read, Unreadable
@@ -37,6 +38,7 @@ class TurnLine(BaseModel):
     tags: tuple[str, ...] = ()
     nodes: tuple[NodeInput, ...] = ()
     facts: tuple[FactInput, ...] = ()
+    chunk: tuple[str, int, int] | None = None
 
     def options(self) -> RememberOptions:
         """Return what ``Memory.remember`` is told beside the content."""
@@ -54,6 +56,8 @@ class TurnLine(BaseModel):
             found["session"] = self.session
         if self.occurred_at:
             found["occurred_at"] = self.occurred_at
+        if self.chunk:
+            found["chunk"] = Chunk(*self.chunk)
         return found
 
 

@@ -51,6 +51,24 @@ def import_(
         raise typer.Exit(1)
 
 
+def export(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="A new file; nothing is overwritten.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Write an entity's turns, nodes and facts as JSON lines, which `pps import` reads again.
+
+    The file holds everything in plain text and may be read by you alone. Anchors are files already.
+
+    Example: pps export ana ana.jsonl
+    """
+    result = work("export", {"entity": name, "path": absolute(str(file))}, as_json=as_json)
+    if as_json:
+        show_json(result)
+    else:
+        typer.echo(f"{result['lines']} lines written to {result['path']}")
+
+
 @app.command()
 def add(name: Name, folder: _Folder, as_json: AsJson = False) -> None:
     """Take in a folder's Markdown files, and follow what changes in it while the server runs.

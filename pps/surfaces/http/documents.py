@@ -38,6 +38,17 @@ async def import_files(app: App, arguments: Mapping[str, JSON], progress: Progre
     return {**_imported(done), "estimate": asdict(estimate) if estimate else None}
 
 
+async def export(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    """Write what a memory holds to a new file that an import reads again."""
+    path = Path(text(arguments, "path"))
+    if not path.is_absolute():
+        raise InvalidRequest("path", "must be absolute")
+    progress("writing", 0, 0)
+    async with app.memory(text(arguments, "entity")) as memory:
+        count = await memory.documents.export(path)
+    return {"path": str(path), "lines": count}
+
+
 async def watch(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
     """Let a folder feed an entity from now on, and take in what is in it."""
     name = text(arguments, "entity")

@@ -137,6 +137,7 @@ _TASKS: dict[str, Task] = {
     "reindex": _reindex,
     "reembed": _reembed,
     "import": documents.import_files,
+    "export": documents.export,
     "watch.add": documents.watch,
     "watch.remove": documents.unwatch,
     "anchors.import": _import_anchors,

@@ -1,0 +1,182 @@
+"""Taking a memory out as JSON lines that an import reads again: every turn once, with its nodes and facts.
+
+A fact goes with each turn that supports it, a node with the first line that needs it; what no turn supports gets a
+line of its own. Ids and groups are not written: another memory makes its own. Anchors are files already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from pps.core.errors import InvalidRequest, StoreError
+from pps.core.time import iso
+from pps.core.values import JSON, Fact, Node, Turn
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+
+KNOWN = "export:"
+"""Begin of the reference of a turn that had none; its uuid follows."""
+SOURCE = "export"
+_PAGE = 500
+
+
+class Exporter:
+    """Writes one entity's turns, nodes and facts, oldest turn first."""
+
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, self_node: str) -> None:
+        self._client = client
+        self._journal = journal
+        self._self_node = self_node
+        self._written: set[str] = set()
+
+    async def write(self, path: Path) -> int:
+        """Write a new file of mode 0600 and return how many lines it has.
+
+        Raises:
+            InvalidRequest: Something is at the path already.
+            StoreError: The file cannot be written; what was written is removed.
+        """
+        file = await asyncio.to_thread(_opened, path)
+        count = 0
+        try:
+            async for line in self.lines():
+                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+                count += 1
+            await asyncio.to_thread(_finished, file)
+        except OSError as error:
+            await asyncio.to_thread(_removed, file, path)
+            raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
+        except BaseException:
+            _removed(file, path)
+            raise
+        return count
+
+    async def lines(self) -> AsyncGenerator[dict[str, JSON]]:
+        """Yield the lines, in the form that ``pps import --format jsonl`` reads."""
+        self._written = {self._self_node}
+        seq = 0
+        while turns := await self._journal.scan(seq, _PAGE):
+            for line in await self._of_turns(turns):
+                yield line
+            seq = turns[-1].seq
+        after = ""
+        while facts := await self._client.scan_facts(after, _PAGE):
+            alone = [fact for fact in facts if not fact.episodes]
+            names = await self._nodes(end for fact in alone for end in (fact.subject, fact.object))
+            for fact in alone:
+                told = {"content": fact.text, "kind": "fact", "occurred_at": iso(fact.valid_at or fact.created_at)}
+                yield {**_origin(fact.uuid), **told, **self._given([], [fact], names)}
+            after = facts[-1].uuid
+        after = ""
+        while nodes := await self._client.scan_nodes(after, _PAGE):
+            for node in nodes:
+                if node.uuid not in self._written:
+                    text = f"{node.name}: {node.summary}" if node.summary else node.name
+                    told = {"content": text, "kind": "node", "occurred_at": iso(node.created_at)}
+                    yield {**_origin(node.uuid), **told, **self._given([node], [], {})}
+            after = nodes[-1].uuid
+
+    async def _of_turns(self, turns: Sequence[Turn]) -> list[dict[str, JSON]]:
+        ids = [turn.uuid for turn in turns]
+        facts = await self._client.facts_of_episodes(ids)
+        mentioned = await self._client.mentioned_nodes(ids)
+        by_turn: dict[str, list[Fact]] = {}
+        for fact in facts:
+            for turn in fact.episodes:
+                by_turn.setdefault(turn, []).append(fact)
+        ends = [end for fact in facts for end in (fact.subject, fact.object)]
+        nodes = await self._nodes([*ends, *(node for found in mentioned.values() for node in found)])
+        lines: list[dict[str, JSON]] = []
+        for turn in turns:
+            named = [nodes[one] for one in mentioned.get(turn.uuid, ()) if one in nodes]
+            lines.append({**_turn(turn), **self._given(named, by_turn.get(turn.uuid, []), nodes)})
+        return lines
+
+    async def _nodes(self, ids: Iterable[str]) -> dict[str, Node]:
+        wanted = list(dict.fromkeys(ids))
+        return {node.uuid: node for node in await self._client.nodes(wanted)} if wanted else {}
+
+    def _given(self, named: Sequence[Node], facts: Sequence[Fact], nodes: dict[str, Node]) -> dict[str, JSON]:
+        """Return a line's nodes, those not written yet, and its facts."""
+        ends = [nodes[end] for fact in facts for end in (fact.subject, fact.object) if end in nodes]
+        new = {node.uuid: node for node in (*named, *ends) if node.uuid not in self._written}
+        self._written |= new.keys()
+        found: dict[str, JSON] = {}
+        if new:
+            found["nodes"] = [_node(node) for node in sorted(new.values(), key=lambda node: node.name)]
+        whole = [fact for fact in facts if fact.subject in nodes and fact.object in nodes]
+        if whole:
+            named_facts = [_fact(fact, nodes[fact.subject].name, nodes[fact.object].name) for fact in whole]
+            found["facts"] = sorted(named_facts, key=lambda fact: json.dumps(fact))
+        return found
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise InvalidRequest("file", f"there is something at {path} already") from None
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
+    return os.fdopen(descriptor, "w", encoding="utf-8")
+
+
+def _finished(file: TextIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    file.close()
+
+
+def _removed(file: TextIO, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # what could not be written before cannot be now
+        file.close()
+
+
+def _origin(uuid: str) -> dict[str, JSON]:
+    return {"source": SOURCE, "source_ref": f"{KNOWN}{uuid}", "role": "system"}
+
+
+def _turn(turn: Turn) -> dict[str, JSON]:
+    found: dict[str, JSON] = {
+        "content": turn.content,
+        "role": turn.role,
+        "session": turn.session,
+        "source": turn.source,
+        "source_ref": turn.source_ref or f"{KNOWN}{turn.uuid}",
+        "occurred_at": iso(turn.occurred_at),
+        "kind": turn.kind,
+    }
+    if turn.actor:
+        found["actor"] = turn.actor
+    if turn.tags:
+        found["tags"] = list(turn.tags)
+    if turn.chunk:
+        found["chunk"] = [turn.chunk.path, turn.chunk.part, turn.chunk.parts]
+    return found
+
+
+def _node(node: Node) -> dict[str, JSON]:
+    given: dict[str, JSON] = {
+        "summary": node.summary,
+        "aliases": list(node.aliases),
+        "tags": list(node.tags),
+        "attributes": node.attributes,
+    }
+    return {"name": node.name, "kind": node.kind, **{name: value for name, value in given.items() if value}}
+
+
+def _fact(fact: Fact, subject: str, target: str) -> dict[str, JSON]:
+    found: dict[str, JSON] = {"subject": subject, "relation": fact.relation, "object": target, "text": fact.text}
+    for name, moment in (("valid_at", fact.valid_at), ("invalid_at", fact.invalid_at)):
+        if moment:
+            found[name] = iso(moment)
+    if fact.kind != "fact":
+        found["kind"] = fact.kind
+    return found
