@@ -113,7 +113,7 @@ def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
 
 @pytest.mark.parametrize(
     "task",
-    ["reindex", "reembed", "import", "anchors.import", "jobs.list", "jobs.retry", "jobs.drop", "doctor", "watch.add"],
+    ["reindex", "reembed", "import", "anchors.import", "jobs.list", "jobs.retry", "jobs.drop", "doctor", "watch.add", "export"],
 )
 def test_long_work_on_one_leaves_the_other_as_it_was(pair: Pair, tmp_path: Path, task: str) -> None:
     before = pair.dump(B)
@@ -125,6 +125,8 @@ def test_long_work_on_one_leaves_the_other_as_it_was(pair: Pair, tmp_path: Path,
     if task == "watch.add":
         (tmp_path / "diary.md").write_text(f"# Diary\n\nThe word is {MARKS[A]}.")
         arguments["path"] = str(tmp_path)
+    if task == "export":
+        arguments["path"] = str(tmp_path / "out.jsonl")
     if task == "anchors.import":
         (tmp_path / "note.md").write_text("# Note\n\nBread.")
         arguments["path"] = str(tmp_path)
