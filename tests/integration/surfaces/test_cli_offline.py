@@ -35,6 +35,7 @@ COMMANDS = [
     "recall",
     "ambient",
     "import",
+    "export",
     "watch add",
     "watch list",
     "watch remove",
