@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pps.core.text import normalise
 from pps.core.time import utc
-from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt
+from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
 from pps.ingest import bounds
 from pps.ingest.redact import Redactor
 from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
-from pps.journal.values import Job, JobPayload, TurnDraft
+from pps.journal.values import Appended, Job, JobPayload, TurnDraft
 
 Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
 
@@ -89,6 +89,12 @@ def make_draft(
     nodes, facts = tuple(map(redactor.node, nodes)), tuple(map(redactor.fact, facts))
     links = links_in(kept) if automatic.relations else ()
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction, links=links)
+
+
+def accepted(appended: Appended, redacted: int) -> Receipt:
+    """Return the receipt of a turn that is on disk."""
+    state: ReceiptState = "duplicate" if appended.duplicate else "accepted"
+    return Receipt(appended.turn.uuid, appended.job_id, state, tags=appended.turn.tags, redacted=redacted)
 
 
 def finished(receipt: Receipt, job: Job) -> Receipt:
