@@ -54,6 +54,13 @@ def test_a_full_memory_gives_at_most_eight_thousand_characters(served: Served, t
     assert 2_000 < len(context.encode("utf-16-le")) // 2 <= 8_000
 
 
+def test_a_memory_that_knows_nothing_says_nothing(served: Served, tmp_path: Path) -> None:
+    served.create("newborn")
+    session = Session(served.home, tmp_path, options=("--entity", "newborn"))
+    for event in DEADLINE_S:
+        assert session.run(event).is_silent()
+
+
 def test_the_same_event_told_twice_is_kept_once(at_home: Session, turns: Turns) -> None:
     for _ in range(2):
         at_home.run("UserPromptSubmit", prompt="Once.")
