@@ -6,6 +6,7 @@ so a crash between a change and its index entry costs nothing but the replay.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,14 +67,19 @@ class Indexer:
         self._vectors = vectors
         self._anchors = anchors
         self._episodes = EpisodeDocs(client, journal, vectors)
+        self._draining = asyncio.Lock()
 
     async def drain(self) -> int:
-        """Apply every outbox row; return how many ids were brought up to date."""
+        """Apply every outbox row; return how many ids were brought up to date.
+
+        One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
+        """
         total = 0
-        while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
-            await self.apply([row.change for row in rows])
-            await self._journal.clear_dirty([row.seq for row in rows])
-            total += len(rows)
+        async with self._draining:
+            while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
+                await self.apply([row.change for row in rows])
+                await self._journal.clear_dirty([row.seq for row in rows])
+                total += len(rows)
         return total
 
     async def apply(self, changes: Sequence[Change]) -> None:
