@@ -143,13 +143,12 @@ class Forgetter:
         supports = {turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes}
         touched = {*plan.turns, *supports}
         neighbours = {turn.uuid for uuid in touched for turn in await self._journal.around(uuid, WINDOW_TURNS)}
-        await self._journal.mark_dirty(
-            [
-                *(Change("episode", uuid) for uuid in sorted(neighbours | set(plan.turns))),
-                *(Change("fact", uuid) for uuid in (*plan.facts, *plan.weakened)),
-                *(Change("node", uuid) for uuid in (*plan.nodes, *plan.stripped)),
-            ]
-        )
+        changes = [
+            *(Change("episode", uuid) for uuid in sorted(neighbours | set(plan.turns))),
+            *(Change("fact", uuid) for uuid in (*plan.facts, *plan.weakened)),
+            *(Change("node", uuid) for uuid in (*plan.nodes, *plan.stripped)),
+        ]
+        await self._journal.mark_dirty(changes)
         weakened = await self._client.facts(list(plan.weakened))
         lost = set(plan.turns)
         await self._client.save_facts(
@@ -165,6 +164,8 @@ class Forgetter:
         await self._journal.forget_turns(list(plan.turns))
         for slug in plan.anchors:
             await self._anchors.delete(slug, missing_ok=True)
+        # Again: the worker may have indexed what was still there meanwhile, and cleared the marks.
+        await self._journal.mark_dirty(changes)
         await self._indexer.drain()
         await self._indexer.purge()
         await self._journal.set_meta(_INTENT, "")
