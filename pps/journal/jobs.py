@@ -32,6 +32,7 @@ _WIDTH = 12
 _JobRow: TypeAlias = tuple[int, str, int, int, int, str, str, int, int, int, str, str | None]
 _OPEN = "state IN ('queued', 'running')"
 _MAX_ERROR = 2_000
+_MOST_HALVINGS = 4
 _STAGES: tuple[Stage, ...] = ("save", "read")
 
 
@@ -62,12 +63,14 @@ def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime)
     """Mark the first unfinished jobs of a stage as running and return them in order.
 
     The order is the contract: while the first one waits for its next attempt, none is taken. A job left
-    running by a crash comes first again.
+    running by a crash comes first again, with half as many others each time, so that a process that is
+    killed again and again still gets somewhere.
     """
     due = due_at(connection, stage)
     if due is None or due > at:
         return []
     number = _STAGES.index(stage)
+    limit = max(1, limit >> min(_cut_short(connection, number), _MOST_HALVINGS))
     found = connection.execute(
         f"SELECT id FROM jobs WHERE stage = ? AND {_OPEN} ORDER BY id LIMIT ?",  # noqa: S608 - constants
         (number, limit),
@@ -82,6 +85,15 @@ def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime)
         "WHERE jobs.state = 'running' AND jobs.stage = ? AND jobs.id BETWEEN ? AND ? ORDER BY jobs.id",
         (number, found[0][0], found[-1][0]),
     )
+
+
+def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
+    """Return how often the first unfinished job of a stage was started without coming to an end."""
+    (state, attempts, failures) = connection.execute(
+        f"SELECT state, attempts, failures FROM jobs WHERE stage = ? AND {_OPEN} ORDER BY id LIMIT 1",  # noqa: S608
+        (stage,),
+    ).fetchone()
+    return max(0, attempts - failures) if state == "running" else 0
 
 
 def get(connection: sqlite3.Connection, job_id: int) -> Job | None:

@@ -99,8 +99,10 @@ def write_lines(file: Path) -> None:
 def kill_at_random(running: Running, writers: list[threading.Thread]) -> None:
     chance = random.Random(4711)  # noqa: S311 - a reproducible choice
     for _ in range(KILLS):
+        began = time.monotonic()
         link: Link = until_done(running, lambda found: found)
-        time.sleep(chance.uniform(0.0, 1.5))
+        start_s = time.monotonic() - began
+        time.sleep(chance.uniform(0.0, max(1.5, 1.5 * start_s)))  # a slow machine needs longer to get anywhere
         running.during += any(writer.is_alive() for writer in writers)
         os.kill(link.run.pid, signal.SIGKILL)
 

@@ -156,6 +156,16 @@ async def test_a_job_that_a_crash_left_running_comes_first_again(path: Path, jou
         assert (job.id, job.attempts) == (first, 2)
 
 
+async def test_a_batch_that_crashes_cut_short_is_halved_each_time_and_whole_again_once_it_moved(
+    journal: Journal,
+) -> None:
+    numbers = await append(journal, 64)
+    sizes = [len(await taken(journal, 32)) for _ in range(7)]
+    assert sizes == [32, 16, 8, 4, 2, 2, 2]
+    await journal.queue.finish([(number, JobResult()) for number in numbers[:32]])
+    assert await taken(journal, 32) == numbers[32:]
+
+
 async def test_a_batch_leaves_out_those_that_ended_between_and_what_is_put_back_comes_again(journal: Journal) -> None:
     numbers = await append(journal, 4)
     await journal.queue.fail(numbers[1], "model", "broken", None)
