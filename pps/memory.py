@@ -109,8 +109,8 @@ class Memory:
 
     @property
     def graph(self) -> Walks:
-        """The graph's joints: what is next to a node, how two are joined, how much there is."""
-        return Walks(self._parts.client, self._parts.journal, self._parts.self_node)
+        """The graph's joints: what is next to a node, and how two are joined."""
+        return Walks(self._parts.client, self._parts.self_node)
 
     @property
     def jobs(self) -> Jobs:

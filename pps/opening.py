@@ -32,6 +32,7 @@ from pps.ingest.indexer import REEMBEDDING, Indexer
 from pps.ingest.intake import Intake
 from pps.ingest.jobs import Jobs
 from pps.ingest.ledger import Bookkeeper
+from pps.ingest.merging import Merging
 from pps.ingest.pipeline import Pipeline
 from pps.ingest.recorder import Records
 from pps.ingest.revising import RecordParts
@@ -175,11 +176,13 @@ async def _assembled(
     rules = shared.work.rules(client, shared.embedder, self_node, own_store=entry.store == "embedded")
     worker = Worker(journal, Metered(pipeline, client, costs), entity.name, rules)
     intake, automatic = Intake(journal, worker, rules.backlog), Automatic(own.tags, own.relations)
-    records = Records(
-        RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redaction, automatic)
-    )
     forgetter = Forgetter(client, journal, indexer, anchors, self_node)
-    notes = await _repaired(forgetter, indexer, anchors)
+    merging = Merging(client, journal, indexer, vectors, self_node)
+    notes = await _repaired(forgetter, merging, indexer, anchors)
+    merging.after(worker)
+    records = Records(
+        RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redaction, automatic), merging
+    )
     engine = RecallEngine(
         client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
     )
@@ -293,13 +296,14 @@ async def _self_node(entity: EntityId, client: IsolatedGraphitiClient, journal: 
     return uuid
 
 
-async def _repaired(forgetter: Forgetter, indexer: Indexer, anchors: Anchors) -> tuple[str, ...]:
+async def _repaired(forgetter: Forgetter, merging: Merging, indexer: Indexer, anchors: Anchors) -> tuple[str, ...]:
     """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
 
     A model that is away keeps nobody from opening a memory: its worker tries again.
     """
     try:
         await forgetter.resume()
+        await merging.resume()
         if await indexer.lags():
             await indexer.repair()
         await indexer.drain()

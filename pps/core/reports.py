@@ -209,6 +209,53 @@ class CostEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Duplicate:
+    """Two nodes that may be one thing, and why; ``keep`` is the one that would stay."""
+
+    keep: str
+    keep_name: str
+    keep_kind: str
+    drop: str
+    drop_name: str
+    drop_kind: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What a merge does, or would do when ``dry_run``: the node that stays, and how much goes over to it.
+
+    Attributes:
+        id: Of the merge, for undoing it; empty when nothing was done.
+        facts, mentions: How many facts change an end, and how many texts speak of the one that goes.
+    """
+
+    id: str
+    keep: str
+    drop: str
+    name: str
+    kind: str
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    facts: int
+    mentions: int
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A merge that was done; ``state`` is ``applied`` or ``undone`` (or on the way there)."""
+
+    id: str
+    keep: str
+    keep_name: str
+    drop: str
+    drop_name: str
+    at: datetime
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """Whether a memory can do its work. ``problems`` are one line each and say what to do next."""
 

@@ -78,6 +78,10 @@ UNWIND $rows AS row
 MATCH (p:Episodic {uuid: row.episode})
 MATCH (n:Entity {uuid: row.node})
 CREATE (p)-[:MENTIONS {uuid: row.uuid, group_id: $group_id, created_at: $at}]->(n)"""
+UNMENTION: Final = """
+UNWIND $rows AS row
+MATCH (p:Episodic {uuid: row.episode})-[m:MENTIONS]->(n:Entity {uuid: row.node})
+WHERE m.group_id = $group_id DELETE m"""
 LEAVE: Final = "MATCH (c:Community {uuid: $uuid})-[m:HAS_MEMBER]->(n:Entity) WHERE c.group_id = $group_id DELETE m"
 JOIN: Final = """
 UNWIND $rows AS row

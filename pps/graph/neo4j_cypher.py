@@ -241,6 +241,11 @@ SAVE_MENTIONS = (
     f"{_PAIR.format(first='Episodic')} AND NOT EXISTS {{ (s)-[:MENTIONS]->(o) }} "
     "CREATE (s)-[:MENTIONS {uuid: row.uuid, group_id: $group_id, created_at: $now}]->(o)"
 )
+DELETE_MENTIONS = (
+    "UNWIND $rows AS row MATCH (n:Episodic) USING INDEX n:Episodic(uuid) WHERE n.uuid = row.episode AND "
+    "n.group_id = $group_id MATCH (n)-[e:MENTIONS]->(m:Entity) WHERE m.uuid = row.node AND e.group_id = $group_id "
+    "DELETE e"
+)
 DROP_MEMBERS = (
     "UNWIND $rows AS row MATCH (n:Community) USING INDEX n:Community(uuid) WHERE n.uuid = row.uuid AND "
     "n.group_id = $group_id MATCH (n)-[e:HAS_MEMBER]->(m) WHERE NOT m.uuid IN row.members DELETE e"

@@ -78,6 +78,15 @@ class Neo4jWrites(Neo4jGroup):
 
         await self._write(pairs, work)
 
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Part episodes and nodes."""
+
+        async def work(transaction: Transaction) -> None:
+            for batch in batches([{"episode": episode, "node": node} for episode, node in dict.fromkeys(pairs)]):
+                await self._run(transaction, cypher.DELETE_MENTIONS, rows=batch)
+
+        await self._write(pairs, work)
+
     async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
         """Create or update communities with exactly the members given."""
 

@@ -106,6 +106,10 @@ class GraphStore(Protocol):
         """
         ...
 
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Part (episode, node) pairs; a pair that is not joined is passed over."""
+        ...
+
     async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
         """Create or update communities with exactly the members given; NotFound when a member is absent."""
         ...

@@ -106,6 +106,17 @@ class EmbeddedStore(EmbeddedReads):
         if wanted:
             await self._atomically(work)
 
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Part (episode, node) pairs."""
+        rows = [{"episode": episode, "node": node} for episode, node in dict.fromkeys(pairs)]
+
+        async def work(writer: EmbeddedWriter) -> None:
+            for part in parts(rows):
+                await writer.run(statements.UNMENTION, rows=list(part))
+
+        if rows:
+            await self._atomically(work)
+
     async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
         """Create or update communities with exactly the members given."""
         latest = {one.uuid: one for one in communities}

@@ -14,16 +14,25 @@ from pps.core.text import fold
 from pps.core.values import EventReceipt, Related, RelationDraft, Skipped
 from pps.ingest import bounds
 from pps.ingest.events import EventOptions, check_relations, make_event
+from pps.ingest.merging import Merging
 from pps.ingest.records import Relation
 from pps.ingest.redact import Redactor
-from pps.ingest.revising import Revisions, Wait, receipt_of
+from pps.ingest.revising import RecordParts, Revisions, Wait, receipt_of
 from pps.journal.values import Appended, Job, JobPayload
 
 MAX_EVENTS = 500
 
 
 class Records(Revisions):
-    """The records of one entity. No method takes a group or a name of an entity."""
+    """The records of one entity. No method takes a group or a name of an entity.
+
+    Attributes:
+        merging: Nodes that may be one thing: proposed, merged, undone.
+    """
+
+    def __init__(self, parts: RecordParts, merging: Merging) -> None:
+        super().__init__(parts)
+        self.merging = merging
 
     async def add_event(
         self, content: str, *, wait: Wait = "done", timeout_s: float | None = None, **options: Unpack[EventOptions]

@@ -70,6 +70,13 @@ class Writes(Bound):
         if pairs:
             await self._store.save_mentions(pairs)
 
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Part (episode, node) pairs of this entity; one that is not joined, or not its own, is passed over."""
+        for pair in pairs:
+            check_uuids(pair)
+        if pairs:
+            await self._store.delete_mentions(pairs)
+
     async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
         """Create or update communities with exactly the members given; as ``save_nodes``.
 

@@ -17,6 +17,7 @@ from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.db import prepare_file
 from pps.journal.links import FactLinks, Reached
+from pps.journal.merges import Merges
 from pps.journal.payload import prepare_payload
 from pps.journal.queue import JobQueue
 from pps.journal.reader import Readers
@@ -54,6 +55,7 @@ class Journal:
         self._writer = Writer(path)
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
+        self.merges = Merges(self._writer, self._readers)
         self.spending = Spending(self._writer, self._readers)
         self.versions = Versions(self._writer, self._readers)
 
@@ -246,10 +248,6 @@ class Journal:
     async def count_facts(self) -> int:
         """Return how many facts are mirrored, past ones too, relations left out."""
         return await self._readers.read(mirror.count_facts)
-
-    async def count_tags(self) -> int:
-        """Return how many different tags the mirrored nodes have."""
-        return await self._readers.read(mirror.count_tags)
 
     async def resolve(self, names: Sequence[str]) -> dict[str, str]:
         """Return folded name → node uuid for known names; a name wins over an alias, then the oldest."""

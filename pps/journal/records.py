@@ -40,9 +40,9 @@ def of_nodes(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, 
     return dict(rows.fetchall())
 
 
-def move(connection: sqlite3.Connection, nodes: Mapping[str, str]) -> None:
-    """Let records be other nodes: old → new."""
-    connection.executemany("UPDATE records SET node = ? WHERE node = ?", [(new, old) for old, new in nodes.items()])
+def move(connection: sqlite3.Connection, old: str, new: str) -> None:
+    """Let a record be another node."""
+    connection.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
 
 
 def put_links(connection: sqlite3.Connection, links: Mapping[str, Iterable[str]]) -> None:
@@ -79,6 +79,10 @@ class RecordBook:
             put_links(db, links)
 
         await self._writer.write(work)
+
+    async def move(self, old: str, new: str) -> None:
+        """Let a record be another node."""
+        await self._writer.write(partial(move, old=old, new=new))
 
     async def of_turns(self, turns: Sequence[str]) -> dict[str, str]:
         """Return turn → its record, for those that have one."""

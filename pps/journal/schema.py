@@ -174,6 +174,14 @@ _RECORDS = (
 )
 
 _SMALL = (
+    """CREATE TABLE merges (
+        id TEXT PRIMARY KEY,
+        kept TEXT NOT NULL,
+        gone TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('applying', 'applied', 'undoing', 'undone')),
+        at INTEGER NOT NULL,
+        change TEXT NOT NULL
+    )""",
     """CREATE TABLE spending (
         day TEXT NOT NULL,
         model TEXT NOT NULL,

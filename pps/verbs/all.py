@@ -11,6 +11,7 @@ from pps.memory import Memory
 from pps.verbs import inputs, outputs, render
 from pps.verbs.costs import COST_VERBS
 from pps.verbs.ingestion import INGESTION_VERBS
+from pps.verbs.merging import MERGE_VERBS
 from pps.verbs.project.table import PROJECT_VERBS
 from pps.verbs.records import RECORD_VERBS
 from pps.verbs.table import AnyVerb, Audience, Hints, Verb
@@ -225,7 +226,7 @@ _ALL: tuple[AnyVerb, ...] = (
 )
 
 VERBS: Mapping[str, AnyVerb] = {
-    verb.name: verb for verb in (*_ALL, *RECORD_VERBS, *INGESTION_VERBS, *COST_VERBS, *PROJECT_VERBS)
+    verb.name: verb for verb in (*_ALL, *RECORD_VERBS, *MERGE_VERBS, *INGESTION_VERBS, *COST_VERBS, *PROJECT_VERBS)
 }
 """Every verb by its name, in the order in which they are listed."""
 

@@ -177,7 +177,6 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
         }
 
     before = await everything(other)
-    tally = await other.memory.graph.tally()
     around = await one.memory.graph.around(one.node, max_hops=8)
     assert house.seen(one, around) == []
     assert house.seen(one, await one.memory.graph.between(one.node, around.nodes[-1].uuid, max_hops=8)) == []
@@ -189,7 +188,6 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
         assert house.seen(one, told_of_theirs) == [], name
         assert str(told_of_theirs).startswith(("NotFound", "InvalidRequest")), name
     assert await everything(other) == before
-    assert await other.memory.graph.tally() == tally
 
 
 async def test_a_fact_of_another_cannot_be_ended_or_joined(house: House) -> None:
@@ -287,6 +285,28 @@ async def test_the_records_of_another_are_nobodys(house: House) -> None:
     assert facts == [], "a title that appeared elsewhere is not the one that is waited for"
 
 
+async def test_the_merges_of_another_are_nobodys(house: House) -> None:
+    one, other, _ = house.all
+    coffee = {
+        memory: (await memory._parts.journal.resolve(["coffee"]))["coffee"] for memory in (one.memory, other.memory)
+    }
+    ana = (await one.memory._parts.journal.resolve(["ana"]))["ana"]
+    theirs = await other.memory.records.merging.merge(other.node, coffee[other.memory], dry_run=False)
+    before, merging = await everything(other), one.memory.records.merging
+    nobody = str(uuid.uuid4())
+    for dry_run in (True, False):
+        for keep, drop in ((ana, other.node), (other.node, coffee[one.memory]), (theirs.drop, theirs.keep), (ana, theirs.drop)):
+            told = await outcome(merging.merge(keep, drop, dry_run=dry_run))
+            assert told == await outcome(merging.merge(ana, nobody, dry_run=dry_run))
+    assert await outcome(merging.undo(theirs.id)) == await outcome(merging.undo(nobody))
+    assert await merging.merges() == []
+    assert house.seen(one, await merging.duplicates()) == []
+    mine = await merging.merge(ana, coffee[one.memory], dry_run=False)
+    await merging.undo(mine.id)
+    assert house.seen(one, mine) == []
+    assert await everything(other) == before
+
+
 async def test_what_models_took_is_each_ones_own(house: House) -> None:
     one, other, _ = house.all
     spent = Spent(datetime.now(UTC).date(), other.mark, 1, 2, 0, 30, 40)
@@ -355,6 +375,12 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
     "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
     "costs": [{}, {"days": 3660}],
+    "find_duplicates": [{}],
+    "merge_nodes": [
+        {"keep": "{node}", "drop": "{fact}", "dry_run": False},
+        {"keep": "{turn}", "drop": "{node}"},
+    ],
+    "undo_merge": [{"id": "{node}"}],
     "job_status": [{"id": "{turn}"}, {"id": "1"}, {"id": "999999"}],
     "ingestion_stats": [{}],
 }

@@ -12,10 +12,13 @@ from pps.core.reports import (
     AttemptReport,
     CostDay,
     CostReport,
+    Duplicate,
     Forgotten,
     Health,
     IngestionStats,
     JobReport,
+    Merge,
+    MergePlan,
     Stats,
     TimelinePage,
 )
@@ -33,7 +36,7 @@ from pps.core.values import (
     Skipped,
     Turn,
 )
-from pps.verbs import outputs, records, render
+from pps.verbs import merging, outputs, records, render
 from pps.verbs.all import VERBS
 from pps.verbs.table import AnyVerb, _adapter
 
@@ -81,6 +84,12 @@ SAMPLES: dict[str, object] = {
     "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
     "history": records.HistoryView(ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
     "costs": CostReport((CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)), 7, 5, AT),
+    "find_duplicates": merging.Duplicates(
+        (Duplicate(ID, "Sam", "Person", ID, "sam", "Thing", "the same name"),),
+        (Merge(ID, ID, "Sam", ID, "Samuel", AT, "applied"),),
+    ),
+    "merge_nodes": MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),
+    "undo_merge": Merge(ID, ID, "Sam", ID, "Samuel", AT, "undone"),
     "job_status": JobReport(
         3,
         ID,

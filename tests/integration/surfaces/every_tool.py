@@ -27,6 +27,9 @@ TOOLS = {
     "append",
     "history",
     "costs",
+    "find_duplicates",
+    "merge_nodes",
+    "undo_merge",
     "job_status",
     "ingestion_stats",
 }
@@ -101,6 +104,10 @@ async def use_every_tool(client: Client) -> None:
     assert (await done(client, "anchor_list"))["anchors"] == []
 
     assert (await done(client, "costs"))["tokens_today"] == 0
+    assert await done(client, "find_duplicates") == {"duplicates": [], "merges": []}
+    ends = (await done(client, "get", ids=[fact["id"]]))["items"][0]
+    plan = await done(client, "merge_nodes", keep=ends["subject"], drop=ends["object"], dry_run=False)
+    assert (await done(client, "undo_merge", id=plan["id"]))["state"] == "undone"
     note = await done(client, "add_event", content="Rye, see [[Oven]]. #bread", title="Loaves", source="editor")
     assert (note["title"], note["tags_applied"]) == ("Loaves", ["bread"])
     await done(client, "update", id=note["turn_id"], content="Rye and wheat.")

@@ -1,0 +1,256 @@
+"""Merging nodes that are one thing: proposed by equal names, shown before it is done, undone exactly.
+
+What a merge will change is in the journal before the first change, so one that a crash cut short is carried
+through at the next start. Facts keep their ids and their words; only their ends move.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pps.core.errors import InvalidRequest, NotFound, StoreConflict
+from pps.core.ids import check_uuid, stable_id
+from pps.core.reports import Duplicate, Merge, MergePlan
+from pps.core.time import iso, now
+from pps.core.values import Fact
+from pps.ingest.indexer import Indexer
+from pps.ingest.merge_plan import Moves, dump, load, merge_of, plan_of, unmerged
+from pps.ingest.vectors import PassageVectors
+from pps.ingest.worker import Worker
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.journal.merges import MergeRow
+from pps.journal.values import Change
+
+_ALL = 100_000
+_QUIET_S = 30.0
+_PAGE = 500
+
+
+class Merging:
+    """Duplicates of one entity's nodes."""
+
+    def __init__(
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        indexer: Indexer,
+        vectors: PassageVectors | None,
+        self_node: str,
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self._indexer = indexer
+        self._vectors = vectors
+        self._self_node = self_node
+        self._worker: Worker | None = None
+        self._lock = asyncio.Lock()
+
+    def after(self, worker: Worker) -> None:
+        """Let changes wait until this worker has nothing in hand."""
+        self._worker = worker
+
+    async def duplicates(self, *, limit: int = 50) -> list[Duplicate]:
+        """Return pairs of nodes that may be one thing: the same folded name first, then by an alias.
+
+        Two records are never proposed: each has a text of its own. Nothing is changed.
+
+        Args:
+            limit: Most pairs, 1 to 1,000.
+        """
+        if not 1 <= limit <= 1_000:
+            raise InvalidRequest("limit", "must be 1 to 1,000")
+        pairs = await self._journal.merges.same_names(limit)
+        ids = list(dict.fromkeys(uuid for pair in pairs for uuid in (pair.first, pair.second)))
+        nodes = {node.uuid: node for node in await self._client.nodes(ids)}
+        records = await self._journal.records.of_nodes(ids)
+        found: list[Duplicate] = []
+        for pair in pairs:
+            both = [nodes[uuid] for uuid in (pair.first, pair.second) if uuid in nodes]
+            if len(both) < 2 or all(node.uuid in records for node in both):
+                continue
+            keep, drop = sorted(both, key=lambda node: (node.uuid != self._self_node, node.uuid not in records))
+            found.append(
+                Duplicate(keep.uuid, keep.name, keep.kind, drop.uuid, drop.name, drop.kind, _why(pair.by_alias))
+            )
+        return found
+
+    async def merge(self, keep: str, drop: str, *, dry_run: bool = True) -> MergePlan:
+        """Let one node be the other: its names, tags, fields, facts and mentions go over, and it is gone.
+
+        Args:
+            keep: Id of the node that stays.
+            drop: Id of the node that goes.
+            dry_run: True only says what would come of it.
+
+        Raises:
+            NotFound: One of them is not this entity's node; nothing was changed.
+            InvalidRequest: They are the same, both are records, or the one to drop is the entity's own node.
+            StoreConflict: Texts are being taken in and it does not end; try again.
+        """
+        if keep == drop:
+            raise InvalidRequest("drop", "must be another node than the one to keep")
+        if drop == self._self_node:
+            raise InvalidRequest("drop", "the entity's own node stays; keep that one")
+        if dry_run:
+            return plan_of("", await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop")))
+        async with self._lock:
+            await self._quiet()
+            moves = await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop"))
+            at = now()
+            id_ = stable_id(self._client.entity.group, "merge", keep, drop, iso(at))
+            row = MergeRow(id_, keep, drop, "applying", at, dump(moves))
+            await self._journal.merges.put(row)
+            await self._apply(moves)
+            await self._journal.merges.put(replace(row, state="applied"))
+        return plan_of(id_, moves)
+
+    async def merges(self, *, limit: int = 50) -> list[Merge]:
+        """Return the latest merges, newest first, 1 to 1,000 of them."""
+        if not 1 <= limit <= 1_000:
+            raise InvalidRequest("limit", "must be 1 to 1,000")
+        return [merge_of(row) for row in await self._journal.merges.list(limit)]
+
+    async def undo(self, merge: str) -> Merge:
+        """Make two nodes of one again, as they were; what the kept one got since then stays with it.
+
+        Raises:
+            NotFound: This entity has no such merge.
+            InvalidRequest: It is undone already, or a later merge took its node away: undo that one first.
+            StoreConflict: As ``merge``.
+        """
+        async with self._lock:
+            await self._quiet()
+            row = await self._journal.merges.get(check_uuid(merge))
+            if row is None:
+                raise NotFound("merge")
+            if row.state == "undone":
+                raise InvalidRequest("id", "is undone already")
+            if not await self._client.nodes([row.kept]):
+                raise InvalidRequest("id", "its node was merged into another since; undo that merge first")
+            await self._journal.merges.put(replace(row, state="undoing"))
+            await self._take_back(load(row.change))
+            row = replace(row, state="undone")
+            await self._journal.merges.put(row)
+        return merge_of(row)
+
+    async def resume(self) -> None:
+        """Carry through what a crash cut short."""
+        for row in await self._journal.merges.unfinished():
+            moves = load(row.change)
+            if row.state == "applying":
+                await self._apply(moves)
+            else:
+                await self._take_back(moves)
+            await self._journal.merges.put(replace(row, state="applied" if row.state == "applying" else "undone"))
+
+    async def _quiet(self) -> None:
+        if self._worker and not await self._worker.settled(_QUIET_S):
+            raise StoreConflict("texts are still being taken in; try again when `ingestion_stats` shows none")
+
+    async def _moves(self, keep: str, drop: str) -> Moves:
+        nodes = {node.uuid: node for node in await self._client.nodes([keep, drop])}
+        if len(nodes) != 2:
+            raise NotFound()
+        records = await self._journal.records.of_nodes([keep, drop])
+        if len(records) == 2:
+            raise InvalidRequest("drop", "both are records with texts of their own; append one text to the other")
+        facts = await self._client.facts_of_nodes([drop], _ALL)
+        mentioned = await self._client.episodes_of_nodes([keep, drop])
+        before, mentions = set(mentioned.get(keep, ())), tuple(mentioned.get(drop, ()))
+        communities = await self._communities(drop)
+        return Moves(
+            nodes[keep],
+            nodes[drop],
+            tuple(fact.uuid for fact in facts if fact.subject == drop),
+            tuple(fact.uuid for fact in facts if fact.object == drop),
+            mentions,
+            tuple(episode for episode in mentions if episode not in before),
+            tuple(communities),
+            tuple(one for one, members in communities.items() if keep not in members),
+            record=drop in records,
+        )
+
+    async def _communities(self, node: str) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        after = ""
+        while page := await self._client.scan_communities(after, _PAGE):
+            found.update((one.uuid, one.members) for one in page if node in one.members)
+            after = page[-1].uuid
+        return found
+
+    async def _apply(self, moves: Moves) -> None:
+        kept, gone = moves.kept.uuid, moves.gone.uuid
+        facts = await self._moved(moves, kept)
+        await self._mark(moves)
+        await self._client.save_nodes([moves.merged()], {})
+        await self._client.save_facts(facts, {})
+        await self._client.save_mentions([(one, kept) for one in await self._there(moves.new_mentions)])
+        await self._join(moves.new_communities, add=kept, without=gone)
+        await self._client.delete_nodes([gone])
+        if moves.record:
+            await self._journal.records.move(gone, kept)
+        await self._finish(moves, facts)
+
+    async def _take_back(self, moves: Moves) -> None:
+        kept, gone = moves.kept.uuid, moves.gone.uuid
+        found = await self._client.nodes([kept])
+        await self._mark(moves)
+        vectors = await self._vectors.of([moves.gone.name]) if self._vectors else {}
+        await self._client.save_nodes(
+            [moves.gone, *(unmerged(node, moves.kept, moves.gone) for node in found)],
+            {gone: vectors[moves.gone.name]} if vectors else {},
+        )
+        facts = await self._moved(moves, gone)
+        await self._client.save_facts(facts, {})
+        await self._client.save_mentions([(one, gone) for one in await self._there(moves.mentions)])
+        await self._client.delete_mentions([(one, kept) for one in moves.new_mentions])
+        for community in moves.communities:
+            without = kept if community in moves.new_communities else ""
+            await self._join([community], add=gone, without=without)
+        if moves.record:
+            await self._journal.records.move(kept, gone)
+        await self._finish(moves, facts)
+
+    async def _moved(self, moves: Moves, to: str) -> list[Fact]:
+        """Return the facts that a merge concerns, as far as they are still there, with ends at ``to``."""
+        subjects, objects = set(moves.subjects), set(moves.objects)
+        return [
+            replace(
+                fact,
+                subject=to if fact.uuid in subjects else fact.subject,
+                object=to if fact.uuid in objects else fact.object,
+            )
+            for fact in await self._client.facts(list(dict.fromkeys((*moves.subjects, *moves.objects))))
+        ]
+
+    async def _there(self, episodes: Sequence[str]) -> list[str]:
+        return [episode.uuid for episode in await self._client.episodes(list(episodes))] if episodes else []
+
+    async def _join(self, communities: Sequence[str], *, add: str, without: str) -> None:
+        found = await self._client.communities(list(communities)) if communities else []
+        changed = [
+            replace(one, members=tuple(sorted({*(m for m in one.members if m != without), add}))) for one in found
+        ]
+        if changed:
+            await self._client.save_communities(changed, {})
+
+    async def _mark(self, moves: Moves) -> None:
+        facts = dict.fromkeys((*moves.subjects, *moves.objects))
+        nodes = (moves.kept.uuid, moves.gone.uuid)
+        changes = [*(Change("node", uuid) for uuid in nodes), *(Change("fact", uuid) for uuid in facts)]
+        await self._journal.mark_dirty(changes)
+
+    async def _finish(self, moves: Moves, facts: Sequence[Fact]) -> None:
+        nodes = await self._client.nodes([moves.kept.uuid, moves.gone.uuid])
+        there = {node.uuid for node in nodes}
+        await self._journal.mirror_nodes(nodes)
+        await self._journal.mirror_drop("node", [one for one in (moves.kept.uuid, moves.gone.uuid) if one not in there])
+        await self._journal.mirror_facts(facts)
+        await self._indexer.drain()
+
+
+def _why(by_alias: bool) -> str:
+    return "an alias of one is a name of the other" if by_alias else "the same name"
