@@ -97,12 +97,6 @@ def count_facts(connection: sqlite3.Connection) -> int:
     return number
 
 
-def count_tags(connection: sqlite3.Connection) -> int:
-    """Return how many different tags the nodes have."""
-    (number,) = connection.execute("SELECT count(DISTINCT tag) FROM mirror_tag").fetchone()
-    return number
-
-
 def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, str]:
     """Return folded name → node uuid for those that are known: names first, then aliases, oldest first."""
     rows = connection.execute(

@@ -1,9 +1,8 @@
-"""Looking at a graph by its joints: what is next to a node, how two are joined, how much there is."""
+"""Looking at a graph by its joints: what is next to a node, and how two are joined."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid
@@ -13,25 +12,12 @@ from pps.graph import traverse
 from pps.graph.protocol import MAX_HOPS
 from pps.graph.traverse import Link
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.journal import Journal
 from pps.recall.fetch import holds
 
 MAX_NODES = 1_000
 """Most nodes of one look."""
 
 _MOST_JOINTS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many nodes, edges (facts and relations) and different tags of nodes a memory holds.
-
-    The entity's own node is left out: it is there from the beginning and says nothing.
-    """
-
-    nodes: int
-    edges: int
-    tags: int
 
 
 class Walks:
@@ -41,9 +27,8 @@ class Walks:
     that is not this entity's, and StoreUnavailable.
     """
 
-    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, self_node: str) -> None:
+    def __init__(self, client: IsolatedGraphitiClient, self_node: str) -> None:
         self._client = client
-        self._journal = journal
         self._self_node = self_node
 
     @property
@@ -73,12 +58,6 @@ class Walks:
         if walk is None:
             return None
         return Path(tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1]))
-
-    async def tally(self) -> Tally:
-        """Return how much there is."""
-        counts = await self._client.counts()
-        own = len(await self._client.nodes([self._self_node]))
-        return Tally(counts.nodes - own, counts.facts, await self._journal.count_tags())
 
     async def _must_have(self, *nodes: str) -> None:
         wanted = dict.fromkeys(check_uuid(one, "node_id") for one in nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,11 @@ import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import InvalidRequest, IsolationError, NotFound
 from pps.entities import Registry
 from pps.entities.tasks import TaskDraft, Tasks
+from pps.journal.db import prepare_file
+from pps.journal.glance import Tally, tally
 from pps.verbs.all import verbs_for
 from tests.integration.surfaces.every_tool import done, refused
 from tests.integration.surfaces.every_tool import text as text_of
@@ -340,6 +343,18 @@ def test_routers_are_kept_as_digests_and_reach_by_whole_parts(registry: Registry
             registry.routers.revoke(wrong)
     registry.routers.revoke(made.entry.router.id)
     assert registry.routers.of_token(made.token) is None
+
+
+def test_counting_tells_nothing_of_a_file_of_another(registry: Registry, work: Path) -> None:
+    one, two = registry.create_for(f"{work}/proj"), registry.create_for(f"{work}/project2")
+    files = [made.folder / "data" / "memory.db" for made in (one, two)]
+    assert tally(files[0], one.entity.group, "") == Tally(), "there is no file yet"
+    for made, file in zip((one, two), files, strict=True):
+        prepare_file(file, made.entity.group)
+        assert tally(file, made.entity.group, "") == Tally()
+    shutil.copy(files[1], files[0])
+    with pytest.raises(IsolationError):
+        tally(files[0], one.entity.group, "")
 
 
 def test_tasks_are_the_folders_own_and_go_with_it(registry: Registry, work: Path) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 from pps.app import App
 from pps.core.errors import NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.entities import Router
+from pps.entities import ProjectRoute, Router
 from pps.entities.paths import real_path
 from pps.entities.tasks import AgentTask, Tasks
+from pps.journal.glance import tally
 from pps.memory import Memory
-
-_AT_ONCE = 4
+from pps.opening import self_node_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,12 @@ class Projects:
 
     async def vaults(self) -> list[Vault]:
         """Return every project inside the roots that has a memory, by path."""
-        routes = await asyncio.to_thread(self._app.registry.routes.list, self._router.roots)
-        gate = asyncio.Semaphore(_AT_ONCE)
+        return await asyncio.to_thread(self._vaults)
 
-        async def told(vault: Vault, entity: EntityId) -> Vault:
-            async with gate:
-                return await self._counted(vault, entity)
-
-        found = [route for route in routes if not route.archived]
-        return await asyncio.gather(
-            *(told(Vault(one.entity.name, one.path, one.created_at), one.entity) for one in found)
-        )
+    def _vaults(self) -> list[Vault]:
+        """Count from the files: to open every memory would close those that are in use."""
+        routes = self._app.registry.routes.list(self._router.roots)
+        return [self._counted(one) for one in routes if not one.archived]
 
     async def claim(self, project: str | None, runner: str, lease_s: int, agent: str) -> Claimed | None:
         """Give a runner the task that has waited longest, of one project or of all inside the roots."""
@@ -123,10 +118,12 @@ class Projects:
     def _folder(self, entity: EntityId) -> Path:
         return self._app.registry.by_group(entity.group).folder
 
-    async def _counted(self, vault: Vault, entity: EntityId) -> Vault:
+    def _counted(self, route: ProjectRoute) -> Vault:
+        entity = route.entity
+        vault = Vault(entity.name, route.path, route.created_at)
         try:
-            async with self._app.memory(entity) as memory:
-                tally = await memory.graph.tally()
+            file = self._folder(entity) / "data" / "memory.db"
+            held = tally(file, entity.group, self_node_id(entity))
         except PPSError as error:
             return replace(vault, error=error.message)
-        return replace(vault, nodes=tally.nodes, edges=tally.edges, tags=tally.tags)
+        return replace(vault, nodes=held.nodes, edges=held.edges, tags=held.tags)
