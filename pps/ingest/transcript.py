@@ -7,18 +7,19 @@ no subagents, no error texts that the client made up.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 from pps.core.errors import InvalidRequest
-from pps.core.time import from_micros, iso, micros, parse
+from pps.core.time import from_micros, micros, parse
 
 MOST_BYTES = 64 * 1024 * 1024
 """Most that one reading takes; the rest follows with the next."""
@@ -143,36 +144,26 @@ def digest(text: str) -> str:
     return hashlib.sha256(_folded(text).encode()).hexdigest()[:32]
 
 
-def describe(cursor: Cursor) -> str:
-    """Return where a cursor is, for a log."""
-    return f"byte {cursor.offset:,}, since {iso(cursor.since)}"
-
-
 def _folded(text: str) -> str:
     return "".join(text.split())
 
 
-class _opened:  # noqa: N801 - a context manager that reads as a call
-    """An open transcript and its size; one that is not there is empty."""
-
-    def __init__(self, path: str) -> None:
-        if not is_transcript(path):
-            raise InvalidRequest("transcript", "must be the absolute path of a .jsonl file")
-        self._path = Path(path).expanduser()
-        self._descriptor = -1
-
-    def __enter__(self) -> tuple[int, int]:
-        try:
-            # A pipe of that name must not hold us up.
-            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        except OSError:
-            return -1, 0
-        status = os.fstat(self._descriptor)
-        return (self._descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else (-1, 0)
-
-    def __exit__(self, *_: object) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+@contextlib.contextmanager
+def _opened(path: str) -> Generator[tuple[int, int]]:
+    """Lend an open transcript's descriptor and size; -1 and 0 when it is not there, or is no file."""
+    if not is_transcript(path):
+        raise InvalidRequest("transcript", "must be the absolute path of a .jsonl file")
+    try:
+        # A pipe of that name must not hold us up.
+        descriptor = os.open(Path(path).expanduser(), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        yield -1, 0
+        return
+    try:
+        status = os.fstat(descriptor)
+        yield (descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else (-1, 0)
+    finally:
+        os.close(descriptor)
 
 
 def _tail(descriptor: int, offset: int) -> str:

@@ -186,3 +186,12 @@ def test_two_packs_never_share_a_mark() -> None:
 def test_a_long_line_is_cut_and_says_so() -> None:
     assert len(bullet("word " * 500)) <= 605
     assert bullet("word " * 500).endswith("…")
+
+
+@settings(max_examples=60, deadline=None)
+@given(chars=st.integers(0, 3_000), facts=st.lists(words, max_size=12), turns=st.lists(words, max_size=12))
+def test_a_budget_in_characters_holds_as_javascript_counts_them(chars: int, facts: list[str], turns: list[str]) -> None:
+    found = recall(facts=tuple(fact(text, f"f{at}") for at, text in enumerate(facts)))
+    pack = pack_of(100_000, recall=found, recent=[turn(text) for text in turns], budget_chars=chars)
+
+    assert len(pack.text.encode("utf-16-le")) // 2 <= chars
