@@ -847,3 +847,16 @@ async def test_attributes_of_graphitis_own_pipeline_are_kept_beside_ours(backend
     [node] = await store.nodes([ana.uuid])
     assert dict(node.attributes) == {"age": 42, "town": "Oslo", "mine": 1}
     assert node.tags == ("x",)
+
+
+async def test_mentions_are_parted_one_by_one_and_what_is_not_joined_is_passed_over(store: GraphStore) -> None:
+    ana, ben = await two_nodes(store)
+    first, second = an_episode(), an_episode()
+    await store.save_episodes([first, second])
+    await store.save_mentions([(one.uuid, node.uuid) for one in (first, second) for node in (ana, ben)])
+    await store.delete_mentions([(first.uuid, ana.uuid), (first.uuid, ana.uuid), (new_id(), ben.uuid)])
+    await store.delete_mentions([])
+    assert await store.mentioned_nodes([first.uuid, second.uuid]) == {
+        first.uuid: [ben.uuid],
+        second.uuid: sorted([ana.uuid, ben.uuid]),
+    }
