@@ -24,7 +24,7 @@ from tests.integration.surfaces.serving import ERAS, serving
 
 SOURCES = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent", "editor": "manual", "mail": "manual"}
 ROUTER = Router("test", ("/work",), may_create=True)
-CALLS_EACH = int(os.environ.get("PPS_ROUTED", "4"))
+CALLS_EACH = int(os.environ.get("PPS_ROUTED", "3"))
 """Calls of each of the sixteen clients."""
 
 CORPUS = {
