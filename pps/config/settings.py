@@ -109,7 +109,7 @@ class JobsSettings(_Section):
         breaker_failures: Failures in a row after which a store or model is left alone for a while.
         queue_entity, queue_total: Most unfinished jobs of one entity and of all that are open; more is refused.
         red_after_s: /health fails when nothing of an entity's queue has ended for so long.
-        red_failure_rate, red_window_s: … or when this share of at least 10 attempts within the window failed.
+        red_failure_rate, red_window_s: … or when this share of at least 10 turns tried within the window fails.
     """
 
     first_wait_s: float = Field(default=0.5, gt=0, le=60)

@@ -107,6 +107,7 @@ class IngestionStats:
     Attributes:
         oldest_s: Age of the oldest unfinished job; stalled_s: for how long nothing has ended; both in seconds.
         attempts, failures, tokens_in, tokens_out, cost_usd: Of the last ``window_s`` seconds.
+        tried, failing: Turns of the latest 2,000 of those attempts, and those whose last one failed.
         queue_most: More waiting turns than this are refused.
         waits_for: Stores and models that failed and are left alone for a while, a sentence each.
     """
@@ -126,6 +127,8 @@ class IngestionStats:
     tokens_out: int
     cost_usd: float
     queue_most: int
+    tried: int = 0
+    failing: int = 0
     waits_for: tuple[str, ...] = ()
 
 

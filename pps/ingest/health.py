@@ -9,8 +9,8 @@ from datetime import datetime
 from pps.core.reports import IngestionStats
 from pps.journal.values import QueueState
 
-LEAST_ATTEMPTS = 10
-"""Fewer attempts within the window say nothing about a rate."""
+LEAST_TRIED = 10
+"""Fewer turns within the window say nothing about a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ def problems(name: str, stats: IngestionStats, limits: HealthLimits, trouble: Se
             f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; they are safe in "
             f"the journal, `pps jobs list {name}` shows what they wait for"
         )
-    if stats.attempts >= LEAST_ATTEMPTS and stats.failures / stats.attempts >= limits.red_failure_rate:
+    if stats.tried >= LEAST_TRIED and stats.failing / stats.tried >= limits.red_failure_rate:
         found.append(
-            f"{stats.failures:,} of {stats.attempts:,} attempts of the last {stats.window_s:,} s failed; "
+            f"{stats.failing:,} of {stats.tried:,} turns that were tried in the last {stats.window_s:,} s failed; "
             f"`pps jobs list {name}` shows why"
         )
     if stats.failed:

@@ -95,6 +95,8 @@ class Jobs:
             tokens_out=state.charge.tokens_out,
             cost_usd=state.charge.cost_micros / _MICROS,
             queue_most=self._rules.backlog.most,
+            tried=state.tried,
+            failing=state.failing,
             waits_for=self._waits_for(),
         )
 

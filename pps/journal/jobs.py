@@ -242,7 +242,15 @@ def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
             coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0) FROM attempts WHERE ended_at >= ?""",
         (micros(since),),
     ).fetchone()
+    (tried, failing) = connection.execute(
+        # With max() the other column is that of the same row: each job's last outcome.
+        """SELECT count(*), coalesce(sum(outcome != 'done'), 0) FROM (SELECT max(seq), outcome FROM (
+            SELECT seq, job, outcome FROM attempts WHERE ended_at >= ? ORDER BY ended_at DESC LIMIT 2000) GROUP BY job)""",
+        (micros(since),),
+    ).fetchone()
     return QueueState(
+        tried=tried,
+        failing=failing,
         counts=counts,
         oldest_at=None if oldest is None else from_micros(oldest),
         moved_at=None if moved is None else from_micros(moved),

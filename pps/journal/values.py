@@ -141,6 +141,7 @@ class QueueState:
         moved_at: When a job last came to an end, well or badly for good; None when none ever did.
         attempts, failed: Attempts that ended since the moment asked about, and those of them that failed.
         charge: What those attempts took.
+        tried, failing: The jobs of the latest 2,000 of those attempts, and those whose last one failed.
     """
 
     counts: Mapping[JobState, int]
@@ -149,6 +150,8 @@ class QueueState:
     attempts: int
     failed: int
     charge: Charge
+    tried: int = 0
+    failing: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ async def test_every_attempt_is_kept_with_its_error_and_its_cost(journal: Journa
     assert first.began_at <= first.ended_at <= second.began_at
     state = await journal.queue.state(MOMENT)
     assert (state.attempts, state.failed, state.charge) == (2, 1, Charge(111, 22, 8))
+    assert (state.tried, state.failing) == (1, 0)
     assert (state.oldest_at, state.moved_at) == (None, second.ended_at)
     assert (await journal.queue.state(later(60))).attempts == 0
 

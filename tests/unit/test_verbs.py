@@ -105,7 +105,9 @@ SAMPLES: dict[str, object] = {
         AT,
         tried=(AttemptReport("save", "failed", AT, AT, "store", "refused", 10, 2, 0.001),),
     ),
-    "ingestion_stats": IngestionStats(1, 1, 5, 1, 0, 2, 3.0, 2.0, 600, 7, 1, 10, 2, 0.1, 100, ("the store failed",)),
+    "ingestion_stats": IngestionStats(
+        1, 1, 5, 1, 0, 2, 3.0, 2.0, 600, 7, 1, 10, 2, 0.1, 100, 6, 1, ("the store failed",)
+    ),
     "health": Health(False, ("the model is away; start it",), ("no embedder",)),
 }
 
