@@ -157,11 +157,10 @@ class Documents:
                     progress(f"{tally.stored:,} passages, {one.path}", number, len(found) + len(gone))
                 if number % _KEEP_EVERY == 0:
                     await self._keep_state(folder, {**{path: known[path] for path in gone}, **state})
-            for path in gone:
-                if await self._forget(await self._passages(folder, path), tally):
-                    tally.removed += 1
-                else:
-                    state[path] = known[path]
+            if await self._forget([turn for path in gone for turn in await self._passages(folder, path)], tally):
+                tally.removed += len(gone)
+            else:
+                state.update((path, known[path]) for path in gone)
             await self._keep_state(folder, state)
         return tally.report()
 
@@ -174,11 +173,10 @@ class Documents:
         async with self._lock:
             known = await self._state(folder)
             tally = _Tally()
-            for path in list(known):
-                if await self._forget(await self._passages(folder, path), tally):
-                    del known[path]
-            await self._keep_state(folder, known)
-        if known:
+            done = await self._forget([turn for path in known for turn in await self._passages(folder, path)], tally)
+            if done:
+                await self._keep_state(folder, {})
+        if not done:
             raise StoreConflict("some passages are still being taken in: run the command again in a minute")
         return tally.forgotten
 
@@ -235,7 +233,7 @@ class Documents:
         """Forget passages with what only they supported; False when some of it is still being taken in."""
         if not turns:
             return True
-        if not await self._worker.settled(_PATIENCE_S):
+        if tally.waiting or not await self._worker.settled(_PATIENCE_S):  # waited for once a look
             tally.waiting += 1
             return False
         ids = [turn.uuid for turn in turns]
