@@ -15,6 +15,7 @@ from typing import Literal
 from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
+from pps.journal.allowing import Allowing
 from pps.journal.db import prepare_file
 from pps.journal.links import FactLinks, Reached
 from pps.journal.merges import Merges
@@ -53,6 +54,7 @@ class Journal:
         self.group = group
         self._readers = Readers(path)
         self._writer = Writer(path)
+        self._allowing = Allowing(self._writer, self._readers)
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
         self.merges = Merges(self._writer, self._readers)
@@ -283,7 +285,7 @@ class Journal:
 
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None means that nothing is restricted."""
-        return await self._readers.read(partial(filters.allowed, kind=kind, wanted=wanted))
+        return await self._allowing.allowed(kind, wanted)
 
     async def within(
         self, kind: Literal["fact", "episode"], since: datetime, until: datetime, limit: int

@@ -74,6 +74,8 @@ class Writer:
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
+        self.commits = 0
+        """Transactions on disk so far; counted before anyone is told of them."""
         self._changes_at_checkpoint = self._connection.total_changes
         self._log_holds_deleted = False
         self._scrub_not_before = 0.0
@@ -165,6 +167,7 @@ class Writer:
             if any(write.secure for write in batch):
                 self._connection.execute(_SET_DUE)
             self._connection.execute("COMMIT")
+            self.commits += 1
         except sqlite3.Error as error:
             self._roll_back()
             return self._all_failed(batch, outcomes, error)
