@@ -24,7 +24,7 @@ from pps.core.values import (
 from pps.journal.links import Reached
 from pps.journal.values import ItemFilter
 from pps.models.protocols import Vector
-from pps.recall.query import condensed
+from pps.recall.query import condensed, content_words
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Sources
 from pps.recall.spans import Span
@@ -70,6 +70,7 @@ class Ask:
         self.sources = sources
         self.request = request
         self.text = condensed(request.query)
+        self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
         self.items: dict[str, Item] = {}
         self.parts: dict[tuple[str, str], int] = {}
@@ -88,19 +89,19 @@ class Ask:
         """Return the query's vector, shape (dimension,); None when there is no embedder."""
         return await self.once("vector", self._embed)
 
-    async def matches(self, collection: str, depth: int) -> list[Scored]:
-        """Return BM25's best of a collection; ``signal`` is not set."""
-        return await self.once(("text", collection, depth), lambda: self._text(collection, depth))
+    async def matches(self, collection: str, text: str, depth: int) -> list[Scored]:
+        """Return BM25's best of a collection for a text, the query or its ``words``; ``signal`` is not set."""
+        return await self.once(("text", collection, text, depth), lambda: self._text(collection, text, depth))
 
     async def similar(self, collection: str, depth: int) -> list[Scored]:
         """Return the nearest of a collection by raw cosine; empty when there is no embedder."""
         return await self.once(("dense", collection, depth), lambda: self._dense(collection, depth))
 
-    async def matches_among(self, collection: str, ids: AbstractSet[str]) -> list[Scored]:
-        """Return the BM25 score of each of the ids that matches at all; ``signal`` is not set."""
+    async def matches_among(self, collection: str, text: str, ids: AbstractSet[str]) -> list[Scored]:
+        """Return the BM25 score of each of the ids that matches a text at all; ``signal`` is not set."""
         if not ids:
             return []
-        hits = await self.sources.indexes.text_search(collection, self.text, len(ids), ids)
+        hits = await self.sources.indexes.text_search(collection, text, len(ids), ids)
         return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
 
     async def similar_among(self, collection: str, ids: AbstractSet[str]) -> list[Scored]:
@@ -187,9 +188,9 @@ class Ask:
             return spans
         return await asyncio.to_thread(read_times, self.text, latest)
 
-    async def _text(self, collection: str, depth: int) -> list[Scored]:
+    async def _text(self, collection: str, text: str, depth: int) -> list[Scored]:
         allowed = await self.allowed(KINDS[collection])
-        hits = await self.sources.indexes.text_search(collection, self.text, depth, allowed)
+        hits = await self.sources.indexes.text_search(collection, text, depth, allowed)
         return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
 
     async def _dense(self, collection: str, depth: int) -> list[Scored]:

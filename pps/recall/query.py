@@ -26,6 +26,17 @@ a about all an and any are at be by did do does everything for from give going h
 it know let me my of on our please recall remember say show tell that the their them they to up us was we were what
 when where which who whom whose why with you your
 """
+_IDLE_WORDS = """
+what what's whats when when's where where's who who's whom whose which why how how's
+do does did don't doesn't didn't doing have has had haven't hasn't hadn't having am is are was were isn't aren't
+wasn't weren't be been being can could can't couldn't shall should shouldn't will would won't wouldn't may might must
+i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves you you're you've you'd you'll
+your yours yourself he he's him his himself she she's her hers herself they they're they've them their theirs
+themselves it it's its itself this that that's these those there there's here
+a an the and or but if of at by for with about to from in on as so than too very just also any some please tell
+"""
+_IDLE = frozenset(_IDLE_WORDS.split())
+_EDGES = re.compile(r"^\W+|\W+$")
 _ASKING = frozenset(_ASKING_WORDS.split())
 _LEADING = frozenset(_LEADING_WORDS.split())
 
@@ -51,6 +62,23 @@ def condensed(query: str) -> str:
             kept.add(index)
             room -= len(sentences[index]) + 1
     return " ".join(sentences[index] for index in sorted(kept)) or query[:LONGEST]
+
+
+def content_words(query: str) -> str:
+    """Return a query without the words that only ask or refer (``where``, ``did``, ``she``): what words it is about.
+
+    Such words are rare enough in what was said that BM25 would take "where" for the point of "Where is the key?".
+    They stay where nothing else is left, and with a capital inside a sentence, where they are names ("Will").
+    """
+    kept: list[str] = []
+    begins = True
+    for word in query.split():
+        bare = _EDGES.sub("", word).replace("’", "'")
+        named = bare != bare.lower() and not begins and not bare.startswith("I")
+        if bare.lower() not in _IDLE or named:
+            kept.append(word)
+        begins = word[-1] in ".?!:…"
+    return " ".join(kept) if any(_WORDS.search(word) for word in kept) else query
 
 
 def is_question(sentence: str) -> bool:

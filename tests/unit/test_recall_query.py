@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.recall.query import LONGEST, beyond_names, condensed, is_question, kind_of
+from pps.recall.query import LONGEST, beyond_names, condensed, content_words, is_question, kind_of
 
 
 def test_a_short_query_stays_as_it_is() -> None:
@@ -63,3 +63,28 @@ def test_a_query_without_names_is_never_navigational() -> None:
 
 def test_words_beyond_names_are_what_is_asked() -> None:
     assert beyond_names("When did Ana Lima move to Rome?", ["Ana Lima"]) == ["move", "rome"]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Where is the EpiPen?", "EpiPen?"),
+        ("How many children does Melanie have?", "many children Melanie"),
+        ("Did you say that she’s moved? Where to?", "say moved?"),
+        ("What did Will say to May about The Who?", "Will say May The Who?"),
+        ("Who?", "Who?"),
+        ("what is it", "what is it"),
+        ("咖啡 在哪里", "咖啡 在哪里"),
+        ("deploy the server", "deploy server"),
+    ],
+)
+def test_words_that_only_ask_are_not_what_a_query_is_about(query: str, words: str) -> None:
+    assert content_words(query) == words
+
+
+@given(st.text(max_size=400))
+def test_something_of_every_query_is_left(query: str) -> None:
+    words = content_words(query)
+
+    assert bool(words.strip()) == bool(query.strip())
+    assert set(words.split()) <= set(query.split())

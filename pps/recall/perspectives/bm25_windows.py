@@ -9,4 +9,4 @@ from pps.recall.merging import textual
 
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Return the turns whose surroundings match best; nothing in channels other than episodes."""
-    return textual(await ask.matches("windows", depth)) if channel in ("episodes", "turns") else []
+    return textual(await ask.matches("windows", ask.text, depth)) if channel in ("episodes", "turns") else []

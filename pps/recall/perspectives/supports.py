@@ -36,6 +36,6 @@ async def _links(ask: Ask, depth: int) -> list[FactLinks]:
 
 async def _best(ask: Ask, collections: Sequence[str], depth: int) -> list[str]:
     """Return the ids that text and vectors together rank best, at most ``depth``."""
-    text = best_of([await ask.matches(one, depth) for one in collections], depth)
+    text = best_of([await ask.matches(one, ask.text, depth) for one in collections], depth)
     dense = best_of([await ask.similar(one, depth) for one in collections], depth)
     return list(fused({"text": text, "dense": dense}, {"text": 1, "dense": 1}, k=_K))[:depth]
