@@ -1,4 +1,4 @@
-"""Jobs: the work that each turn still causes, in the order of the turns, and every attempt at it."""
+"""Changing jobs: the work that each turn still causes, taken in the order of the turns, and every attempt at it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,24 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeAlias, cast
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.time import from_micros, micros, now
-from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
+from pps.core.time import micros, now
+from pps.journal.job_reads import OPEN, STAGES, due_at, select
 from pps.journal.values import (
-    Attempt,
     Charge,
     Job,
     JobPayload,
     JobResult,
     JobState,
-    QueueState,
     Stage,
     dump_payload,
     dump_result,
     load_payload,
-    load_result,
 )
 
-_JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
-    jobs.next_at, jobs.first_failed_at, jobs.payload, jobs.result"""
-_WIDTH = 12
-_JobRow: TypeAlias = tuple[int, str, int, int, int, str, str, int, int, int, str, str | None]
-_OPEN = "state IN ('queued', 'running')"
 _MAX_ERROR = 2_000
 _MOST_HALVINGS = 4
-_STAGES: tuple[Stage, ...] = ("save", "read")
 
 
 def add(connection: sqlite3.Connection, turn_uuid: str, payload: str) -> int:
@@ -50,15 +40,6 @@ def of_turn(connection: sqlite3.Connection, turn_uuid: str) -> int:
     return number
 
 
-def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
-    """Return when the first unfinished job of a stage may be tried, which may be past; None when there is none."""
-    found = connection.execute(
-        f"SELECT next_at FROM jobs WHERE stage = ? AND {_OPEN} ORDER BY id LIMIT 1",  # noqa: S608 - constants
-        (_STAGES.index(stage),),
-    ).fetchone()
-    return None if found is None else from_micros(found[0])
-
-
 def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> list[Job]:
     """Mark the first unfinished jobs of a stage as running and return them in order.
 
@@ -69,10 +50,10 @@ def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime)
     due = due_at(connection, stage)
     if due is None or due > at:
         return []
-    number = _STAGES.index(stage)
+    number = STAGES.index(stage)
     limit = max(1, limit >> min(_cut_short(connection, number), _MOST_HALVINGS))
     found = connection.execute(
-        f"SELECT id FROM jobs WHERE stage = ? AND {_OPEN} ORDER BY id LIMIT ?",  # noqa: S608 - constants
+        f"SELECT id FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT ?",  # noqa: S608 - constants
         (number, limit),
     ).fetchall()
     began = micros(now())
@@ -80,7 +61,7 @@ def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime)
         "UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ? WHERE id = ?",
         [(began, one) for (one,) in found],
     )
-    return _select(
+    return select(
         connection,
         "WHERE jobs.state = 'running' AND jobs.stage = ? AND jobs.id BETWEEN ? AND ? ORDER BY jobs.id",
         (number, found[0][0], found[-1][0]),
@@ -90,7 +71,7 @@ def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime)
 def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
     """Return how often the first unfinished job of a stage was started without coming to an end."""
     (state, attempts, failures) = connection.execute(
-        f"SELECT state, attempts, failures FROM jobs WHERE stage = ? AND {_OPEN} ORDER BY id LIMIT 1",  # noqa: S608
+        f"SELECT state, attempts, failures FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608
         (stage,),
     ).fetchone()
     return max(0, attempts - failures) if state == "running" else 0
@@ -98,13 +79,7 @@ def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
 
 def get(connection: sqlite3.Connection, job_id: int) -> Job | None:
     """Return a job, or None when there is none of that id."""
-    jobs = _select(connection, "WHERE jobs.id = ?", (job_id,))
-    return jobs[0] if jobs else None
-
-
-def get_of_turn(connection: sqlite3.Connection, turn_uuid: str) -> Job | None:
-    """Return the job of a turn, or None when there is no such turn."""
-    jobs = _select(connection, "WHERE jobs.turn = ?", (turn_uuid,))
+    jobs = select(connection, "WHERE jobs.id = ?", (job_id,))
     return jobs[0] if jobs else None
 
 
@@ -190,79 +165,10 @@ def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[
     return wanted
 
 
-def in_state(connection: sqlite3.Connection, state: JobState | None, after: int, limit: int) -> list[Job]:
-    """Return jobs of one state, or unfinished and parked ones, oldest first, with ids above ``after``."""
-    if state is None:
-        return _select(
-            connection,
-            "WHERE jobs.state IN ('queued', 'running', 'failed') AND jobs.id > ? ORDER BY jobs.id LIMIT ?",
-            (after, limit),
-        )
-    return _select(
-        connection,
-        "WHERE jobs.state = ? AND jobs.id > ? ORDER BY jobs.id LIMIT ?",
-        (state, after, limit),
-    )
-
-
-def attempts(connection: sqlite3.Connection, job_id: int) -> list[Attempt]:
-    """Return the attempts at a job that came to an end, oldest first."""
-    rows = connection.execute(
-        """SELECT stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out, cost_micros
-            FROM attempts WHERE job = ? ORDER BY seq""",
-        (job_id,),
-    )
-    return [
-        Attempt(
-            _STAGES[int(row[0])], row[1], from_micros(row[2]), from_micros(row[3]), row[4], row[5], Charge(*row[6:])
-        )
-        for row in rows
-    ]
-
-
 def unfinished(connection: sqlite3.Connection) -> int:
     """Return how many jobs are queued or running; parked ones do not count."""
-    (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {_OPEN}").fetchone()  # noqa: S608 - a constant
+    (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {OPEN}").fetchone()  # noqa: S608 - a constant
     return number
-
-
-def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
-    """Return how the queue stands; attempts and charges are those that ended at ``since`` or later."""
-    counts: dict[JobState, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0, "dropped": 0}
-    for name, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
-        counts[cast("JobState", name)] = number
-    (oldest,) = connection.execute(
-        # What waits without having failed was put off on purpose: for a new day's budget.
-        f"SELECT min(queued_at) FROM jobs WHERE {_OPEN} AND NOT (failures = 0 AND next_at > ?)",  # noqa: S608
-        (micros(now()),),
-    ).fetchone()
-    (moved,) = connection.execute("SELECT max(ended_at) FROM attempts WHERE outcome != 'again'").fetchone()
-    row = connection.execute(
-        """SELECT count(*), coalesce(sum(outcome != 'done'), 0), coalesce(sum(tokens_in), 0),
-            coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0) FROM attempts WHERE ended_at >= ?""",
-        (micros(since),),
-    ).fetchone()
-    (tried, failing) = connection.execute(
-        # With max() the other column is that of the same row: each job's last outcome.
-        """SELECT count(*), coalesce(sum(outcome != 'done'), 0) FROM (SELECT max(seq), outcome FROM (
-            SELECT seq, job, outcome FROM attempts WHERE ended_at >= ? ORDER BY ended_at DESC LIMIT 2000) GROUP BY job)""",
-        (micros(since),),
-    ).fetchone()
-    return QueueState(
-        tried=tried,
-        failing=failing,
-        counts=counts,
-        oldest_at=None if oldest is None else from_micros(oldest),
-        moved_at=None if moved is None else from_micros(moved),
-        attempts=row[0],
-        failed=row[1],
-        charge=Charge(*row[2:]),
-    )
-
-
-def turns_in(connection: sqlite3.Connection, wanted: JobState) -> list[str]:
-    """Return the turns whose jobs are in a state."""
-    return [turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (wanted,))]
 
 
 def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
@@ -311,31 +217,3 @@ def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states
     if len(found) != len(wanted):
         raise NotFound("parked job")
     return wanted
-
-
-def _select(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:
-    # `rest` is always a literal of this module; values are bound.
-    statement = f"SELECT {_JOB_COLUMNS}, {TURN_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608
-    return [
-        _read(cast("_JobRow", row[:_WIDTH]), cast("TurnRow", row[_WIDTH:]))
-        for row in connection.execute(statement, parameters)
-    ]
-
-
-def _read(row: _JobRow, turn: TurnRow) -> Job:
-    number, state, stage, attempts, failures, code, error, queued_at, next_at, first_failed_at, payload, result = row
-    return Job(
-        id=number,
-        turn=read_turn(turn),
-        payload=load_payload(payload),
-        state=cast("JobState", state),
-        stage=_STAGES[stage],
-        attempts=attempts,
-        failures=failures,
-        code=code,
-        error=error,
-        queued_at=from_micros(queued_at),
-        next_at=from_micros(next_at) if next_at else None,
-        first_failed_at=from_micros(first_failed_at) if first_failed_at else None,
-        result=None if result is None else load_result(result),
-    )

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from pps.core.errors import InvalidRequest
-from pps.journal import jobs
+from pps.journal import job_reads, jobs
 from pps.journal.reader import Readers
 from pps.journal.values import Attempt, Charge, Job, JobResult, JobState, QueueState, Stage
 from pps.journal.writer import Writer
@@ -33,7 +33,7 @@ class JobQueue:
 
     async def due_at(self, stage: Stage) -> datetime | None:
         """Return when a stage's first unfinished job may be tried, which may be past; None when there is none."""
-        return await self._readers.read(partial(jobs.due_at, stage=stage))
+        return await self._readers.read(partial(job_reads.due_at, stage=stage))
 
     async def charge(self, job_id: int, taken: Charge) -> None:
         """Add to what the attempt in hand has cost, while it runs."""
@@ -84,24 +84,24 @@ class JobQueue:
 
     async def of_turn(self, turn_uuid: str) -> Job | None:
         """Return the job of a turn, or None when this entity has no such turn."""
-        return await self._readers.read(partial(jobs.get_of_turn, turn_uuid=turn_uuid))
+        return await self._readers.read(partial(job_reads.get_of_turn, turn_uuid=turn_uuid))
 
     async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[Job]:
         """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
         _check_limit(limit)
-        return await self._readers.read(partial(jobs.in_state, state=state, after=after, limit=limit))
+        return await self._readers.read(partial(job_reads.in_state, state=state, after=after, limit=limit))
 
     async def attempts(self, job_id: int) -> list[Attempt]:
         """Return the attempts at a job that came to an end, oldest first."""
-        return await self._readers.read(partial(jobs.attempts, job_id=job_id))
+        return await self._readers.read(partial(job_reads.attempts, job_id=job_id))
 
     async def state(self, since: datetime) -> QueueState:
         """Return how the queue stands, with what was attempted since a moment."""
-        return await self._readers.read(partial(jobs.state, since=since))
+        return await self._readers.read(partial(job_reads.state, since=since))
 
     async def turns_in(self, state: JobState) -> set[str]:
         """Return the turns whose jobs are in a state."""
-        return set(await self._readers.read(partial(jobs.turns_in, wanted=state)))
+        return set(await self._readers.read(partial(job_reads.turns_in, wanted=state)))
 
 
 def _check_limit(limit: int) -> None:

@@ -1,0 +1,131 @@
+"""Reading jobs: their rows, the attempts at them, and how the queue stands."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+from typing import TypeAlias, cast
+
+from pps.core.time import from_micros, micros, now
+from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
+from pps.journal.values import Attempt, Charge, Job, JobState, QueueState, Stage, load_payload, load_result
+
+_JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
+    jobs.next_at, jobs.first_failed_at, jobs.payload, jobs.result"""
+_WIDTH = 12
+_JobRow: TypeAlias = tuple[int, str, int, int, int, str, str, int, int, int, str, str | None]
+OPEN = "state IN ('queued', 'running')"
+STAGES: tuple[Stage, ...] = ("save", "read")
+"""What the numbers in the column ``stage`` mean."""
+
+
+def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
+    """Return when the first unfinished job of a stage may be tried, which may be past; None when there is none."""
+    found = connection.execute(
+        f"SELECT next_at FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608 - constants
+        (STAGES.index(stage),),
+    ).fetchone()
+    return None if found is None else from_micros(found[0])
+
+
+def get_of_turn(connection: sqlite3.Connection, turn_uuid: str) -> Job | None:
+    """Return the job of a turn, or None when there is no such turn."""
+    jobs = select(connection, "WHERE jobs.turn = ?", (turn_uuid,))
+    return jobs[0] if jobs else None
+
+
+def in_state(connection: sqlite3.Connection, state: JobState | None, after: int, limit: int) -> list[Job]:
+    """Return jobs of one state, or unfinished and parked ones, oldest first, with ids above ``after``."""
+    if state is None:
+        return select(
+            connection,
+            "WHERE jobs.state IN ('queued', 'running', 'failed') AND jobs.id > ? ORDER BY jobs.id LIMIT ?",
+            (after, limit),
+        )
+    return select(
+        connection,
+        "WHERE jobs.state = ? AND jobs.id > ? ORDER BY jobs.id LIMIT ?",
+        (state, after, limit),
+    )
+
+
+def attempts(connection: sqlite3.Connection, job_id: int) -> list[Attempt]:
+    """Return the attempts at a job that came to an end, oldest first."""
+    rows = connection.execute(
+        """SELECT stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out, cost_micros
+            FROM attempts WHERE job = ? ORDER BY seq""",
+        (job_id,),
+    )
+    return [
+        Attempt(STAGES[int(row[0])], row[1], from_micros(row[2]), from_micros(row[3]), row[4], row[5], Charge(*row[6:]))
+        for row in rows
+    ]
+
+
+def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
+    """Return how the queue stands; attempts and charges are those that ended at ``since`` or later."""
+    counts: dict[JobState, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0, "dropped": 0}
+    for name, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
+        counts[cast("JobState", name)] = number
+    (oldest,) = connection.execute(
+        # What waits without having failed was put off on purpose: for a new day's budget.
+        f"SELECT min(queued_at) FROM jobs WHERE {OPEN} AND NOT (failures = 0 AND next_at > ?)",  # noqa: S608
+        (micros(now()),),
+    ).fetchone()
+    (moved,) = connection.execute("SELECT max(ended_at) FROM attempts WHERE outcome != 'again'").fetchone()
+    row = connection.execute(
+        """SELECT count(*), coalesce(sum(outcome != 'done'), 0), coalesce(sum(tokens_in), 0),
+            coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0) FROM attempts WHERE ended_at >= ?""",
+        (micros(since),),
+    ).fetchone()
+    (tried, failing) = connection.execute(
+        # With max() the other column is that of the same row: each job's last outcome.
+        """SELECT count(*), coalesce(sum(outcome != 'done'), 0) FROM (SELECT max(seq), outcome FROM (
+            SELECT seq, job, outcome FROM attempts WHERE ended_at >= ? ORDER BY ended_at DESC LIMIT 2000
+            ) GROUP BY job)""",
+        (micros(since),),
+    ).fetchone()
+    return QueueState(
+        tried=tried,
+        failing=failing,
+        counts=counts,
+        oldest_at=None if oldest is None else from_micros(oldest),
+        moved_at=None if moved is None else from_micros(moved),
+        attempts=row[0],
+        failed=row[1],
+        charge=Charge(*row[2:]),
+    )
+
+
+def turns_in(connection: sqlite3.Connection, wanted: JobState) -> list[str]:
+    """Return the turns whose jobs are in a state."""
+    return [turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (wanted,))]
+
+
+def select(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:
+    """Return the jobs that the rest of a statement picks, in its order."""
+    # `rest` is always a literal of this module; values are bound.
+    statement = f"SELECT {_JOB_COLUMNS}, {TURN_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608
+    return [
+        _read(cast("_JobRow", row[:_WIDTH]), cast("TurnRow", row[_WIDTH:]))
+        for row in connection.execute(statement, parameters)
+    ]
+
+
+def _read(row: _JobRow, turn: TurnRow) -> Job:
+    number, state, stage, attempts, failures, code, error, queued_at, next_at, first_failed_at, payload, result = row
+    return Job(
+        id=number,
+        turn=read_turn(turn),
+        payload=load_payload(payload),
+        state=cast("JobState", state),
+        stage=STAGES[stage],
+        attempts=attempts,
+        failures=failures,
+        code=code,
+        error=error,
+        queued_at=from_micros(queued_at),
+        next_at=from_micros(next_at) if next_at else None,
+        first_failed_at=from_micros(first_failed_at) if first_failed_at else None,
+        result=None if result is None else load_result(result),
+    )
