@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import typer.main
 
+from pps.bench import tune
+from pps.bench.report import markdown
 from pps.surfaces.cli.main import build
 from pps.verbs.all import VERBS
+from tests.figures import DOCUMENTS, RESULTS, filled
 from tests.reference import PAGE, page
 
 ROOT = PAGE.parent.parent
@@ -39,3 +43,20 @@ def test_every_link_and_script_in_the_documents_leads_somewhere() -> None:
 def test_no_document_or_code_names_a_path_of_somebodys_machine() -> None:
     for path in (*sorted(ROOT.glob("pps/**/*.py")), *sorted(Path(ROOT / "docs").rglob("*.md")), ROOT / "README.md"):
         assert not re.search(r"/(?:home|Users)/\w+/", path.read_text(encoding="utf-8")), path
+
+
+def test_every_figure_of_the_documents_is_that_of_a_benchmarks_file() -> None:
+    marked = [document for document in DOCUMENTS if "<!-- figures: " in document.read_text(encoding="utf-8")]
+    assert marked, "no document shows a figure"
+    for document in marked:
+        text = document.read_text(encoding="utf-8")
+        assert filled(text) == text, f"{document.name} shows other figures than docs/benchmarks: run scripts/docs"
+
+
+def test_each_quality_page_is_what_its_json_says() -> None:
+    for file in sorted(RESULTS.glob("quality*.json")):
+        report = json.loads(file.read_text(encoding="utf-8"))
+        assert file.with_suffix(".md").read_text(encoding="utf-8") == markdown(report, file.stem)
+        assert file.with_suffix(".png").stat().st_size > 10_000
+    tuned = json.loads((RESULTS / "tune.json").read_text(encoding="utf-8"))
+    assert (RESULTS / "tune.md").read_text(encoding="utf-8") == tune.markdown(tuned)
