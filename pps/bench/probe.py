@@ -14,6 +14,7 @@ import sys
 import time as clock
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from pps.app import App
@@ -31,6 +32,7 @@ from pps.models.protocols import Embedder
 
 CLIENTS = (1, 4, 8)
 _LIMIT = 10
+_FAR = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +153,35 @@ async def _edges(memory: Memory, wanted: Asked, questions: Questions) -> dict[st
 
 
 async def _filters(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
-    """Ask the facts channel with and without filters, taking turns, so that the machine's moods hit all alike."""
-    times: dict[str, list[float]] = {name: [] for name in ("none", *map(share_tag, SHARES))}
-    least = dict.fromkeys(times, _LIMIT)
-    for query in questions.take(2 * wanted.calls):
-        for name, one in times.items():
-            wanted_tags = ItemFilter() if name == "none" else ItemFilter(tags=(name,))
-            started = clock.perf_counter()
-            recalled = await memory.recall(
-                query, profile="facts", channels=("facts",), limit=_LIMIT, filters=wanted_tags
-            )
-            one.append((clock.perf_counter() - started) * 1000)
-            least[name] = min(least[name], len(recalled["facts"]))
-    plain = percentiles(times["none"])
-    return {name: {**_against(percentiles(one), plain), "fewest_results": least[name]} for name, one in times.items()}
+    """Ask the facts channel with and without filters, taking turns, so that the machine's moods hit all alike.
+
+    A filter that was asked before may be remembered; ``first_use`` are filters that never were.
+    """
+    names = ("none", *map(share_tag, SHARES))
+    again: dict[str, list[float]] = {name: [] for name in names}
+    first: dict[str, list[float]] = {name: [] for name in names}
+    least = dict.fromkeys(names, _LIMIT)
+
+    async def ask(query: str, filters: ItemFilter, name: str, times: list[float]) -> None:
+        started = clock.perf_counter()
+        recalled = await memory.recall(query, profile="facts", channels=("facts",), limit=_LIMIT, filters=filters)
+        times.append((clock.perf_counter() - started) * 1000)
+        least[name] = min(least[name], len(recalled["facts"]))
+
+    for number, query in enumerate(questions.take(2 * wanted.calls)):
+        for name in names:
+            tags = () if name == "none" else (name,)
+            await ask(query, ItemFilter(tags=tags), name, again[name])
+            if tags and number % 4 == 0:
+                never = ItemFilter(tags=tags, until=_FAR + timedelta(seconds=number))
+                await ask(query, never, name, first[name])
+    plain = percentiles(again["none"])
+    found: dict[str, dict[str, Any]] = {
+        name: {**_against(percentiles(again[name]), plain), "fewest_results": least[name]} for name in names
+    }
+    for name in names[1:]:
+        found[name]["first_use"] = _against(percentiles(first[name]), plain)
+    return found
 
 
 def _against(figures: Figures, plain: Figures) -> Figures:

@@ -109,9 +109,15 @@ def _latencies(one: Report) -> list[str]:
 def _filters(found: Report) -> Iterable[str]:
     yield f"## Filters, facts channel at {found['facts']:,} facts"
     yield _table(
-        ["keeps", "p50 / p95 / p99 ms", "p95 against no filter", "fewest results of 10"],
+        ["keeps", "p50 / p95 / p99 ms", "p95 against no filter", "the filter's first use, ms", "fewest results of 10"],
         [
-            [_kept(name), _three(one), f"{one['p95_times_unfiltered']:.2f}", str(one["fewest_results"])]
+            [
+                _kept(name),
+                _three(one),
+                f"{one['p95_times_unfiltered']:.2f}",
+                _three(one["first_use"]) if "first_use" in one else "",
+                str(one["fewest_results"]),
+            ]
             for name, one in found["by_tag"].items()
         ],
     )
