@@ -88,6 +88,8 @@ async def _factors(ask: Ask, profile: ChannelProfile, items: Mapping[str, Item])
         factors += (await damping.novelty(ask, items)).items()
     if profile.substance:
         factors += damping.substance(items, profile.substance).items()
+    if profile.answers > 1:
+        factors += (await damping.answers(ask, items, profile.answers)).items()
     return factors
 
 

@@ -1,4 +1,4 @@
-"""Factors on fused scores: freshness, novelty and substance. Each is 1 for what it has nothing against."""
+"""Factors on fused scores: freshness, novelty, substance, answers. Each is 1 for what it has nothing to say of."""
 
 from __future__ import annotations
 
@@ -64,6 +64,16 @@ def substance(items: Mapping[str, Item], shape: Substance) -> dict[str, float]:
         for one, item in items.items()
         if isinstance(item, Turn)
     }
+
+
+async def answers(ask: Ask, items: Mapping[str, Item], factor: float) -> dict[str, float]:
+    """Return id → ``factor`` for turns after a question in their session: what was asked is asked again.
+
+    The one factor that lifts; it leaves the rest as it is.
+    """
+    turns = [one for one, item in items.items() if isinstance(item, Turn)]
+    before = await ask.sources.journal.said_before(turns) if turns else {}
+    return {one: factor for one, ending in before.items() if is_question(ending)}
 
 
 def stated_words(text: str) -> float:

@@ -47,6 +47,7 @@ class ChannelProfile(_Table):
         mmr: Maximal marginal relevance with this lambda; None is off.
         freshness, novelty: Damp what is old, and what the session was shown lately.
         substance: Damp turns that tell little.
+        answers: How much more a turn counts that follows a question in its session.
     """
 
     perspectives: Mapping[str, Weight]
@@ -60,6 +61,7 @@ class ChannelProfile(_Table):
     freshness: bool = False
     novelty: bool = False
     substance: Substance | None = None
+    answers: float = Field(default=1, ge=1, le=2)
 
 
 class _File(_Table):

@@ -12,6 +12,7 @@ from pps.core.values import ChannelName, Fact, Node, Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.recall.ask import Ask, Scored
+from pps.recall.damping import answers
 from pps.recall.fetch import fetch
 from pps.recall.perspectives import PERSPECTIVES
 from tests.integration.recall_scene import START, ask, play
@@ -191,6 +192,16 @@ async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(me
 
     assert [span.start for span in await asked.times()] == [(START + timedelta(days=39)).replace(hour=0)]
     assert await found(asked, "when", "episodes") == ["Green tea these days, coffee keeps me awake."]
+
+
+async def test_a_turn_that_follows_a_question_counts_more(memory: Memory) -> None:
+    asked = ask(memory, "coffee tea roses flat bakery morning lovely")
+    items = await fetch(asked, "episodes", [turn.uuid for turn in await memory._parts.journal.recent(20)])
+
+    factors = await answers(asked, items, 1.1)
+    assert {_text(items[one]): factor for one, factor in factors.items()} == {
+        "Black coffee, always, while the kitchen is still quiet.": 1.1
+    }
 
 
 @pytest.mark.parametrize("name", [name for name, one in PERSPECTIVES.items() if one.finds])
