@@ -49,7 +49,8 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import JobPayload, TurnDraft
 from pps.recall.engine import RecallEngine
-from pps.recall.options import RecallOptions, TimelineOptions, check_range, checked_utc, make_request
+from pps.recall.options import RecallOptions, TimelineOptions, check_range, make_request
+from pps.recall.timeline import Timeline
 from pps.recall.walks import Walks
 
 _READ_OWN_WRITES_S = 0.05
@@ -235,21 +236,7 @@ class Memory:
         Raises:
             NotFound: ``about`` names nothing here.
         """
-        limit = options.get("limit", 100)
-        check_range("limit", limit, 1, 1000)
-        about = options.get("about")
-        facts = await self._parts.client.timeline(
-            node=await self._node_id(about) if about else None,
-            relation=options.get("relation"),
-            as_of=checked_utc(options.get("as_of"), "as_of"),
-            after=checked_utc(options.get("after"), "after"),
-            before=checked_utc(options.get("before"), "before"),
-            cursor=options.get("cursor", ""),
-            limit=limit,
-        )
-        names = await self._names(facts)
-        cursor = self._parts.client.timeline_cursor(facts[-1]) if len(facts) == limit else ""
-        return TimelinePage(tuple(facts), names, cursor)
+        return await Timeline(self._parts.client, self._parts.journal).page(options)
 
     async def get(self, ids: Sequence[str]) -> list[Item]:
         """Return turns, facts, nodes and episodes by uuid, in the order asked.
@@ -398,16 +385,3 @@ class Memory:
         if request.session:
             self._later(self._parts.journal.record_shown(request.session, pack.shown, now()))
         return pack
-
-    async def _node_id(self, name: str) -> str:
-        """Return the uuid of a node by uuid or name; NotFound when it is not this entity's."""
-        resolved = await self._parts.journal.resolve([name])
-        uuid = next(iter(resolved.values()), name)
-        nodes = await self._parts.client.nodes([uuid]) if len(uuid) == 36 else []
-        if not nodes:
-            raise NotFound("node")
-        return nodes[0].uuid
-
-    async def _names(self, facts: Sequence[Fact]) -> dict[str, str]:
-        ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
-        return {node.uuid: node.name for node in await self._parts.client.nodes(ends)}
