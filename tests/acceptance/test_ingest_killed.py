@@ -25,8 +25,8 @@ from pps.link.client import Link
 from pps.link.start import connect, stop
 from tests.integration.surfaces.serving import clean_env, pps
 
-KILLS = int(os.environ.get("PPS_KILLS", "4"))
-TURNS = int(os.environ.get("PPS_TURNS", "400"))
+KILLS = int(os.environ.get("PPS_KILLS", "3"))
+TURNS = int(os.environ.get("PPS_TURNS", "300"))
 EVENTS = int(os.environ.get("PPS_EVENTS", "4"))
 SOURCES = ("whisper", "screenpipe", "mcp", "editor", "api")
 PEOPLE = 40
