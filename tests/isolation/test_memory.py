@@ -295,7 +295,12 @@ async def test_the_merges_of_another_are_nobodys(house: House) -> None:
     before, merging = await everything(other), one.memory.records.merging
     nobody = str(uuid.uuid4())
     for dry_run in (True, False):
-        for keep, drop in ((ana, other.node), (other.node, coffee[one.memory]), (theirs.drop, theirs.keep), (ana, theirs.drop)):
+        for keep, drop in (
+            (ana, other.node),
+            (other.node, coffee[one.memory]),
+            (theirs.drop, theirs.keep),
+            (ana, theirs.drop),
+        ):
             told = await outcome(merging.merge(keep, drop, dry_run=dry_run))
             assert told == await outcome(merging.merge(ana, nobody, dry_run=dry_run))
     assert await outcome(merging.undo(theirs.id)) == await outcome(merging.undo(nobody))
