@@ -113,7 +113,18 @@ def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
 
 @pytest.mark.parametrize(
     "task",
-    ["reindex", "reembed", "import", "anchors.import", "jobs.list", "jobs.retry", "jobs.drop", "doctor", "watch.add", "export"],
+    [
+        "reindex",
+        "reembed",
+        "import",
+        "anchors.import",
+        "jobs.list",
+        "jobs.retry",
+        "jobs.drop",
+        "doctor",
+        "watch.add",
+        "export",
+    ],
 )
 def test_long_work_on_one_leaves_the_other_as_it_was(pair: Pair, tmp_path: Path, task: str) -> None:
     before = pair.dump(B)
