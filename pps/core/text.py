@@ -18,7 +18,7 @@ def normalise(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return the form in which two names are the same: NFKC, case folded, one space between words."""
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def content_hash(text: str) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from pps.core.spoken import spoken
 from pps.core.time import micros
-from pps.core.values import Turn
+from pps.core.values import Fact, Turn
 from pps.index.entity import IndexDoc
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.windows import MAX_FACTS, WINDOW_TURNS, Told, Window
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.protocols import Matrix, Vector
+
+_NONE: Mapping[str, Fact] = {}
 
 
 class EpisodeDocs:
@@ -25,29 +27,37 @@ class EpisodeDocs:
         self._journal = journal
         self._vectors = vectors
 
-    async def of(self, turns: Sequence[Turn]) -> list[IndexDoc]:
-        """Return two entries a turn: ``episodes`` (its exchange, its own vector) and ``windows``."""
-        windows = await self._windows(turns)
+    async def of(self, turns: Sequence[Turn], known: Mapping[str, Fact] = _NONE) -> list[IndexDoc]:
+        """Return two entries a turn: ``episodes`` (its exchange, its own vector) and ``windows``.
+
+        Args:
+            turns: Whose entries.
+            known: Facts by uuid that need not be read from the graph.
+        """
+        windows = await self._windows(turns, known)
         if self._vectors is None:
             return [doc for window in windows for doc in _docs(window, None, None)]
         own, parts = await self._embedded(self._vectors, windows)
         return [doc for window in windows for doc in _docs(window, parts[window.own.turn.uuid], window.vector(own))]
 
-    async def _windows(self, turns: Sequence[Turn]) -> list[Window]:
+    async def _windows(self, turns: Sequence[Turn], known: Mapping[str, Fact]) -> list[Window]:
         around = await self._journal.around_many([turn.uuid for turn in turns], WINDOW_TURNS)
-        facts = await self._facts(list(dict.fromkeys(turn.uuid for window in around.values() for turn in window)))
+        every = list(dict.fromkeys(turn.uuid for window in around.values() for turn in window))
+        facts = await self._facts(every, known)
         windows: list[Window] = []
         for uuid, window in around.items():  # those that were forgotten meanwhile are not in it
             told = tuple(Told(one, facts.get(one.uuid, ())) for one in window)
             windows.append(Window(told, next(place for place, one in enumerate(window) if one.uuid == uuid)))
         return windows
 
-    async def _facts(self, turns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    async def _facts(self, turns: Sequence[str], known: Mapping[str, Fact]) -> dict[str, tuple[str, ...]]:
         """Return turn → the sentences of the facts that it supports, past ones too: it did say them."""
         supported = await self._journal.facts_supported_by(turns)
         ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
         wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))
-        found = {fact.uuid: fact.text for fact in await self._client.facts(wanted) if fact.kind == "fact"}
+        read = await self._client.facts([fact for fact in wanted if fact not in known])
+        both = [*read, *(known[fact] for fact in wanted if fact in known)]
+        found = {fact.uuid: fact.text for fact in both if fact.kind == "fact"}
         return {turn: tuple(found[fact] for fact in facts if fact in found) for turn, facts in ids.items()}
 
     async def _embedded(

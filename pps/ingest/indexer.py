@@ -17,12 +17,13 @@ from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.episodes import EpisodeDocs
 from pps.ingest.vectors import PassageVectors
+from pps.ingest.written import NOTHING_WRITTEN, Written
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Change
 
 _PAGE = 500
-_DRAINED_AT_ONCE = 5_000
+_DRAINED_AT_ONCE = 10_000
 """Outbox rows of one change of the indexes: a commit costs more than a thousand rows."""
 _TURNED = "facts_turned_at"
 REEMBEDDING = "reembedding"
@@ -69,27 +70,30 @@ class Indexer:
         self._episodes = EpisodeDocs(client, journal, vectors)
         self._draining = asyncio.Lock()
 
-    async def drain(self) -> int:
+    async def drain(self, written: Written = NOTHING_WRITTEN) -> int:
         """Apply every outbox row; return how many ids were brought up to date.
 
         One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
+
+        Args:
+            written: What the caller has just put into the graph; the rest is read from there.
         """
         total = 0
         async with self._draining:
             while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
-                await self.apply([row.change for row in rows])
+                await self._apply([row.change for row in rows], written.of(rows))
                 await self._journal.clear_dirty([row.seq for row in rows])
                 total += len(rows)
         return total
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def _apply(self, changes: Sequence[Change], written: Written) -> None:
         """Mirror and index what exists of the given ids, and drop index entries of what does not."""
         ids: dict[ItemKind, list[str]] = {"node": [], "fact": []}  # first: turns are indexed with their mirrored facts
         for change in dict.fromkeys(changes):
             ids.setdefault(change.kind, []).append(change.id)
         docs: list[IndexDoc] = []
         for kind, wanted in ids.items():
-            docs += await self._docs(kind, wanted) if wanted else []
+            docs += await self._docs(kind, wanted, written) if wanted else []
         present = {(doc.collection, doc.owner) for doc in docs}
         deletes = [
             (collection, owner)
@@ -219,17 +223,18 @@ class Indexer:
             _tell(progress, "turns", done, total)
         return done
 
-    async def _docs(self, kind: ItemKind, ids: Sequence[str]) -> list[IndexDoc]:
+    async def _docs(self, kind: ItemKind, ids: Sequence[str], written: Written) -> list[IndexDoc]:
         if kind == "node":
-            nodes = await self._client.nodes(ids)
+            known = written.nodes
+            nodes = [*known.values(), *await self._client.nodes([uuid for uuid in ids if uuid not in known])]
             await self._journal.mirror_nodes(nodes)
             return await self._embedded([_node_text(node) for node in nodes])
         if kind == "fact":
-            facts = await self._client.facts(ids)
+            facts = [*written.facts.values(), *await self._client.facts([i for i in ids if i not in written.facts])]
             await self._journal.mirror_facts(facts)
             return await self._embedded(_fact_texts(facts))
         if kind == "episode":
-            return await self._episodes.of(await self._journal.turns(ids))
+            return await self._episodes.of(await self._journal.turns(ids), written.facts)
         if kind == "community":
             communities = await self._client.communities(ids)
             return await self._embedded(

@@ -249,6 +249,7 @@ class Merging:
         await self._journal.mirror_nodes(nodes)
         await self._journal.mirror_drop("node", [one for one in (moves.kept.uuid, moves.gone.uuid) if one not in there])
         await self._journal.mirror_facts(facts)
+        await self._mark(moves)  # again: the worker may have indexed what it wrote meanwhile, and cleared the marks
         await self._indexer.drain()
 
 

@@ -203,10 +203,10 @@ class Journal:
 
     # outbox
 
-    async def mark_dirty(self, changes: Iterable[Change]) -> None:
-        """Note ids whose index entries must be made anew."""
+    async def mark_dirty(self, changes: Iterable[Change]) -> range:
+        """Note ids whose index entries must be made anew; return the numbers of their rows."""
         batch = list(changes)
-        await self._writer.write(partial(outbox.mark, changes=batch))
+        return await self._writer.write(partial(outbox.mark, changes=batch))
 
     async def dirty(self, limit: int) -> list[DirtyChange]:
         """Return waiting changes, oldest first."""

@@ -10,15 +10,17 @@ from pps.core.values import ItemKind
 from pps.journal.values import Change, DirtyChange
 
 
-def mark(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
-    """Note changed ids; one noted before moves to the end.
+def mark(connection: sqlite3.Connection, changes: Iterable[Change]) -> range:
+    """Note changed ids; one noted before moves to the end. Return the numbers (``seq``) that they got.
 
     A change that is noted again gets a new ``seq``, so clearing the older one cannot lose it.
     """
+    first = _next(connection)
     connection.executemany(
         "INSERT OR REPLACE INTO outbox (kind, id) VALUES (?, ?)",
         [(change.kind, change.id) for change in changes],
     )
+    return range(first, _next(connection))
 
 
 def dirty(connection: sqlite3.Connection, limit: int) -> list[DirtyChange]:
@@ -36,3 +38,9 @@ def count(connection: sqlite3.Connection) -> int:
     """Return how many changes wait."""
     (number,) = connection.execute("SELECT count(*) FROM outbox").fetchone()
     return number
+
+
+def _next(connection: sqlite3.Connection) -> int:
+    """Return the number that the next row gets: AUTOINCREMENT never gives one twice."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
+    return 1 if row is None else int(row[0]) + 1

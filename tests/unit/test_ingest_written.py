@@ -1,0 +1,55 @@
+"""What a write passes on to the indexes is used only while nobody else has named the same id since."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from pps.core.time import now
+from pps.core.values import Fact, Node
+from pps.ingest.written import Written
+from pps.journal import outbox, schema
+from pps.journal.values import Change, DirtyChange
+
+_NODE = Node("11111111-1111-5111-8111-111111111111", "Ana", now())
+_FACT = Fact("22222222-2222-5222-8222-222222222222", _NODE.uuid, _NODE.uuid, "KNOWS", "Ana knows herself.", now())
+_CHANGES = [Change("node", _NODE.uuid), Change("fact", _FACT.uuid)]
+
+
+def _journal() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    for statement in schema.MIGRATIONS[0]:
+        connection.execute(statement)
+    return connection
+
+
+def _held(connection: sqlite3.Connection, rows: range) -> Written:
+    return Written(rows, {_NODE.uuid: _NODE}, {_FACT.uuid: _FACT}).of(outbox.dirty(connection, 100))
+
+
+def test_what_only_the_write_marked_is_passed_on() -> None:
+    connection = _journal()
+    held = _held(connection, outbox.mark(connection, _CHANGES))
+    assert (list(held.nodes), list(held.facts)) == ([_NODE.uuid], [_FACT.uuid])
+
+
+def test_what_somebody_marked_again_is_read_where_it_is_true() -> None:
+    connection = _journal()
+    rows = outbox.mark(connection, _CHANGES)
+    outbox.mark(connection, _CHANGES[1:])
+    held = _held(connection, rows)
+    assert (list(held.nodes), list(held.facts)) == ([_NODE.uuid], [])
+
+
+def test_what_was_marked_before_the_write_is_not_taken_for_its_own() -> None:
+    connection = _journal()
+    outbox.mark(connection, [Change("episode", "another")])
+    rows = outbox.mark(connection, [])
+    assert not rows
+    assert not Written(rows, {_NODE.uuid: _NODE}).of([DirtyChange(1, _CHANGES[0])]).nodes
+
+
+def test_a_number_is_never_given_twice_even_after_all_was_cleared() -> None:
+    connection = _journal()
+    first = outbox.mark(connection, _CHANGES)
+    outbox.clear(connection, list(first))
+    assert outbox.mark(connection, _CHANGES).start == first.stop
