@@ -86,8 +86,8 @@ def _free_aliases(batch: Batch, uuid: str, draft: NodeDraft, outcome: TurnOutcom
 
 def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) -> Fact:
     """Make the fact that a draft states, or add this turn to its supports; close what it replaces."""
-    subject = plan_node(batch, NodeDraft(draft.subject), outcome)
-    object_ = plan_node(batch, NodeDraft(draft.object), outcome)
+    subject = batch.node_named(draft.subject) or plan_node(batch, NodeDraft(draft.subject), outcome)
+    object_ = batch.node_named(draft.object) or plan_node(batch, NodeDraft(draft.object), outcome)
     text = draft.text.strip() or f"{draft.subject} {draft.relation.replace('_', ' ').lower()} {draft.object}"
     uuid = fact_id(batch, draft, subject, object_, text)
     fact = batch.fact(uuid)

@@ -43,9 +43,7 @@ class Writes(Bound):
         """
         ids = _check_batch(fact.uuid for fact in facts)
         _check_vectors(vectors, {fact.uuid for fact in facts})
-        for fact in facts:
-            check_uuids((fact.subject, fact.object))
-            check_uuids(fact.episodes)
+        check_uuids([id_ for fact in facts for id_ in (fact.subject, fact.object, *fact.episodes)])
         if facts:
             await self._free(ids)
             await self._store.save_facts(facts, vectors)
@@ -53,8 +51,7 @@ class Writes(Bound):
     async def save_episodes(self, episodes: Sequence[Episode]) -> None:
         """Create or update episodes; as ``save_nodes``."""
         ids = _check_batch(episode.uuid for episode in episodes)
-        for episode in episodes:
-            check_uuids(episode.facts)
+        check_uuids([id_ for episode in episodes for id_ in episode.facts])
         if episodes:
             await self._free(ids)
             await self._store.save_episodes(episodes)
@@ -65,8 +62,7 @@ class Writes(Bound):
         Raises:
             NotFound: An end is not this entity's.
         """
-        for pair in pairs:
-            check_uuids(pair)
+        check_uuids([id_ for pair in pairs for id_ in pair])
         if pairs:
             await self._store.save_mentions(pairs)
 
