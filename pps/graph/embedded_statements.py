@@ -74,10 +74,10 @@ FACTS_OF_EPISODES: Final = (
 )
 
 MENTION: Final = """
-UNWIND $rows AS row
-MATCH (p:Episodic {uuid: row.episode})
-MATCH (n:Entity {uuid: row.node})
-CREATE (p)-[:MENTIONS {uuid: row.uuid, group_id: $group_id, created_at: $at}]->(n)"""
+LOAD FROM $rows
+MATCH (p:Episodic {uuid: episode})
+MATCH (n:Entity {uuid: node})
+CREATE (p)-[:MENTIONS {uuid: uuid, group_id: $group_id, created_at: $at}]->(n)"""
 UNMENTION: Final = """
 UNWIND $rows AS row
 MATCH (p:Episodic {uuid: row.episode})-[m:MENTIONS]->(n:Entity {uuid: row.node})

@@ -34,10 +34,10 @@ _TYPES = {
 }
 
 _LINK = """
-UNWIND $rows AS row
-MATCH (s:Entity {uuid: row.subject})
-MATCH (e:RelatesToNode_ {uuid: row.fact})
-MATCH (o:Entity {uuid: row.object})
+LOAD FROM $rows
+MATCH (s:Entity {uuid: subject})
+MATCH (e:RelatesToNode_ {uuid: fact})
+MATCH (o:Entity {uuid: object})
 WHERE e.group_id = $group_id
 CREATE (s)-[:RELATES_TO]->(e), (e)-[:RELATES_TO]->(o)"""
 _UNLINK = (
@@ -102,7 +102,7 @@ class EmbeddedWriter:
     async def link(self, ends: Sequence[Mapping[str, str]]) -> None:
         """Join facts to their ends: each item has ``fact``, ``subject`` and ``object``; all three exist."""
         for part in parts(ends):
-            await self.run(_LINK, rows=[dict(row) for row in part])
+            await self.run(_LINK, rows=texts_table(part))
 
     async def unlink(self, facts: Sequence[str]) -> None:
         """Take facts off their ends."""
@@ -132,6 +132,11 @@ def parts(items: Sequence[_T], size: int = _ROWS_AT_ONCE) -> Iterator[Sequence[_
     """Yield slices of at most ``size``; nothing for nothing."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def texts_table(rows: Sequence[Mapping[str, str]]) -> Any:
+    """Return one or more rows of texts, the same columns in each, as an Arrow table."""
+    return _arrow.table({name: _arrow.array([row[name] for row in rows], type=_TYPES["STRING"]) for name in rows[0]})
 
 
 def _create(table: str, row: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pps.core.values import Community, Episode, Fact, Node
 from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
 from pps.graph.embedded_reads import EmbeddedReads, rows_of
-from pps.graph.embedded_write import EmbeddedWriter, parts
+from pps.graph.embedded_write import EmbeddedWriter, parts, texts_table
 from pps.graph.mapping import (
     ATTRIBUTE,
     fact_pps,
@@ -101,7 +101,7 @@ class EmbeddedStore(EmbeddedReads):
                 if (episode, node) not in joined
             ]
             for part in parts(fresh):
-                await writer.run(statements.MENTION, rows=list(part), at=now())
+                await writer.run(statements.MENTION, rows=texts_table(part), at=now())
 
         if wanted:
             await self._atomically(work)
