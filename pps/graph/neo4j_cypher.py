@@ -209,23 +209,25 @@ def _save(label: str) -> str:
     return f"UNWIND $rows AS row MERGE (n:{label} {{uuid: row.uuid, group_id: $group_id}}) SET n += row.data "
 
 
-SAVE_NODES = f"{_save('Entity')} REMOVE n:$(row.dropped) SET n:$(row.labels)"
+_VECTOR = "[x IN split(row.vector, ',') | toFloat(x)]"
+SAVE_NODES = (
+    f"{_save('Entity')} REMOVE n:$(row.dropped) SET n:$(row.labels) WITH n, row WHERE row.vector IS NOT NULL "
+    f"CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
+)
 SAVE_EPISODES = _save("Episodic")
 SAVE_COMMUNITIES = _save("Community")
-_VECTOR = "[x IN split(row.vector, ',') | toFloat(x)]"
-_NODE_VECTOR = (
-    "UNWIND $rows AS row MATCH (n:{label}) USING INDEX n:{label}(uuid) WHERE n.uuid = row.uuid AND "
+SET_COMMUNITY_VECTORS = (
+    "UNWIND $rows AS row MATCH (n:Community) USING INDEX n:Community(uuid) WHERE n.uuid = row.uuid AND "
     f"n.group_id = $group_id CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
 )
-SET_NODE_VECTORS = _NODE_VECTOR.format(label="Entity")
-SET_COMMUNITY_VECTORS = _NODE_VECTOR.format(label="Community")
 
 _OWN_FACT = (
     "MATCH ()-[e:RELATES_TO]->() USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = row.uuid AND e.group_id = $group_id "
 )
 CREATE_FACTS = (
     f"{_PAIR.format(first='Entity')} CREATE (s)-[e:RELATES_TO {{uuid: row.uuid, group_id: $group_id}}]->(o) "
-    "SET e += row.data"
+    "SET e += row.data WITH e, row WHERE row.vector IS NOT NULL "
+    f"CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )
 MOVE_FACTS = (
     f"{_PAIR.format(first='Entity')} {_OWN_FACT} WITH s, o, e, properties(e) AS kept DELETE e "

@@ -33,9 +33,8 @@ class Neo4jWrites(Neo4jGroup):
         async def work(transaction: Transaction) -> None:
             for batch in batches(_latest(nodes)):
                 there = await self._there(transaction, cypher.NODES_THERE, batch)
-                rows = [_node_row(node, there.get(node.uuid)) for node in batch]
+                rows = [_node_row(node, there.get(node.uuid)) | _vector(node, vectors) for node in batch]
                 await self._run_rows(transaction, cypher.SAVE_NODES, rows)
-                await self._run_rows(transaction, cypher.SET_NODE_VECTORS, _vector_rows(batch, vectors))
 
         await self._write(nodes, work)
 
@@ -47,12 +46,13 @@ class Neo4jWrites(Neo4jGroup):
                 await self._own(transaction, cypher.OWN_NODES, (end for f in batch for end in (f.subject, f.object)))
                 there = await self._there(transaction, cypher.FACTS_THERE, batch)
                 rows = {fact.uuid: _fact_row(fact, there.get(fact.uuid)) for fact in batch}
-                new = [row for uuid, row in rows.items() if uuid not in there]
+                old = [fact for fact in batch if fact.uuid in there]
+                new = [rows[fact.uuid] | _vector(fact, vectors) for fact in batch if fact.uuid not in there]
                 moved = [row for uuid, row in rows.items() if uuid in there and _moved(row, there[uuid])]
                 await self._run_rows(transaction, cypher.MOVE_FACTS, moved)
                 await self._run_rows(transaction, cypher.UPDATE_FACTS, [rows[uuid] for uuid in there])
                 await self._run_rows(transaction, cypher.CREATE_FACTS, new)
-                await self._run_rows(transaction, cypher.SET_FACT_VECTORS, _vector_rows(batch, vectors))
+                await self._run_rows(transaction, cypher.SET_FACT_VECTORS, _vector_rows(old, vectors))
 
         await self._write(facts, work)
 
@@ -218,6 +218,11 @@ def _community_row(item: Community) -> _Row:
 
 def _vector_rows(items: Sequence[_Item], vectors: Mapping[str, Vector]) -> list[_Row]:
     return [{"uuid": item.uuid, "vector": _digits(vectors[item.uuid])} for item in items if item.uuid in vectors]
+
+
+def _vector(item: _Item, vectors: Mapping[str, Vector]) -> _Row:
+    """Return the rest of a row that is written with its vector, or with none."""
+    return {"vector": _digits(vectors[item.uuid]) if item.uuid in vectors else None}
 
 
 def _digits(vector: Vector) -> str:
