@@ -10,6 +10,7 @@ import itertools
 import secrets
 import shutil
 import sqlite3
+import threading
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -63,6 +64,7 @@ class Registry:
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
         self._file = SmallFile(home / "registry.db", SCHEMA)
+        self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file)
         self.watched = Watched(self._file, home)
         self.routers = Routers(self._file)
@@ -82,14 +84,15 @@ class Registry:
         check_name(name)
         if store not in _STORES:
             raise InvalidRequest("store", f"must be one of {', '.join(_STORES)}")
-        with self._file.writing() as db:
-            row = db.execute("SELECT * FROM entity WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                entry = self._insert(db, name, store)
-            else:
-                entry = self._entry(row)
-                _check_same(entry, store)
-        _complete(entry)
+        with self._making:
+            with self._file.writing() as db:
+                row = db.execute("SELECT * FROM entity WHERE name = ?", (name,)).fetchone()
+                if row is None:
+                    entry = self._insert(db, name, store)
+                else:
+                    entry = self._entry(row)
+                    _check_same(entry, store)
+            _complete(entry)
         token = self.issue_token(name) if row is None else None
         return Created(entry.entity, entry.folder, token, row is None)
 
@@ -104,16 +107,17 @@ class Registry:
             UnknownEntity: The folder's entity is archived.
         """
         path = paths.real_path(path)
-        with self._file.writing() as db:
-            row = routes.mapped(db, path)
-            if row is None:
-                entry = self._insert(db, self._free_name(db, paths.name_of(path)), store)
-                routes.insert(db, path, entry.entity.group)
-            else:
-                entry = self._entry(db.execute("SELECT * FROM entity WHERE grp = ?", (row["grp"],)).fetchone())
-        if entry.archived:
-            raise UnknownEntity(f"entity {entry.entity.name!r} is archived")
-        _complete(entry)
+        with self._making:
+            with self._file.writing() as db:
+                row = routes.mapped(db, path)
+                if row is None:
+                    entry = self._insert(db, self._free_name(db, paths.name_of(path)), store)
+                    routes.insert(db, path, entry.entity.group)
+                else:
+                    entry = self._entry(db.execute("SELECT * FROM entity WHERE grp = ?", (row["grp"],)).fetchone())
+            if entry.archived:
+                raise UnknownEntity(f"entity {entry.entity.name!r} is archived")
+            _complete(entry)
         return Created(entry.entity, entry.folder, None, row is None)
 
     def route(self, path: str) -> EntityId | None:
@@ -139,7 +143,8 @@ class Registry:
         entry = self.get(name)
         if entry.archived:
             raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
-        card = template.check(entry.folder, entry.entity)
+        with self._making:
+            card = template.check(entry.folder, entry.entity)
         if card.store != entry.store:
             raise StoreError(f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}")
         return entry

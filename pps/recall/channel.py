@@ -14,7 +14,7 @@ from pps.recall.fetch import fetch
 from pps.recall.finding import Lists, complete, find, weigh
 from pps.recall.fusion import fused, summed
 from pps.recall.hits import make_hits, text_of
-from pps.recall.picking import diverse, one_of_each_pair
+from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
 from pps.recall.reranking import rerank
 
@@ -96,7 +96,7 @@ async def _factors(ask: Ask, profile: ChannelProfile, items: Mapping[str, Item])
 async def _reordered(
     ask: Ask, channel: ChannelName, profile: ChannelProfile, ranking: _Ranking, limit: int
 ) -> _Ranking:
-    """Rerank the top, keep one fact of each pair, spread out; as the profile says."""
+    """Rerank the top, keep one fact of each pair and one turn of each text, spread out; as the profile says."""
     order, note, passed = ranking.order, "", list[str]()
     if profile.rerank and ask.sources.reranker and order:
         started = clock.perf_counter()
@@ -105,6 +105,9 @@ async def _reordered(
         ask.spent("rerank", clock.perf_counter() - started)
     if profile.pairs:
         order, passed = one_of_each_pair(order, ranking.items)
+    if profile.distinct:
+        order, again = one_of_each_text(order, ranking.items, ask.text)
+        passed += again
     if profile.mmr is not None:
         order = await _spread(ask, channel, profile.mmr, order, limit)
     return _Ranking(ranking.items, ranking.scores, order, tuple(passed), (note,) if note else ())

@@ -1,4 +1,4 @@
-"""Choosing among ranked facts: one of each pair, or those that differ from each other."""
+"""Choosing among what is ranked: one of each pair, one of each text, or those that differ from each other."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pps.core.values import Fact
+from pps.core.text import fold
+from pps.core.values import Episode, Fact, Turn
 from pps.models.protocols import Vector
 from pps.recall.ask import Item
+from pps.recall.query import is_question
 
 
 def one_of_each_pair(order: Sequence[str], items: Mapping[str, Item]) -> tuple[list[str], list[str]]:
@@ -21,6 +23,22 @@ def one_of_each_pair(order: Sequence[str], items: Mapping[str, Item]) -> tuple[l
         pair = frozenset((item.subject, item.object)) if isinstance(item, Fact) else frozenset((one,))
         (passed if pair in seen else kept).append(one)
         seen.add(pair)
+    return kept, passed
+
+
+def one_of_each_text(order: Sequence[str], items: Mapping[str, Item], query: str) -> tuple[list[str], list[str]]:
+    """Return the best turn of those with the same words, and those that were passed over.
+
+    A turn that only asks the query's question once more tells nothing: it is passed over too.
+    """
+    seen = {fold(query)} if is_question(query) else set[str]()
+    kept: list[str] = []
+    passed: list[str] = []
+    for one in order:
+        item = items[one]
+        text = fold(item.content) if isinstance(item, (Episode, Turn)) else one
+        (passed if text in seen else kept).append(one)
+        seen.add(text)
     return kept, passed
 
 

@@ -44,6 +44,7 @@ class ChannelProfile(_Table):
         min_similarity: Raw cosine below which the dense perspective drops a hit; None keeps all.
         rerank: How many of the best a cross-encoder reorders, when there is one; 0 is none.
         pairs: Keep one fact of each unordered (subject, object).
+        distinct: Keep one turn of those that say the same, and none that only asks the query's question again.
         mmr: Maximal marginal relevance with this lambda; None is off.
         freshness, novelty: Damp what is old, and what the session was shown lately.
         substance: Damp turns that tell little.
@@ -57,6 +58,7 @@ class ChannelProfile(_Table):
     min_similarity: float | None = Field(default=None, ge=-1, le=1)
     rerank: int = Field(default=0, ge=0, le=200)
     pairs: bool = False
+    distinct: bool = False
     mmr: float | None = Field(default=None, ge=0, le=1)
     freshness: bool = False
     novelty: bool = False

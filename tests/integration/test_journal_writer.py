@@ -32,7 +32,7 @@ def writer(path: Path) -> Iterator[Writer]:
 
 def keys(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT key FROM meta WHERE key != 'group' ORDER BY key").fetchall()
+        rows = connection.execute("SELECT key FROM meta WHERE key NOT IN ('group', 'layout') ORDER BY key").fetchall()
     return [key for (key,) in rows]
 
 

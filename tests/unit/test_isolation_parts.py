@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pps.core.errors import InvalidRequest, ModelError, ModelOutputInvalid, ModelUnavailable, StoreUnavailable
+from pps.core.errors import ConfigError, InvalidRequest, ModelOutputInvalid, ModelUnavailable, StoreUnavailable
 from pps.isolation.communities import label_propagation
 from pps.isolation.matching import Scope, edge_matches, within
 from pps.isolation.model_errors import model_error
@@ -139,8 +139,8 @@ class _Status(Exception):
         (httpx.ConnectError("away"), ModelUnavailable),
         (_Status(429), ModelUnavailable),
         (_Status(503), ModelUnavailable),
-        (_Status(401), ModelError),
-        (_Status(404), ModelError),
+        (_Status(401), ConfigError),
+        (_Status(404), ConfigError),
         (EmptyResponseError("nothing"), ModelOutputInvalid),
         (json.JSONDecodeError("x", "secret text", 0), ModelOutputInvalid),
         (StoreUnavailable("away"), StoreUnavailable),

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from pps.core.values import Fact, Node
-from pps.recall.picking import diverse, one_of_each_pair
+from pps.core.values import Episode, Fact, Node
+from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,6 +31,14 @@ def test_things_that_are_not_facts_are_never_passed_over() -> None:
     items = {"1": Node("1", "Ana", AT), "2": Node("2", "Ana", AT)}
 
     assert one_of_each_pair(["1", "2"], items) == (["1", "2"], [])
+
+
+def test_what_is_said_again_or_asked_again_is_passed_over() -> None:
+    said = ["What is  the word?", "The word is lantern.", "Yes.", "the WORD is lantern.", "Yes."]
+    items = {str(at): Episode(str(at), "turn", text, AT, AT) for at, text in enumerate(said)}
+
+    assert one_of_each_text(list(items), items, "what is the word?") == (["1", "2"], ["0", "3", "4"])
+    assert one_of_each_text(list(items), items, "the word is lantern.") == (["0", "1", "2"], ["3", "4"])
 
 
 def test_mmr_takes_the_different_one_before_the_repeat() -> None:

@@ -61,6 +61,22 @@ COMMANDS = [
     "demo",
     "verify-isolation",
     "profiles",
+    "event",
+    "update",
+    "append",
+    "history",
+    "costs",
+    "hooks install",
+    "hooks uninstall",
+    "hooks status",
+    "merges list",
+    "merges apply",
+    "merges undo",
+    "bench quality",
+    "bench tune",
+    "bench scale",
+    "bench hooks",
+    "bench timeline",
 ]
 WITHOUT_JSON = {"serve", "mcp", "demo"}
 
