@@ -133,16 +133,25 @@ class Documents:
         await self._worker.settled(_PATIENCE_S)
         return await self._exporter().write(path)
 
-    async def follow(self, folder: Path, progress: Progress | None = None) -> Synced:
+    async def follow(
+        self, folder: Path, progress: Progress | None = None, wanted: Callable[[], bool] | None = None
+    ) -> Synced:
         """Bring the turns of a folder's Markdown files to what the files say now.
 
         Of a file that changed only passages that changed are stored; those that are no longer in it are
         forgotten, with what only they supported. Hidden, binary and huge files are left out.
 
+        Args:
+            folder: Where the files are.
+            progress: Called with what is done, and how many files of how many.
+            wanted: Asked when the followings before this one are done: nothing is done if it is no longer.
+
         Raises:
             StoreError: The folder is away or cannot be read; nothing was changed.
         """
         async with self._lock:
+            if wanted and not await asyncio.to_thread(wanted):
+                return Synced()
             known = await self._state(folder)
             found = await asyncio.to_thread(lambda: _looked(folder, known))
             tally = _Tally()

@@ -7,7 +7,7 @@ so a crash between a change and its index entry costs nothing but the replay.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -70,20 +70,42 @@ class Indexer:
         self._episodes = EpisodeDocs(client, journal, vectors)
         self._draining = asyncio.Lock()
 
-    async def drain(self, written: Written = NOTHING_WRITTEN) -> int:
+    async def drain(self) -> int:
         """Apply every outbox row; return how many ids were brought up to date.
 
         One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
+        """
+        async with self._draining:
+            return await self._drain(NOTHING_WRITTEN)
+
+    async def write(
+        self,
+        changes: Iterable[Change],
+        put: Callable[[], Awaitable[None]],
+        nodes: Mapping[str, Node],
+        facts: Mapping[str, Fact],
+    ) -> None:
+        """Note what changes, let it be put into the graph and apply it.
+
+        No drain comes in between: it would not find the new things yet, and take the notes of them away.
 
         Args:
-            written: What the caller has just put into the graph; the rest is read from there.
+            changes: Every id whose index entry changes.
+            put: Writes the graph.
+            nodes: The nodes that ``put`` writes, by uuid: they need not be read back.
+            facts: The facts, likewise.
         """
-        total = 0
         async with self._draining:
-            while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
-                await self._apply([row.change for row in rows], written.of(rows))
-                await self._journal.clear_dirty([row.seq for row in rows])
-                total += len(rows)
+            rows = await self._journal.mark_dirty(changes)
+            await put()
+            await self._drain(Written(rows, nodes, facts))
+
+    async def _drain(self, written: Written) -> int:
+        total = 0
+        while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
+            await self._apply([row.change for row in rows], written.of(rows))
+            await self._journal.clear_dirty([row.seq for row in rows])
+            total += len(rows)
         return total
 
     async def _apply(self, changes: Sequence[Change], written: Written) -> None:

@@ -24,7 +24,6 @@ from pps.ingest.rules import extract
 from pps.ingest.steps import tags_in
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.windows import WINDOW_TURNS
-from pps.ingest.written import Written
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.requests import Changes
 from pps.journal.journal import Journal
@@ -139,14 +138,16 @@ class Pipeline:
     async def write(self, batch: Batch) -> None:
         """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes."""
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
-        rows = await self._journal.mark_dirty(await self._changes(batch))
         texts = await self._texts_to_vectors([n.name for n in nodes], [f.text for f in facts])
-        await self._client.save_nodes(nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts})
-        await self._client.save_episodes(list(batch.episodes.values()))
-        await self._client.save_facts(facts, {f.uuid: texts[f.text] for f in facts if f.text in texts})
-        await self._client.save_mentions(list(batch.mentions))
-        await self._linker.keep(batch)
-        await self._indexer.drain(Written(rows, batch.nodes, batch.facts))
+
+        async def put() -> None:
+            await self._client.save_nodes(nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts})
+            await self._client.save_episodes(list(batch.episodes.values()))
+            await self._client.save_facts(facts, {f.uuid: texts[f.text] for f in facts if f.text in texts})
+            await self._client.save_mentions(list(batch.mentions))
+            await self._linker.keep(batch)
+
+        await self._indexer.write(await self._changes(batch), put, batch.nodes, batch.facts)
         await self._link(batch.fresh)
 
     async def _link(self, fresh: Iterable[str]) -> None:

@@ -97,9 +97,13 @@ class FolderWatch:
 
     async def _follow(self, folder: WatchedFolder) -> None:
         """Bring one folder up to date; what stands in the way is logged and tried again later."""
+
+        def wanted() -> bool:  # it may have been given up, and forgotten, while this waited for its turn
+            return any(one.path == folder.path for one in self._app.registry.watched.list())
+
         try:
             async with self._app.memory(folder.entity) as memory:
-                done = await memory.documents.follow(Path(folder.path))
+                done = await memory.documents.follow(Path(folder.path), wanted=wanted)
         except PPSError as error:
             _log.warning("entity %s: %s could not be followed: %s", folder.entity.name, folder.path, error.message)
             self._again[folder.path] = asyncio.get_running_loop().time() + _AGAIN_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -233,3 +234,15 @@ async def test_an_export_read_by_another_entity_is_the_same_memory(app: App, tmp
         assert (lives.valid_at, lives.invalid_at, len(lives.episodes)) == (since, until, 2)
         again = await ana.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
         assert (again.stored, again.duplicates) == (0, count)
+
+
+async def test_a_folder_given_up_while_a_look_at_it_waited_is_not_taken_in_again(
+    memory: Memory, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    made.note(folder / "tea.md", f"# Tea\n\n{TEA}")
+    stored = (await memory.documents.follow(folder, wanted=lambda: True)).stored
+    dropped = asyncio.create_task(memory.documents.drop(folder))
+    await asyncio.sleep(0)  # it has its turn, and what follows waits for it
+    late = await memory.documents.follow(folder, wanted=lambda: False)
+    assert (await dropped, late.added, await turns(memory)) == (stored, 0, 0)

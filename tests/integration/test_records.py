@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from pps.app import App
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
+from pps.journal.glance import tally
 from pps.memory import Memory
+from pps.models.protocols import Vector
 
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 
@@ -188,3 +191,23 @@ async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_
     with pytest.raises(ConfigError, match=r"automatic\.relationz"):
         async with app.memory("bo"):
             pass
+
+
+async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
+    app: App, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [(await memory.records.add_event(text, title=text)).node_id for text in ("Mill", "Weir")]
+    parts = memory._parts
+    save_facts, drains = parts.client.save_facts, list[asyncio.Task[int]]()
+
+    async def slowly(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+        drains.append(asyncio.create_task(parts.indexer.drain()))
+        await asyncio.wait(drains, timeout=0.1)  # time enough to find nothing and to take the note away
+        await save_facts(facts, vectors)
+
+    monkeypatch.setattr(parts.client, "save_facts", slowly)
+    await memory.records.relate([RelationDraft(*ids, "feeds")])
+    await asyncio.gather(*drains)
+    assert len(drains) == 1
+    file = app.registry.get("ana").folder / "data" / "memory.db"
+    assert tally(file, memory.entity.group, parts.self_node).edges == 1
