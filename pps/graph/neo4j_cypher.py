@@ -128,6 +128,14 @@ MENTIONED = (
 )
 
 
+def after_last() -> str:
+    """Return the condition of a page after the first: later than ``$at``, or then and after ``$last``.
+
+    Written with an OR, the planner may join two seeks and sort all that follows.
+    """
+    return "e.valid_at >= $at AND CASE WHEN e.valid_at = $at THEN e.uuid > $last ELSE true END"
+
+
 def timeline(*, node: bool, dated: bool, conditions: list[str]) -> str:
     """Return the statement for one page of a timeline.
 

@@ -104,7 +104,7 @@ class Neo4jReads(Neo4jGroup):
         at, last = mapping.parse_cursor(cursor) if cursor else (None, "")
         facts = list[Fact]()
         if not cursor or at is not None:
-            since = ["e.valid_at >= $at", "NOT (e.valid_at = $at AND e.uuid <= $last)"] if at else []
+            since = [cypher.after_last()] if at else []
             facts = await self._timeline_page(
                 options, True, [*conditions, *since], **parameters, at=at, last=last, limit=limit
             )
