@@ -111,7 +111,7 @@ class App:
             UnknownEntity: No such entity.
             StoreConflict: Another process holds its files; the message names it.
         """
-        entry = await asyncio.to_thread(self.registry.mount, owner if isinstance(owner, str) else owner.name)
+        entry = await self._mounted(owner if isinstance(owner, str) else owner.name)
         if isinstance(owner, EntityId) and entry.entity != owner:
             raise InvalidRequest("entity", "was deleted and made anew; use its new token")
         group = entry.entity.group
@@ -201,6 +201,13 @@ class App:
         for group in list(self._open):
             async with self._gate(group):
                 await self._close(group)
+
+    async def _mounted(self, name: str) -> Entry:
+        """Return an entity's entry; its folder was looked at when it was opened, or is now."""
+        entry = self.registry.seen(name)
+        if entry and not entry.archived and entry.entity.group in self._open:
+            return entry
+        return await asyncio.to_thread(self.registry.mount, name)
 
     async def _opened(self, entry: Entry) -> _Open:
         # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.

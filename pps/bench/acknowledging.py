@@ -19,41 +19,63 @@ from pps.link.client import Link
 from pps.link.start import connect, stop
 
 CLIENTS = 8
+PACE = 10
+"""Turns a second and client, where clients do not send as fast as they can."""
 
 
 def acknowledged(settings: Settings, world: World, calls: int) -> dict[str, Any]:
     """Start a server on a throw-away folder, send it turns from 8 clients, and return the percentiles. Blocks.
 
-    The server works on the turns meanwhile, as it does in life: its worker embeds and indexes what it has
-    acknowledged.
+    Once at ``PACE`` turns a second and client, once with every client sending as fast as it is answered, which
+    tells what a full server takes. The server works on the turns meanwhile, as it does in life: its worker
+    embeds and indexes what it has acknowledged.
     """
     link = connect(settings.home)
     try:
         link.admin("entity.create", {"name": "live", "store": settings.store})
-        texts = [content for content, _ in world.turns(0, calls + CLIENTS)]
+        texts = [content for content, _ in world.turns(0, 2 * calls + CLIENTS)]
         _send(link, texts[:CLIENTS])
-        return {"clients": CLIENTS, **percentiles(_by_clients(link, texts[CLIENTS:]))}
+        paced = _by_clients(link, texts[CLIENTS : CLIENTS + calls], 1 / PACE)
+        started = clock.perf_counter()
+        full = _by_clients(link, texts[CLIENTS + calls :])
+        rate = round(len(full) / (clock.perf_counter() - started))
+        return {
+            "clients": CLIENTS,
+            "turns_per_s_and_client": PACE,
+            **percentiles(paced),
+            "as_fast_as_answered": {"turns_per_s": rate, **percentiles(full)},
+        }
     finally:
         stop(settings.home)
 
 
-def _by_clients(link: Link, texts: Sequence[str]) -> list[float]:
+def _by_clients(link: Link, texts: Sequence[str], every_s: float = 0.0) -> list[float]:
     shares = [texts[number::CLIENTS] for number in range(CLIENTS)]
     with ThreadPoolExecutor(CLIENTS) as pool:
-        return [took for times in pool.map(partial(_send, link), shares) for took in times]
+        begins = [number * every_s / CLIENTS for number in range(CLIENTS)]  # they do not beat in time
+        sent = pool.map(partial(_send, link, every_s=every_s), shares, begins)
+        return [took for times in sent for took in times]
 
 
-def _send(link: Link, texts: Sequence[str]) -> list[float]:
-    """Send turns one after another over one connection; return how long each took, in milliseconds."""
+def _send(link: Link, texts: Sequence[str], begin_s: float = 0.0, *, every_s: float = 0.0) -> list[float]:
+    """Send turns one after another over one connection; return how long each took, in milliseconds.
+
+    A turn has its moment, ``every_s`` after the one before. What is late because the one before was slow counts
+    from its moment on, as it does for a client that had to wait.
+    """
     connection = http.client.HTTPConnection(link.run.address, link.run.port, timeout=60)
     headers = {"Authorization": f"Bearer {link.run.secret}", "Content-Type": "application/json"}
     session = f"client-{threading.get_ident()}"
     times: list[float] = []
+    begun = clock.perf_counter() + begin_s
     try:
-        for text in texts:
+        for number, text in enumerate(texts):
             arguments = {"content": text, "session": session, "wait": "journal"}
             body = json.dumps({"entity": "live", "arguments": arguments})
             started = clock.perf_counter()
+            if every_s:
+                clock.sleep(max(0.0, begun + number * every_s - started))
+                started = begun + number * every_s
             connection.request("POST", "/owner/call/remember", body, headers)
             answer = connection.getresponse()
             said = answer.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -49,6 +50,7 @@ CREATE TABLE IF NOT EXISTS watched (
 """
 
 _WAIT_S = 10.0
+_TICK_NS = 50_000_000
 
 
 class SmallFile:
@@ -70,6 +72,19 @@ class SmallFile:
             db.execute("PRAGMA journal_mode=DELETE")
             db.executescript(schema)
         path.chmod(0o600)
+
+    def stamp(self) -> tuple[int, int, int] | None:
+        """Return what changes whenever the file does (5 µs); None while a later change might not show.
+
+        A file's time ticks every few milliseconds: as long as the last change is that young, another one in
+        the same tick would look the same.
+        """
+        try:
+            seen = self.path.stat()
+        except OSError:
+            return None
+        is_settled = abs(time.time_ns() - seen.st_mtime_ns) > _TICK_NS
+        return (seen.st_ino, seen.st_size, seen.st_mtime_ns) if is_settled else None
 
     @contextlib.contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:

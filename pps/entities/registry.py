@@ -64,6 +64,7 @@ class Registry:
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
         self._file = SmallFile(home / "registry.db", SCHEMA)
+        self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file)
         self.watched = Watched(self._file, home)
@@ -130,7 +131,18 @@ class Registry:
 
     def get(self, name: str) -> Entry:
         """Return an entity's entry, archived or not; raises UnknownEntity."""
-        return self._one("name", name)
+        before = self._file.stamp()
+        entry = self._one("name", name)
+        if before is not None and before == self._file.stamp():
+            stamp, entries = self._seen
+            self._seen = (before, {**entries, name: entry} if stamp == before else {name: entry})
+        return entry
+
+    def seen(self, name: str) -> Entry | None:
+        """Return what ``get`` returned, if nothing was written to the registry since (10 µs); else None."""
+        stamp, entries = self._seen
+        entry = entries.get(name)
+        return entry if entry is not None and stamp == self._file.stamp() else None
 
     def mount(self, name: str) -> Entry:
         """Return the entry of an entity whose memory is about to be opened.

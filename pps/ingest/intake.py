@@ -35,7 +35,7 @@ class Intake:
             if not stored:
                 self._backlog.release(1)
         if stored:
-            self._worker.notify()
+            self._worker.notify(one_by_one=True)
         return appended
 
     async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Generator, Sequence
 from typing import Protocol
 
 from pps.core.errors import BudgetSpent, PPSError, StoreUnavailable
@@ -24,6 +24,9 @@ _log = logging.getLogger(__name__)
 _BATCH = 256
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
+_PAUSE_S = 0.05
+_GIVES_WAY_S = 5.0
+"""How long turns that come in one by one, without a pause between them, are only acknowledged."""
 _LOOK_S = 60.0
 """How often an idle worker looks for facts that end by the clock."""
 _NEEDED: dict[Stage, tuple[Provider, ...]] = {"save": ("store", "embedder"), "read": ("store", "embedder", "extractor")}
@@ -64,6 +67,9 @@ class Worker:
         self._settled = asyncio.Event()
         self._waiters: dict[int, list[asyncio.Future[Job]]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._urgent = asyncio.Event()
+        self._wanted = 0
+        self._came = self._came_before = 0
         self._in_hand: list[Job] = []
         self._one_by_one: dict[Stage, int] = {"save": 0, "read": 0}
         self._hurry = False
@@ -98,8 +104,14 @@ class Worker:
                 StoreUnavailable("the memory was closed before this was done; it goes on at the next start")
             )
 
-    def notify(self) -> None:
-        """Say that the journal has a new job, or an old one that may be tried at once."""
+    def notify(self, *, one_by_one: bool = False) -> None:
+        """Say that the journal has a new job, or an old one that may be tried at once.
+
+        Args:
+            one_by_one: It is a single turn, and others may be on their way: their acknowledgements go first.
+        """
+        if one_by_one:
+            self._came += 1
         self._settled.clear()
         self._wake.set()
 
@@ -107,19 +119,45 @@ class Worker:
         """Return a job once it is done, parked or dropped."""
         future: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(job_id, []).append(future)
-        job = await self._queue.job(job_id)
-        if job and job.state in _ENDED and not future.done():
-            future.set_result(job)
-        return await future
+        with self._needed_now():
+            job = await self._queue.job(job_id)
+            if job and job.state in _ENDED and not future.done():
+                future.set_result(job)
+            return await future
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is."""
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._settled.wait()
+            with self._needed_now():
+                async with asyncio.timeout(timeout_s):
+                    await self._settled.wait()
         except TimeoutError:
             return False
         return True
+
+    @contextlib.contextmanager
+    def _needed_now(self) -> Generator[None]:
+        self._wanted += 1
+        self._urgent.set()
+        try:
+            yield
+        finally:
+            self._wanted -= 1
+            if not self._wanted:
+                self._urgent.clear()
+
+    async def _give_way(self) -> None:
+        """Wait for a pause among the turns that come in one by one, unless somebody waits for what they become.
+
+        Work takes the processor from acknowledgements, and one write for many turns costs little more than one.
+        """
+        clock = asyncio.get_running_loop().time
+        until = clock() + _GIVES_WAY_S
+        while self._came != self._came_before and clock() < until and not self._urgent.is_set():
+            self._came_before = self._came
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PAUSE_S):
+                    await self._urgent.wait()
 
     def _reopened(self) -> None:
         """Try at once: what stood in the way answers again."""
@@ -156,6 +194,7 @@ class Worker:
         wait_s = _FIRST_WAIT_S
         while True:
             try:
+                await self._give_way()
                 if not (await self._step("save") or await self._step("read")):
                     await self._rest()
                 self.trouble, wait_s = "", _FIRST_WAIT_S

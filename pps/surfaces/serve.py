@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import resource
+import sys
 
 from pps.app import App
 from pps.config import Settings
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 _WAIT_S = 30.0
 _OPEN_FILES = 8_192
+_SWITCH_S = 0.0005
+"""How long a thread that indexes may keep the interpreter while an answer waits for it; Python's 5 ms add up."""
 _RESUME_S = 10.0
 _RESUME_PATIENCE_S = 30.0
 
@@ -42,6 +45,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
         if auto:
             os.chdir(settings.home)
         _room_for_files()
+        sys.setswitchinterval(_SWITCH_S)
         asyncio.run(_serve(settings, auto=auto))
 
 

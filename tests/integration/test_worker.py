@@ -188,3 +188,25 @@ async def test_a_wait_outlives_the_process(journal: Journal) -> None:
     assert steps.starts == 1
     assert await journal.queue.due_at("save") == due
     await again.stop()
+
+
+async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worked_on(journal: Journal) -> None:
+    steps = Scripted()
+    worker = Worker(journal, steps, "w", quick_rules())
+    worker.start()
+    async with asyncio.timeout(5):
+        await worker.settled(5)
+    for number in range(12):
+        (last,) = await appended(journal, str(number))
+        worker.notify(one_by_one=True)
+        await asyncio.sleep(0.005)
+    assert steps.starts == 0
+    async with asyncio.timeout(5):
+        await worker.wait_for(last)  # somebody waits: it is not put off further
+    assert (steps.starts, steps.done) == (1, [str(number) for number in range(12)])
+    await appended(journal, "later")
+    worker.notify(one_by_one=True)
+    async with asyncio.timeout(5):  # and without anybody, a pause is enough
+        while "later" not in steps.done:  # noqa: ASYNC110 - no event of its own
+            await asyncio.sleep(0.01)
+    await worker.stop()

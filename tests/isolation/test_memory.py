@@ -14,9 +14,10 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings, shipped
-from pps.core.errors import IsolationError, NotFound, PPSError, UnknownEntity
+from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft, NodeDraft, RelationDraft
+from pps.entities import Registry
 from pps.isolation.attacks.watch import Watch
 from pps.journal.spending import Spent
 from pps.journal.values import ItemFilter
@@ -543,3 +544,26 @@ async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(ap
     found = await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})
     assert watch.leaks("ana", found) == []
     assert one.memory.entity == entities["coffee"]
+
+
+async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_the_old_one(app: App) -> None:
+    """The registry's entry is kept while nothing is written to it: another process writes, and it is read again."""
+    first = (await app.create("ana")).entity
+    await asyncio.sleep(0.1)
+    async with app.memory("ana") as memory:
+        await memory.remember("The canary is in the cellar.")
+    async with app.memory("ana") as memory:
+        assert memory.entity == first
+    elsewhere = Registry(app.registry.entities_folder.parent)
+    elsewhere.delete("ana")
+    elsewhere.create("ana", store=app.settings.store)
+    with pytest.raises(IsolationError, match="vectors of another"):  # the old one's are open still
+        async with app.memory("ana"):
+            pass
+    with pytest.raises(InvalidRequest, match="made anew"):
+        async with app.memory(first):
+            pass
+    elsewhere.archive("ana")
+    with pytest.raises(UnknownEntity):
+        async with app.memory("ana"):
+            pass

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import stat
+import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -203,3 +204,21 @@ def test_a_broken_registry_is_said_and_not_replaced(tmp_path: Path) -> None:
     (home / "registry.db").write_bytes(b"not a database at all, but long enough to be read as one" * 20)
     with pytest.raises(StoreError, match=r"registry\.db"):
         Registry(home)
+
+
+def test_what_was_read_is_known_until_anything_is_written(registry: Registry) -> None:
+    made = registry.create("ana")
+    registry.get("ana")
+    assert registry.seen("ana") is None  # a change in the same tick of the file's time would not show
+    time.sleep(0.1)
+    assert registry.get("ana") == registry.seen("ana")
+    other = Registry(registry.entities_folder.parent)  # as another process would
+    time.sleep(0.1)
+    registry.get("ana")
+    other.archive("ana")
+    assert registry.seen("ana") is None
+    other.archive("ana", undo=True)
+    other.delete("ana")
+    assert other.create("ana").entity != made.entity
+    assert registry.seen("ana") is None
+    assert registry.seen("bob") is None
