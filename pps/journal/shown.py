@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -13,6 +14,8 @@ KEPT_D = 30
 """Days for which it is kept what a session was shown."""
 KEPT_ROWS = 100_000
 """Most rows kept of what was shown, all sessions together."""
+LOOKED_AT = 1_000
+"""Most rows that are counted of what a session was shown, the latest: some 25 packs."""
 KEPT_MARKS = 200_000
 """Most marks kept; an older pack inside captured text is no longer recognised."""
 
@@ -29,12 +32,12 @@ def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at:
 
 
 def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -> dict[str, int]:
-    """Return how often a session was shown each id at ``since`` or later."""
+    """Return how often a session was shown each id at ``since`` or later, among its latest ``LOOKED_AT``."""
     rows = connection.execute(
-        "SELECT id, count(*) FROM shown WHERE session = ? AND at >= ? GROUP BY id",
-        (session, micros(utc(since, "since"))),
+        "SELECT id FROM shown WHERE session = ? AND at >= ? ORDER BY at DESC LIMIT ?",
+        (session, micros(utc(since, "since")), LOOKED_AT),
     )
-    return dict(rows.fetchall())
+    return Counter(one for (one,) in rows)
 
 
 def add_mark(connection: sqlite3.Connection, mark: str) -> None:
