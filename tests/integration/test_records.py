@@ -117,6 +117,7 @@ async def test_events_of_one_call_are_one_transaction_and_link_to_each_other(mem
     assert [one.state for one in receipts] == ["done", "done"]
     wanted = {("A", "references", "B"), ("B", "references", "A"), ("B", "child_of", "A")}
     assert await relations(memory, receipts[0].node_id) == wanted
+    await memory.settled()
     before = await memory.stats()
     with pytest.raises(InvalidRequest, match="title"):
         await memory.records.add_events([("fine", {}), ("bad", {"title": "x" * 501})])
