@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import ladybug
+from ladybug._backend import get_pybind_module
 
 from pps.core.errors import PPSError, StoreConflict, StoreError, StoreUnavailable
 from pps.graph.protocol import Rows
@@ -42,6 +43,7 @@ _POOL_FULL = "buffer pool is full"
 _NOT_THE_LOG = ("Could not set lock", "IO exception", "not a valid Lbug database", "cannot be a directory")
 # What opening raises: a damaged log may hold a length that is none, which allocating or filling a string refuses.
 _NOT_READ = (RuntimeError, ValueError, MemoryError, OverflowError)
+_LOADING = threading.Lock()
 _NAMED_KINDS = ("Parser exception", "Binder exception", "Catalog exception")
 
 
@@ -202,6 +204,8 @@ class LadybugFile:
         return database
 
     def _database_of(self, *, strict: bool) -> ladybug.Database:
+        with _LOADING:  # a second thread that comes while LadybugDB loads its library is told that there is none
+            get_pybind_module()
         database = ladybug.Database(
             self._path,
             buffer_pool_size=self._pool_bytes,
@@ -295,4 +299,5 @@ def _not_opened(error: Exception, path: Path) -> PPSError:
         return StoreConflict(f"{path} is open already, in another process")
     if "IO exception" in text:
         return StoreUnavailable(f"{path} cannot be opened: {text.partition(':')[2].strip().splitlines()[0][:200]}")
-    return StoreError(f"{path} cannot be opened: it is damaged or no graph of PPS")
+    why = text.partition(":")[0][:100] or type(error).__name__
+    return StoreError(f"{path} cannot be opened: it is damaged or no graph of PPS ({why})")

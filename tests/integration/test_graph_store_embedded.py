@@ -104,6 +104,35 @@ async def test_a_closed_file_can_be_opened_again_at_once(path: Path) -> None:
                 pass
 
 
+FIRST_OPENINGS = """
+import asyncio, sys, time
+from pathlib import Path
+from ladybug import _backend
+from pps.graph.ladybug_connection import LadybugOptions
+from pps.graph.ladybug_pool import LadybugPool
+
+load = _backend._import_pybind_module
+
+def slowly():
+    time.sleep(0.5)
+    return load()
+
+async def main():
+    _backend._import_pybind_module = slowly
+    folder = Path(sys.argv[1])
+    for pool in await asyncio.gather(*(LadybugPool.open(folder / f"{n}.lbug", LadybugOptions()) for n in range(4))):
+        await pool.close()
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_files_of_a_process_may_be_opened_side_by_side(tmp_path: Path) -> None:
+    """LadybugDB's library is being loaded for the first when the others come."""
+    ended = subprocess.run([sys.executable, "-c", FIRST_OPENINGS, str(tmp_path)], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
 async def test_what_is_no_database_is_refused_and_left_as_it_is(path: Path, tmp_path: Path) -> None:
     path.write_bytes(b"something else" * 1000)  # noqa: ASYNC240 - nothing else runs
     for _ in range(2):
