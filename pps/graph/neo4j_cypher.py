@@ -8,19 +8,8 @@ take the order of the index. Vectors are never read along with a row: at 384 num
 
 from __future__ import annotations
 
-_NODE_FIELDS = (
-    *("uuid", "name", "group_id", "labels", "created_at", "summary", "name_embedding"),
-    *("source_node_uuid", "target_node_uuid", "source_uuid", "target_uuid"),
-)
-_FACT_FIELDS = (
-    *("uuid", "name", "group_id", "created_at", "fact", "fact_embedding", "episodes", "expired_at", "valid_at"),
-    *("invalid_at", "reference_time", "source_node_uuid", "target_node_uuid", "source_uuid", "target_uuid"),
-)
-
-
-def _rest(variable: str, known: tuple[str, ...]) -> str:
-    """Return the column of pairs (name, value) of all further properties, which ``attributes`` becomes."""
-    return f"[k IN keys({variable}) WHERE NOT k IN {list(known)} | [k, {variable}[k]]] AS attributes"
+_NODE_TIMES = ("created_at",)
+_FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 
 
 def _times(variable: str, *names: str) -> str:
@@ -28,14 +17,23 @@ def _times(variable: str, *names: str) -> str:
     return ", ".join(f"toString({variable}.{name}) AS {name}" for name in names)
 
 
-_NODE = (
-    f"n.uuid AS uuid, n.name AS name, {_times('n', 'created_at')}, n.summary AS summary, labels(n) AS labels, "
-    + _rest("n", _NODE_FIELDS)
-)
-_FACT = (
-    "e.uuid AS uuid, s.uuid AS source_node_uuid, o.uuid AS target_node_uuid, e.name AS name, e.fact AS fact, "
-    f"e.episodes AS episodes, {_times('e', 'created_at', 'expired_at', 'valid_at', 'invalid_at')}, "
-    + _rest("e", _FACT_FIELDS)
+def _all(variable: str, vector: str, times: tuple[str, ...]) -> str:
+    """Return the column ``attributes``: every property but the vector, times as ISO text.
+
+    A map is ten times as fast as a list made of ``keys()``: that looks each property up by its name.
+    """
+    texts = "".join(f", {name}: toString({variable}.{name})" for name in times)
+    return f"{variable}{{.*, {vector}: null{texts}}} AS attributes"
+
+
+def _others(variable: str, vector: str, times: tuple[str, ...]) -> str:
+    """Return the column ``attributes`` without vector and times, of what is only compared."""
+    return f"{variable}{{.*, {', '.join(f'{name}: null' for name in (vector, *times))}}} AS attributes"
+
+
+_NODE = f"n.uuid AS uuid, labels(n) AS labels, {_all('n', 'name_embedding', _NODE_TIMES)}"
+_FACT = "e.uuid AS uuid, s.uuid AS source_node_uuid, o.uuid AS target_node_uuid, " + _all(
+    "e", "fact_embedding", _FACT_TIMES
 )
 _EPISODE = (
     f"n.uuid AS uuid, n.name AS name, n.content AS content, {_times('n', 'valid_at', 'created_at')}, "
@@ -197,17 +195,19 @@ def _there(label: str) -> str:
 def _if_ours(column: str) -> str:
     """Return a column that is empty in a row of somebody else: only that its id is taken is read of it."""
     value, _, name = column.rpartition(" AS ")
-    return f"CASE WHEN ours THEN {value} ELSE [] END AS {name}"
+    return f"CASE WHEN ours THEN {value} END AS {name}"
 
 
-NODES_THERE = f"{_there('Entity')} {_if_ours('labels(n) AS labels')}, {_if_ours(_rest('n', _NODE_FIELDS))}"
-EPISODES_THERE = f"{_there('Episodic')} [] AS attributes"
-COMMUNITIES_THERE = f"{_there('Community')} [] AS attributes"
+NODES_THERE = f"{_there('Entity')} {_if_ours('labels(n) AS labels')}, " + _if_ours(
+    _others("n", "name_embedding", _NODE_TIMES)
+)
+EPISODES_THERE = f"{_there('Episodic')} null AS attributes"
+COMMUNITIES_THERE = f"{_there('Community')} null AS attributes"
 FACTS_THERE = (
     "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = uuid "
     "WITH s, e, o, uuid, coalesce(e.group_id, '') = $group_id AS ours "
     "RETURN uuid, ours, CASE WHEN ours THEN s.uuid END AS subject, CASE WHEN ours THEN o.uuid END AS object, "
-    + _if_ours(_rest("e", _FACT_FIELDS))
+    + _if_ours(_others("e", "fact_embedding", _FACT_TIMES))
 )
 OWN_NODES = f"{_by_uuid('Entity')} RETURN count(*) AS found"
 OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN count(*) AS found"

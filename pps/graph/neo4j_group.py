@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.graph.protocol import Executor, Rows, Transaction
@@ -69,9 +69,9 @@ def batches(items: Sequence[_T]) -> list[Sequence[_T]]:
 
 def _readable(rows: Rows) -> Rows:
     """Return rows in the shape that ``mapping`` reads: see ``neo4j_cypher`` for what the columns hold."""
-    for row in rows:
-        if "attributes" in row:
-            row["attributes"] = dict(cast(list[tuple[str, Any]], row["attributes"]))
+    for place, row in enumerate(rows):
+        if row.get("attributes") is not None:
+            row = rows[place] = {**row["attributes"], **row}
         for name in _TIMES & row.keys():
             if row[name] is not None:
                 row[name] = str(row[name]).partition("[")[0]  # a zone's name may follow the offset

@@ -85,9 +85,10 @@ class Indexer:
         nodes: Mapping[str, Node],
         facts: Mapping[str, Fact],
     ) -> None:
-        """Note what changes, let it be put into the graph and apply it.
+        """Note what changes, then put it into the graph and the indexes side by side.
 
-        No drain comes in between: it would not find the new things yet, and take the notes of them away.
+        The notes are cleared when both are done: after a failure of either, the next drain goes by what the graph
+        says. No drain comes in between: it would not find the new things yet, and take the notes of them away.
 
         Args:
             changes: Every id whose index entry changes.
@@ -97,15 +98,22 @@ class Indexer:
         """
         async with self._draining:
             rows = await self._journal.mark_dirty(changes)
-            await put()
-            await self._drain(Written(rows, nodes, facts))
+            await self._drain(Written(rows, nodes, facts), asyncio.ensure_future(put()))
 
-    async def _drain(self, written: Written) -> int:
+    async def _drain(self, written: Written, graph: asyncio.Future[None] | None = None) -> int:
+        """Apply every outbox row; no note is cleared before ``graph`` is done."""
         total = 0
-        while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
-            await self._apply([row.change for row in rows], written.of(rows))
-            await self._journal.clear_dirty([row.seq for row in rows])
-            total += len(rows)
+        try:
+            while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
+                await self._apply([row.change for row in rows], written.of(rows))
+                if graph is not None:
+                    await graph
+                await self._journal.clear_dirty([row.seq for row in rows])
+                total += len(rows)
+        except BaseException:
+            if graph is not None:
+                await _over(graph)
+            raise
         return total
 
     async def _apply(self, changes: Sequence[Change], written: Written) -> None:
@@ -249,11 +257,11 @@ class Indexer:
         if kind == "node":
             known = written.nodes
             nodes = [*known.values(), *await self._client.nodes([uuid for uuid in ids if uuid not in known])]
-            await self._journal.mirror_nodes(nodes)
+            await self._journal.mirror_nodes(nodes, gone=_absent(ids, nodes))
             return await self._embedded([_node_text(node) for node in nodes])
         if kind == "fact":
             facts = [*written.facts.values(), *await self._client.facts([i for i in ids if i not in written.facts])]
-            await self._journal.mirror_facts(facts)
+            await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
             return await self._embedded(_fact_texts(facts))
         if kind == "episode":
             return await self._episodes.of(await self._journal.turns(ids), written.facts)
@@ -322,6 +330,20 @@ def holds(fact: Fact, at: datetime) -> bool:
     if fact.invalid_at is None:
         return fact.expired_at is None
     return fact.invalid_at > at
+
+
+async def _over(graph: asyncio.Future[None]) -> None:
+    """Wait until a write that is given up has ended, whatever became of it."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        graph.cancel()
+    await asyncio.wait([graph])
+    if not graph.cancelled():
+        graph.exception()
+
+
+def _absent(ids: Iterable[str], there: Sequence[Node] | Sequence[Fact]) -> set[str]:
+    return set(ids).difference(one.uuid for one in there)
 
 
 def _counted(collection: str, counts: Mapping[str, int]) -> int:

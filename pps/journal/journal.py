@@ -224,15 +224,15 @@ class Journal:
 
     # mirror
 
-    async def mirror_nodes(self, nodes: Iterable[Node]) -> None:
-        """Mirror nodes with their names, aliases and tags; known ones are replaced."""
-        batch = list(nodes)
-        await self._writer.write(partial(mirror.put_nodes, nodes=batch))
+    async def mirror_nodes(self, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
+        """Mirror nodes with their names, aliases and tags; known ones are replaced, and ``gone`` ones dropped."""
+        batch, absent = list(nodes), list(gone)
+        await self._writer.write(partial(mirror.put_nodes, nodes=batch, gone=absent))
 
-    async def mirror_facts(self, facts: Iterable[Fact]) -> None:
-        """Mirror facts with their times and supporting episodes; known ones are replaced."""
-        batch = list(facts)
-        await self._writer.write(partial(mirror.put_facts, facts=batch))
+    async def mirror_facts(self, facts: Iterable[Fact], gone: Iterable[str] = ()) -> None:
+        """Mirror facts with their times and supporting episodes; known ones are replaced, and ``gone`` ones dropped."""
+        batch, absent = list(facts), list(gone)
+        await self._writer.write(partial(mirror.put_facts, facts=batch, gone=absent))
 
     async def mirror_drop(self, kind: ItemKind, ids: Iterable[str]) -> None:
         """Forget nodes, facts, or episodes (as supports) and overwrite their names."""

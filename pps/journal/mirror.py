@@ -16,8 +16,9 @@ OPEN = 1 << 62
 """Stands for an end that is not known: before (negative) or after every instant in microseconds."""
 
 
-def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node]) -> None:
-    """Mirror nodes; one that is known already is replaced with its names and tags."""
+def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
+    """Mirror nodes; one that is known already is replaced with its names and tags; forget those that are gone."""
+    drop(connection, "node", gone)
     batch = list({node.uuid: node for node in nodes}.values())
     numbers = _numbers(connection, [node.uuid for node in batch])
     connection.executemany("DELETE FROM mirror_node WHERE id = ?", [(number,) for number in numbers.values()])
@@ -36,8 +37,9 @@ def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node]) -> None:
     )
 
 
-def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact]) -> None:
-    """Mirror facts; one that is known already is replaced with its supporting episodes."""
+def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact], gone: Iterable[str] = ()) -> None:
+    """Mirror facts; one that is known already is replaced with its supporting episodes; forget those that are gone."""
+    drop(connection, "fact", gone)
     batch = list({fact.uuid: fact for fact in facts}.values())
     involved = {id_ for fact in batch for id_ in (fact.uuid, fact.subject, fact.object, *fact.episodes)}
     numbers = _numbers(connection, sorted(involved))

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from pps.app import App
-from pps.core.errors import ConfigError, InvalidRequest
+from pps.core.errors import ConfigError, InvalidRequest, StoreUnavailable
+from pps.core.ids import stable_id
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
 from pps.journal.glance import tally
+from pps.journal.values import Change
 from pps.memory import Memory
 from pps.models.protocols import Vector
 
@@ -192,6 +194,24 @@ async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_
     with pytest.raises(ConfigError, match=r"automatic\.relationz"):
         async with app.memory("bo"):
             pass
+
+
+async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drain(memory: Memory) -> None:
+    parts = memory._parts
+    ghost = Node(stable_id(memory.entity.group, "node", "ghost"), "Ghost Ship", START)
+
+    async def refused() -> None:
+        await asyncio.sleep(0.3)  # time enough for the indexes to be through
+        raise StoreUnavailable("the graph is away")
+
+    with pytest.raises(StoreUnavailable, match="away"):
+        await parts.indexer.write([Change("node", ghost.uuid)], refused, {ghost.uuid: ghost}, {})
+    assert [one.change.id for one in await parts.journal.dirty(10)] == [ghost.uuid]
+    await parts.indexer.drain()
+    vectors, text = await parts.indexes.owners("nodes")
+    assert ghost.uuid not in text | (vectors or set())
+    assert ghost.uuid not in await parts.journal.mirrored("node")
+    assert await parts.journal.resolve(["Ghost Ship"]) == {}
 
 
 async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
