@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command line; a server or a bridge is imported only when it is asked for."""
+    from pps.core.footprint import few_arenas
+
+    few_arenas()
+
     from pps.surfaces.cli.main import run
     from pps.surfaces.cli.system import Runners
 

@@ -45,12 +45,9 @@ _RELATIONS = (
     ("PLANS", "plans a trip to"),
     ("BUILT", "built something for"),
 )
-_ONSETS = (
-    *("b", "br", "c", "ch", "d", "dr", "f", "g", "gr", "h", "j", "k", "kl", "l"),
-    *("m", "n", "p", "pr", "r", "s", "sh", "st", "t", "tr", "v", "w", "z"),
-)
-_VOWELS = ["a", "e", "i", "o", "u", "ai", "ea", "io", "ou"]
-_CODAS = ("", "", "l", "n", "r", "s", "th", "nd", "m")
+_ONSETS = ("b", "ch", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "sh", "t", "v", "w", "y", "z")
+_VOWELS = ("a", "e", "i", "o", "u")
+_FIRST_NAMES = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +72,19 @@ class World:
         return [self._fact(first + at, draw, self._words(number, draw, 3)) for at in range(FACTS_A_TURN)]
 
     def questions(self, count: int, turns: int) -> list[str]:
-        """Return different questions about what the first ``turns`` turns tell."""
+        """Return different questions about what the first ``turns`` turns tell.
+
+        They are as long as people's: a median of 13 word pieces and a 95th percentile of 20, as in LoCoMo.
+        """
         draw = self._draw("questions", turns)
         asked: dict[str, None] = {}
         while len(asked) < count:
             number = draw.randrange(turns)
             fact = self.facts(number)[draw.randrange(FACTS_A_TURN)]
-            word = self._words(number, draw, 2)
             verb = fact.relation.replace("_", " ").lower()
             who = fact.subject.split()[0] if draw.random() < 0.3 else fact.subject
-            asked.setdefault(f"When was it that {who} {verb} {fact.object}, and what about the {' '.join(word)}?")
+            about = f" because of the {' '.join(self._words(number, draw, 2))}" if draw.random() < 0.3 else ""
+            asked.setdefault(f"When was it that {who} {verb} {fact.object}{about}?")
         return list(asked)
 
     def vague_questions(self, count: int, turns: int) -> list[str]:
@@ -164,24 +164,30 @@ def share_tag(share: float) -> str:
 
 @lru_cache(maxsize=65_536)
 def node_name(number: int) -> str:
-    """Return the name of a node: two made-up words, one name a number."""
-    draw = random.Random(f"name:{number}")  # noqa: S311 - not a secret
-    first, last = (_made_up(draw, 2), _made_up(draw, 3))
-    return f"{first} {last}{_letters(number)}"
+    """Return the name of a node, one a number: an English word as a first name, then a made-up one."""
+    return f"{_first_names()[number % _FIRST_NAMES].capitalize()} {_made_up(number)}"
 
 
-def _made_up(draw: random.Random, syllables: int) -> str:
-    made = "".join(draw.choice(_ONSETS) + draw.choice(_VOWELS) for _ in range(syllables)) + draw.choice(_CODAS)
-    return made.capitalize()
+@lru_cache(maxsize=1)
+def _first_names() -> list[str]:
+    return random.Random("first names").sample(_vocabulary(), _FIRST_NAMES)  # noqa: S311 - not a secret
 
 
-def _letters(number: int) -> str:
-    """Return a number in letters, so that no two names are the same."""
-    said = ""
+def _made_up(number: int) -> str:
+    """Return a number as two syllables or more, so that no two names are the same."""
+    syllables = ""
+    for _ in range(2):
+        number, place = divmod(number, len(_ONSETS) * len(_VOWELS))
+        syllables += _syllable(place)
     while number:
-        number, rest = divmod(number, 20)
-        said += "bcdfghjklmnpqrstvwxz"[rest] + "aeiou"[rest % 5]
-    return said
+        number, place = divmod(number, len(_ONSETS) * len(_VOWELS))
+        syllables += _syllable(place)
+    return syllables.capitalize()
+
+
+def _syllable(place: int) -> str:
+    onset, vowel = divmod(place, len(_VOWELS))
+    return _ONSETS[onset] + _VOWELS[vowel]
 
 
 def _kind(name: str) -> str:

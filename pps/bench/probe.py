@@ -24,6 +24,7 @@ from pps.bench.machine import peak_mib, resident_mib
 from pps.bench.words import WordVectors
 from pps.config import load
 from pps.core.errors import ConfigError, StoreError
+from pps.core.footprint import few_arenas
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.models.cached import CachedEmbedder
@@ -193,6 +194,7 @@ _PARTS: Mapping[str, Any] = {"latency": _latency, "filters": _filters, "edges": 
 
 def main() -> int:
     """Read what is asked on stdin, print what was measured."""
+    few_arenas()  # as ``pps serve`` has them
     given: dict[str, Any] = json.load(sys.stdin)
     given["parts"] = tuple(given["parts"])
     wanted = Asked(**given)

@@ -9,6 +9,7 @@ take the order of the index. Vectors are never read along with a row: at 384 num
 from __future__ import annotations
 
 _NODE_TIMES = ("created_at",)
+_EPISODE_TIMES = ("valid_at", "created_at")
 _FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 
 
@@ -213,17 +214,26 @@ OWN_NODES = f"{_by_uuid('Entity')} RETURN count(*) AS found"
 OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN count(*) AS found"
 
 
-def _save(label: str) -> str:
-    return f"UNWIND $rows AS row MERGE (n:{label} {{uuid: row.uuid, group_id: $group_id}}) SET n += row.data "
+def _data(times: tuple[str, ...]) -> str:
+    """Return ``data``, a row's properties; times travel as ISO text, which the driver sends ten times as fast."""
+    return f"data{{.*, {', '.join(f'{name}: datetime(data.{name})' for name in times)}}}"
+
+
+def _save(label: str, times: tuple[str, ...]) -> str:
+    return (
+        "UNWIND $rows AS row WITH row, row.data AS data "
+        f"MERGE (n:{label} {{uuid: row.uuid, group_id: $group_id}}) SET n += {_data(times)} "
+    )
 
 
 _VECTOR = "[x IN split(row.vector, ',') | toFloat(x)]"
 SAVE_NODES = (
-    f"{_save('Entity')} REMOVE n:$(row.dropped) SET n:$(row.labels) WITH n, row WHERE row.vector IS NOT NULL "
+    f"{_save('Entity', _NODE_TIMES)} REMOVE n:$(row.dropped) SET n:$(row.labels) "
+    "WITH n, row WHERE row.vector IS NOT NULL "
     f"CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
 )
-SAVE_EPISODES = _save("Episodic")
-SAVE_COMMUNITIES = _save("Community")
+SAVE_EPISODES = _save("Episodic", _EPISODE_TIMES)
+SAVE_COMMUNITIES = _save("Community", _NODE_TIMES)
 SET_COMMUNITY_VECTORS = (
     "UNWIND $rows AS row MATCH (n:Community) USING INDEX n:Community(uuid) WHERE n.uuid = row.uuid AND "
     f"n.group_id = $group_id CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
@@ -234,7 +244,7 @@ _OWN_FACT = (
 )
 CREATE_FACTS = (
     f"{_PAIR.format(first='Entity')} CREATE (s)-[e:RELATES_TO {{uuid: row.uuid, group_id: $group_id}}]->(o) "
-    "SET e += row.data WITH e, row WHERE row.vector IS NOT NULL "
+    f"WITH e, row, row.data AS data SET e += {_data(_FACT_TIMES)} WITH e, row WHERE row.vector IS NOT NULL "
     f"CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )
 MOVE_FACTS = (
@@ -242,7 +252,7 @@ MOVE_FACTS = (
     "CREATE (s)-[moved:RELATES_TO]->(o) SET moved = kept "
     "REMOVE moved.source_node_uuid, moved.target_node_uuid, moved.source_uuid, moved.target_uuid"
 )
-UPDATE_FACTS = f"UNWIND $rows AS row {_OWN_FACT} SET e += row.data"
+UPDATE_FACTS = f"UNWIND $rows AS row {_OWN_FACT} WITH e, row.data AS data SET e += {_data(_FACT_TIMES)}"
 SET_FACT_VECTORS = (
     f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from pps.core.errors import NotFound
@@ -176,7 +177,7 @@ def _node_row(node: Node, stored: _Row | None) -> _Row:
     foreign = mapping.foreign_attributes(stored["attributes"]) if stored else None
     data = {
         "name": node.name,
-        "created_at": node.created_at,
+        "created_at": _text(node.created_at),
         "summary": node.summary,
         mapping.ATTRIBUTE: mapping.node_pps(node, foreign),
     }
@@ -189,11 +190,11 @@ def _fact_row(fact: Fact, stored: _Row | None) -> _Row:
     data = {
         "name": fact.relation,
         "fact": fact.text,
-        "created_at": fact.created_at,
+        "created_at": _text(fact.created_at),
         "episodes": list(fact.episodes),
-        "valid_at": fact.valid_at,
-        "invalid_at": fact.invalid_at,
-        "expired_at": fact.expired_at,
+        "valid_at": _text(fact.valid_at),
+        "invalid_at": _text(fact.invalid_at),
+        "expired_at": _text(fact.expired_at),
         mapping.ATTRIBUTE: mapping.fact_pps(fact, foreign),
     }
     return {**_join(fact.uuid, fact.subject, fact.object), "data": data}
@@ -203,8 +204,8 @@ def _episode_row(episode: Episode) -> _Row:
     data = {
         "name": episode.name,
         "content": episode.content,
-        "valid_at": episode.valid_at,
-        "created_at": episode.created_at,
+        "valid_at": _text(episode.valid_at),
+        "created_at": _text(episode.created_at),
         "source": episode.source,
         "source_description": episode.description,
         "entity_edges": list(episode.facts),
@@ -213,7 +214,14 @@ def _episode_row(episode: Episode) -> _Row:
 
 
 def _community_row(item: Community) -> _Row:
-    return {"uuid": item.uuid, "data": {"name": item.name, "created_at": item.created_at, "summary": item.summary}}
+    return {
+        "uuid": item.uuid,
+        "data": {"name": item.name, "created_at": _text(item.created_at), "summary": item.summary},
+    }
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 def _vector_rows(items: Sequence[_Item], vectors: Mapping[str, Vector]) -> list[_Row]:

@@ -122,15 +122,17 @@ class EntityIndexes:
 
         On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done.
         """
-        pairs = list(deletes)
+        docs, gone = _by_collection((doc.collection, doc) for doc in upserts), _by_collection(deletes)
+        work: list[Callable[[], None]] = []
+        if self._vectors is not None:
+            work += [partial(_apply_vectors, self._vectors, docs, gone)]  # first: it takes longest
+        # Waiting for the disk is most of the rest, and every collection's files are its own.
+        work += [
+            partial(_apply_text, self._text, each, docs.get(each, []), gone.get(each, []))
+            for each in dict.fromkeys((*docs, *gone))
+        ]
         async with self._changing:
-            await self._run(lambda: self._apply_text(upserts, pairs))
-            # Waiting for the disk is most of it, and every collection's files are its own.
-            touched = {collection for collection, _ in pairs} | {doc.collection for doc in upserts}
-            work = [self._run(partial(self._text.commit, collection)) for collection in touched]
-            if self._vectors is not None:
-                work.append(self._run(partial(_apply_vectors, self._vectors, upserts, pairs)))
-            for outcome in await asyncio.gather(*work, return_exceptions=True):
+            for outcome in await asyncio.gather(*map(self._run, work), return_exceptions=True):
                 if outcome is not None:
                     raise outcome
 
@@ -138,6 +140,8 @@ class EntityIndexes:
         self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None
     ) -> list[TextHit]:
         """Return the ``k`` owners that match any word of a text best; as ``TextIndex.search``."""
+        if self._closing is None and k > 0 and self._text.is_empty(collection):
+            return []  # at once: a thread costs more than that
         return await self._run(lambda: self._text.search(collection, query, k, allowed))
 
     async def vector_search(
@@ -145,7 +149,9 @@ class EntityIndexes:
     ) -> list[VectorHit]:
         """Return the ``k`` owners most like a vector; as ``VectorIndex.query``. Empty without a model."""
         found = self._vectors
-        return [] if found is None else await self._run(lambda: found.query(collection, vector, k, allowed))
+        if found is None or (self._closing is None and found.is_empty(collection)):
+            return []
+        return await self._run(lambda: found.query(collection, vector, k, allowed))
 
     async def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
         """Return the first vector of each owner that has one. Empty without a model."""
@@ -206,16 +212,6 @@ class EntityIndexes:
         future.add_done_callback(self._running.discard)
         return await asyncio.shield(future)
 
-    def _apply_text(self, upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
-        for collection, owners in _by_collection(deletes).items():
-            self._text.delete(collection, owners)
-        worded = [doc for doc in upserts if doc.text or doc.title]
-        for collection, owners in _by_collection(
-            (doc.collection, doc.owner) for doc in upserts if not (doc.text or doc.title)
-        ).items():
-            self._text.delete(collection, owners)
-        self._text.replace([TextDoc(doc.collection, doc.owner, doc.text, doc.title, doc.at) for doc in worded])
-
     def _close(self) -> None:
         try:
             self._text.close()
@@ -224,27 +220,32 @@ class EntityIndexes:
                 self._vectors.close()
 
 
-def _apply_vectors(index: VectorIndex, upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
-    rows: dict[str, list[VectorRow]] = {}
-    bare: list[tuple[str, str]] = []
-    for doc in upserts:
-        if doc.vectors is None or not len(doc.vectors):
-            bare.append((doc.collection, doc.owner))
-            continue
-        if doc.passages and len(doc.passages) != len(doc.vectors):
-            raise InvalidRequest("vectors", "must have one row a passage")
-        some = rows.setdefault(doc.collection, [])
-        some += [VectorRow(doc.owner, part, vector, doc.at) for part, vector in enumerate(doc.vectors)]
-    for collection, owners in _by_collection((*deletes, *bare)).items():
-        index.delete(collection, owners)
-    for collection, some in rows.items():
-        index.replace(collection, some)
+def _apply_text(index: TextIndex, collection: str, docs: Sequence[IndexDoc], gone: Sequence[str]) -> None:
+    worded = [doc for doc in docs if doc.text or doc.title]
+    index.delete(collection, [*gone, *(doc.owner for doc in docs if not (doc.text or doc.title))])
+    index.replace([TextDoc(doc.collection, doc.owner, doc.text, doc.title, doc.at) for doc in worded])
+    index.commit(collection)
 
 
-def _by_collection(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    grouped: dict[str, list[str]] = {}
-    for collection, owner in pairs:
-        grouped.setdefault(collection, []).append(owner)
+def _apply_vectors(index: VectorIndex, docs: dict[str, list[IndexDoc]], gone: dict[str, list[str]]) -> None:
+    for collection in dict.fromkeys((*docs, *gone)):
+        rows: list[VectorRow] = []
+        bare: list[str] = list(gone.get(collection, ()))
+        for doc in docs.get(collection, ()):
+            if doc.vectors is None or not len(doc.vectors):
+                bare.append(doc.owner)
+                continue
+            if doc.passages and len(doc.passages) != len(doc.vectors):
+                raise InvalidRequest("vectors", "must have one row a passage")
+            rows += [VectorRow(doc.owner, part, vector, doc.at) for part, vector in enumerate(doc.vectors)]
+        index.delete(collection, bare)
+        index.replace(collection, rows)
+
+
+def _by_collection(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    grouped: dict[str, list[T]] = {}
+    for collection, one in pairs:
+        grouped.setdefault(collection, []).append(one)
     return grouped
 
 

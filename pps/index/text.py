@@ -104,6 +104,10 @@ class TextIndex:
             return []
         return shelf.search(query, k, allowed)
 
+    def is_empty(self, collection: str) -> bool:
+        """Tell, without reading a file, whether nothing was ever put into a collection, so nothing can be found."""
+        return self._found(collection) is None
+
     def purge(self) -> int:
         """Commit, then take the text of deleted and replaced documents off the disk; return how many."""
         shelves = (self._found(name) for name in COLLECTIONS)

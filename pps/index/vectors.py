@@ -114,6 +114,10 @@ class VectorIndex:
             return []
         return Nearest(graph, self._rows, collection, probe, k, allowed).hits()
 
+    def is_empty(self, collection: str) -> bool:
+        """Tell at once whether nothing was ever put into a collection, so nothing can be found."""
+        return self._found(collection) is None
+
     def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
         """Return the vector of part 0 of each owner that has one; shape (dimension,)."""
         if self._found(collection) is None:

@@ -255,6 +255,10 @@ class Journal:
         """Return folded name → node uuid for known names; a name wins over an alias, then the oldest."""
         return await self._readers.read(partial(mirror.resolve, given=names))
 
+    async def names_of(self, nodes: Sequence[str]) -> dict[str, list[str]]:
+        """Return node → its name, then its aliases; nodes that are not mirrored are left out."""
+        return await self._readers.read(partial(mirror.names_of, nodes=nodes))
+
     async def named_in(self, text: str, limit: int) -> list[str]:
         """Return uuids of nodes whose name or alias occurs in a text, longest name first.
 

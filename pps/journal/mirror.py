@@ -113,6 +113,19 @@ def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, s
     return found
 
 
+def names_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, list[str]]:
+    """Return node → its name, then its aliases; unknown nodes are left out."""
+    rows = connection.execute(
+        """SELECT n.uuid, m.name FROM mirror_node AS n JOIN mirror_name AS m ON m.node = n.id
+            WHERE n.uuid IN (SELECT value FROM json_each(?)) ORDER BY m.is_alias""",
+        (json.dumps(list(nodes)),),
+    )
+    found: dict[str, list[str]] = {}
+    for uuid, name in rows:
+        found.setdefault(uuid, []).append(name)
+    return found
+
+
 def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
     """Return uuids of the nodes that a text names, longest name first, then first named.
 

@@ -7,7 +7,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, cast
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pps.core.errors import ModelUnavailable
+from pps.core.footprint import give_back
 from pps.models.minilm_file import Places, locate, read_model
 from pps.models.protocols import Fingerprint, Matrix, Vector
 from pps.models.windows import embed_whole, readable, split_to_window
@@ -56,7 +58,8 @@ class MiniLMEmbedder:
     Args:
         path: A ``model.onnx``, or a folder that has one; None looks for the package that PPS
             installs, then for Chroma's cached download.
-        threads: Threads within one call; None takes the machine's, at most 4.
+        threads: Threads for the passages of one call; None takes the machine's, at most 4. A query takes one:
+            it is too short to be shared, and the others are searching meanwhile.
 
     Raises:
         ConfigError: The model is nowhere to be found (its contents are checked when it loads).
@@ -68,6 +71,7 @@ class MiniLMEmbedder:
         self._lock = threading.Lock()
         self._session: _Session | None = None
         self._inputs: frozenset[str] = frozenset()
+        self._workers: ThreadPoolExecutor | None = None
         locate(self._places)
 
     @property
@@ -90,15 +94,31 @@ class MiniLMEmbedder:
         return split_to_window(readable(text), _count, _CONTENT_TOKENS, overlap=_OVERLAP_TOKENS)
 
     def close(self) -> None:
-        """Give back what it holds: nothing beside memory."""
+        """Give back its threads; a call that comes later starts them again."""
+        with self._lock:
+            workers, self._workers = self._workers, None
+        if workers is not None:
+            workers.shutdown()
 
     def _embed(self, texts: list[str]) -> Matrix:
         tokenizer = wordpiece()
         ids = [tokenizer.encode(text).ids[:WINDOW_TOKENS] for text in texts]
         rows = np.empty((len(texts), _FINGERPRINT.dimension), dtype=np.float32)
-        for batch in _batches([len(each) for each in ids]):
-            rows[batch] = self._forward([ids[at] for at in batch])
+        batches = list(_batches([len(each) for each in ids]))
+        for batch, made in zip(
+            batches, self._side_by_side([[ids[at] for at in batch] for batch in batches]), strict=True
+        ):
+            rows[batch] = made
         return rows
+
+    def _side_by_side(self, batches: Sequence[Sequence[Sequence[int]]]) -> Iterable[Matrix]:
+        """Run batches, one a thread: a tenth faster than threads that share each batch."""
+        if len(batches) == 1 or self._threads == 1:
+            return map(self._forward, batches)
+        with self._lock:
+            if self._workers is None:
+                self._workers = ThreadPoolExecutor(self._threads, thread_name_prefix="minilm")
+            return self._workers.map(self._forward, batches)
 
     def _forward(self, ids: Sequence[Sequence[int]]) -> Matrix:
         """Mean of the token vectors under the mask (Reimers and Gurevych 2019), shape (len(ids), 384)."""
@@ -126,8 +146,9 @@ class MiniLMEmbedder:
 
     def _load(self) -> _Session:
         start = time.perf_counter()
-        session = _open(read_model(self._places), self._threads)
+        session = _open(read_model(self._places))
         self._inputs = frozenset(each.name for each in session.get_inputs())
+        give_back()  # reading and rewriting the model took twice what it keeps
         log.info("embedding model %s loaded in %.1f s", _FINGERPRINT.model, time.perf_counter() - start)
         return session
 
@@ -150,14 +171,13 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _open(model: bytes, threads: int) -> _Session:
+def _open(model: bytes) -> _Session:
     runtime = importlib.import_module("onnxruntime")  # untyped in parts: the seam is _Session
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.enable_cpu_mem_arena = False  # 0.27 GB instead of 0.6, at the same speed
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     with _mapped_errors():
         return cast("_Session", runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"]))
 

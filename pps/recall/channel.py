@@ -14,6 +14,7 @@ from pps.recall.fetch import fetch
 from pps.recall.finding import Lists, complete, find, weigh
 from pps.recall.fusion import fused, summed
 from pps.recall.hits import make_hits, text_of
+from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
 from pps.recall.reranking import rerank
@@ -22,6 +23,8 @@ NO_EMBEDDER = "no embedder is set: found by text and graph only"
 _DEEPER = 4
 _POOL, _LEAST_POOL = 5, 25
 """Candidates that are read for each result: damping and reordering lift nothing from farther down."""
+_SPARE = 2
+"""The same where nothing changes the order any more: some may have ended, or be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,13 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         IsolationError: A foreign row came back; nothing of this recall may be shown.
     """
     depth = max(profile.depth, 2 * limit)
-    for deep, pool in ((depth, max(_POOL * limit, _LEAST_POOL)), (_DEEPER * depth, _DEEPER * depth)):
+    pool = max(_POOL * limit, _LEAST_POOL) if _moves(ask, profile) else _SPARE * limit
+    for deep, most in ((depth, pool), (_DEEPER * depth, _DEEPER * depth)):
         lists = await find(ask, channel, profile, deep)
         short = lists.cut_short(deep)
         if profile.fusion == "sum":
             await complete(ask, channel, lists)
-        ranking = await _ranked(ask, channel, profile, lists, pool)
+        ranking = await _ranked(ask, channel, profile, lists, most)
         ranking = await _reordered(ask, channel, profile, ranking, limit)
         if len(ranking.order) >= limit or not short:
             break
@@ -63,15 +67,24 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
 async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, pool: int) -> _Ranking:
     """Read the best candidates, let the weighing perspectives speak, join and damp."""
     started = clock.perf_counter()
-    best = list(_joined(profile, lists))[:pool]
-    items = await fetch(ask, channel, best)
-    await weigh(ask, channel, profile, items, lists)
-    scores = {one: score for one, score in _joined(profile, lists).items() if one in items}
+    joined = _joined(profile, lists)
+    items = await fetch(ask, channel, list(joined)[:pool])
+    if await weigh(ask, channel, profile, items, lists):
+        joined = _joined(profile, lists)
+    scores = {one: score for one, score in joined.items() if one in items}
     for one, factor in await _factors(ask, profile, items):
         scores[one] *= factor
-    order = sorted(scores, key=lambda one: -scores[one])
+    order = sorted(scores, key=scores.__getitem__, reverse=True)
     ask.spent("fetch", clock.perf_counter() - started)
     return _Ranking(items, scores, order)
+
+
+def _moves(ask: Ask, profile: ChannelProfile) -> bool:
+    """Tell whether what candidates hold can change the order that their ranks give them."""
+    weighs = any(weight > 0 and PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items())
+    damps = profile.freshness or profile.novelty or profile.substance is not None or profile.answers > 1
+    picks = profile.pairs or profile.distinct or profile.mmr is not None
+    return weighs or damps or picks or (profile.rerank > 0 and ask.sources.reranker is not None)
 
 
 def _joined(profile: ChannelProfile, lists: Lists) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from operator import itemgetter
 
 from pps.recall.ask import Scored
 
@@ -65,4 +66,4 @@ def signals_of(lists: Mapping[str, Sequence[Scored]], ids: Container[str]) -> di
 
 
 def _best_first(scores: Mapping[str, float]) -> dict[str, float]:
-    return {one: scores[one] for one in sorted(scores, key=lambda one: -scores[one])}
+    return dict(sorted(scores.items(), key=itemgetter(1), reverse=True))

@@ -52,8 +52,8 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
 
 async def _names(ask: Ask, picked: Mapping[str, Item]) -> dict[str, str]:
     ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
-    nodes = await fetch(ask, "nodes", ends) if ends else {}
-    return {one: node.name for one, node in nodes.items() if isinstance(node, Node)}
+    names = await ask.sources.journal.names_of(ends) if ends else {}
+    return {one: name for one, (name, *_) in names.items()}
 
 
 async def _paths(ask: Ask, picked: Mapping[str, Item]) -> dict[str, tuple[Step, ...]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pps.core.values import ChannelName, Node
+from pps.core.values import ChannelName
 from pps.recall.ask import Ask, Scored
-from pps.recall.fetch import fetch
 from pps.recall.merging import in_order
 from pps.recall.query import beyond_names
 
@@ -27,6 +26,5 @@ async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
 
 
 async def _asks_more(ask: Ask, named: list[str]) -> bool:
-    nodes = (await fetch(ask, "nodes", named)).values()
-    names = [name for node in nodes if isinstance(node, Node) for name in (node.name, *node.aliases)]
-    return bool(beyond_names(ask.text, names))
+    names = await ask.sources.journal.names_of(named)
+    return bool(beyond_names(ask.text, [name for each in names.values() for name in each]))
