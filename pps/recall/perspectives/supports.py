@@ -16,7 +16,7 @@ _K = 5
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Return what the best facts (or, for facts, the best turns) vote for, in their order."""
     if channel == "facts":
-        turns = await _best(ask, ("windows",), depth)
+        turns = await _best(ask, ("windows",), ask.text, depth)
         supported = await ask.sources.journal.facts_supported_by(turns)
         ids = [fact for turn in turns for fact in supported.get(turn, ())]
         return in_order(await ask.permitted("fact", ids), depth)
@@ -30,12 +30,12 @@ async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
 
 async def _links(ask: Ask, depth: int) -> list[FactLinks]:
     """Return what the best facts join, in their order; nodes and episodes both ask."""
-    best = await _best(ask, ask.collections("facts"), depth)
+    best = await _best(ask, ask.collections("facts"), ask.words, depth)
     return list((await ask.sources.journal.fact_links(best)).values())
 
 
-async def _best(ask: Ask, collections: Sequence[str], depth: int) -> list[str]:
-    """Return the ids that text and vectors together rank best, at most ``depth``."""
-    text = best_of([await ask.matches(one, ask.text, depth) for one in collections], depth)
+async def _best(ask: Ask, collections: Sequence[str], words: str, depth: int) -> list[str]:
+    """Return the ids that text and vectors together rank best, at most ``depth``; ``words`` as BM25 asks for them."""
+    text = best_of([await ask.matches(one, words, depth) for one in collections], depth)
     dense = best_of([await ask.similar(one, depth) for one in collections], depth)
     return list(fused({"text": text, "dense": dense}, {"text": 1, "dense": 1}, k=_K))[:depth]
