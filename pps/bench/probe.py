@@ -24,7 +24,7 @@ from pps.bench.machine import peak_mib, resident_mib
 from pps.bench.words import WordVectors
 from pps.config import load
 from pps.core.errors import ConfigError, StoreError
-from pps.core.footprint import few_arenas
+from pps.core.footprint import few_arenas, keep_what_is_loaded
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.models.cached import CachedEmbedder
@@ -101,6 +101,7 @@ async def probe(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]
         async with app.memory(wanted.entity) as memory:
             questions = _questions(wanted)
             found["first_recall_ms"] = round(await timed(memory.ambient_recall, questions.take(1)[0]), 1)
+            keep_what_is_loaded()  # as ``pps serve`` does
             for part in wanted.parts:
                 found[part] = await _PARTS[part](memory, wanted, questions)
         found["memory_mib"] = {"before_opening": before, "in_use": resident_mib(), "peak": peak_mib()}

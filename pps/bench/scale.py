@@ -13,6 +13,7 @@ from typing import Any
 from pps import __version__
 from pps.app import App
 from pps.bench import acknowledging, writing
+from pps.bench.agreement import agreement
 from pps.bench.generator import FACTS_A_TURN, World
 from pps.bench.latency import percentiles, timed
 from pps.bench.machine import disk_bytes, machine
@@ -21,6 +22,7 @@ from pps.bench.probe import Asked, asked, bench_embedder
 from pps.bench.quality import Progress
 from pps.config import Settings
 from pps.core.errors import InvalidRequest
+from pps.entities.registry import Registry
 
 ONLY = ("recall", "filters", "edges", "structured", "import", "http")
 """What a run can be held to."""
@@ -31,6 +33,7 @@ MIDDLE = 50_000
 
 ENTITY = "world"
 _STOCK_CALLS = 15
+_PROBES = 100
 _LIMIT = 10
 
 
@@ -146,6 +149,19 @@ async def _stages(run: _Run) -> None:
         run.progress(f"measuring {size:,} facts", 1, 1)
 
 
+def _nearest(run: _Run, size: int) -> dict[str, float]:
+    run.progress(f"searching {size:,} facts exactly", 0, 1)
+    entry = Registry(run.settings.home).get(ENTITY)
+    questions = [
+        *run.world.questions(_PROBES, run.written_turns),
+        *run.world.vague_questions(_PROBES, run.written_turns),
+    ]
+    embedder = bench_embedder(run.environment)
+    found = agreement(entry.folder / "data" / "chroma", entry.entity.group, embedder, questions)
+    run.progress(f"searching {size:,} facts exactly", 1, 1)
+    return found
+
+
 async def _grown(run: _Run, size: int) -> None:
     turns = size // FACTS_A_TURN
     run.progress(f"writing {size:,} facts", 0, 1)
@@ -161,10 +177,12 @@ async def _measured(run: _Run, size: int, wanted: Asked) -> None:
     parts = {name: found.pop(name) for name in ("filters", "edges") if name in found}
     if "latency" in wanted.parts:
         disk = disk_bytes(run.settings.home / "entities" / ENTITY)
+        nearest = await asyncio.to_thread(_nearest, run, size)
         run.found.setdefault("recall", {})[str(size)] = {
             "facts": size,
             "turns": run.written_turns,
             **found,
+            "nearest_ten_found": nearest,
             "disk_kib_a_fact": round(disk / size / 1024, 2),
             "written_facts_per_s_so_far": round(size / run.written_s, 0),
         }

@@ -88,6 +88,18 @@ def _recall(found: Report) -> Iterable[str]:
         ],
         [_latencies(one) for one in found.values()],
     )
+    yield (
+        "The ten nearest vectors of a question that the index finds, of those that an exact search finds; "
+        "half of the questions are worded like no fact."
+    )
+    collections = list(next(iter(found.values()))["nearest_ten_found"])
+    yield _table(
+        ["facts", *collections],
+        [
+            [f"{one['facts']:,}", *(f"{one['nearest_ten_found'][name]:.1%}" for name in collections)]
+            for one in found.values()
+        ],
+    )
     yield "Parts of an ambient recall, p50 / p95 / p99; of channels side by side the slowest counts."
     parts = list(next(iter(found.values()))["latency"]["parts_of_ambient"])
     yield _table(

@@ -1,8 +1,9 @@
-"""How much memory a process keeps: what glibc's allocator is told on Linux; elsewhere nothing is done."""
+"""How much memory a process keeps, and how long its garbage collector stops it."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 
 _M_ARENA_MAX = -8
@@ -13,12 +14,21 @@ def few_arenas() -> None:
     """Let all threads share two heaps, each of which may keep what it freed; call it before there are threads.
 
     A process with a dozen threads that take turns has a dozen such heaps else: a third of its memory. It is a
-    setting of the whole process, so only a program of PPS's own makes it.
+    setting of the whole process, told to glibc's allocator, so only a program of PPS's own makes it.
     """
     if sys.platform == "linux":
         call = getattr(ctypes.CDLL(None), "mallopt", None)
         if call is not None:
             call(_M_ARENA_MAX, _ARENAS)
+
+
+def keep_what_is_loaded() -> None:
+    """Collect garbage, then let the collector pass over all that is left: libraries and models stay for good.
+
+    Takes about 0.15 s once; without it each full collection does, every few hundred recalls.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def give_back() -> None:

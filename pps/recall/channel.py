@@ -23,8 +23,8 @@ NO_EMBEDDER = "no embedder is set: found by text and graph only"
 _DEEPER = 4
 _POOL, _LEAST_POOL = 5, 25
 """Candidates that are read for each result: damping and reordering lift nothing from farther down."""
-_SPARE = 2
-"""The same where nothing changes the order any more: some may have ended, or be gone."""
+_SPARE = 3
+"""Candidates beyond the limit that are read where only weighing moves them: some may have ended, or be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         IsolationError: A foreign row came back; nothing of this recall may be shown.
     """
     depth = max(profile.depth, 2 * limit)
-    pool = max(_POOL * limit, _LEAST_POOL) if _moves(ask, profile) else _SPARE * limit
+    pool = max(_POOL * limit, _LEAST_POOL)
     for deep, most in ((depth, pool), (_DEEPER * depth, _DEEPER * depth)):
         lists = await find(ask, channel, profile, deep)
         short = lists.cut_short(deep)
         if profile.fusion == "sum":
             await complete(ask, channel, lists)
-        ranking = await _ranked(ask, channel, profile, lists, most)
+        ranking = await _ranked(ask, channel, profile, lists, limit, most)
         ranking = await _reordered(ask, channel, profile, ranking, limit)
         if len(ranking.order) >= limit or not short:
             break
@@ -64,11 +64,17 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
     return Channel(channel, hits, notes=(*_notes(ask, profile, lists), *ranking.notes))
 
 
-async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, pool: int) -> _Ranking:
+async def _ranked(
+    ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, limit: int, pool: int
+) -> _Ranking:
     """Read the best candidates, let the weighing perspectives speak, join and damp."""
     started = clock.perf_counter()
     joined = _joined(profile, lists)
-    items = await fetch(ask, channel, list(joined)[:pool])
+    best = list(joined)[:pool]
+    near = best if _moves(ask, profile) else _within_reach(profile, joined, best, limit)
+    items = await fetch(ask, channel, near)
+    if len(near) - len(items) > _SPARE:
+        items = await fetch(ask, channel, best)
     if await weigh(ask, channel, profile, items, lists):
         joined = _joined(profile, lists)
     scores = {one: score for one, score in joined.items() if one in items}
@@ -79,12 +85,20 @@ async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists
     return _Ranking(items, scores, order)
 
 
+def _within_reach(profile: ChannelProfile, joined: Mapping[str, float], best: list[str], limit: int) -> list[str]:
+    """Return those of the best that weighing can still lift into the limit: a first rank in each of its lists."""
+    weights = sum(weight for name, weight in profile.perspectives.items() if PERSPECTIVES[name].weigh)
+    last = best[min(len(best), limit + _SPARE) - 1] if best else None
+    least = joined[last] - weights / (profile.k + 1) if last is not None else 0.0
+    return [one for one in best if joined[one] >= least]
+
+
 def _moves(ask: Ask, profile: ChannelProfile) -> bool:
-    """Tell whether what candidates hold can change the order that their ranks give them."""
-    weighs = any(weight > 0 and PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items())
+    """Tell whether more than weighing changes the order that ranks give: then all that may be lifted are read."""
     damps = profile.freshness or profile.novelty or profile.substance is not None or profile.answers > 1
     picks = profile.pairs or profile.distinct or profile.mmr is not None
-    return weighs or damps or picks or (profile.rerank > 0 and ask.sources.reranker is not None)
+    sums = profile.fusion == "sum"
+    return damps or picks or sums or (profile.rerank > 0 and ask.sources.reranker is not None)
 
 
 def _joined(profile: ChannelProfile, lists: Lists) -> dict[str, float]:

@@ -11,6 +11,7 @@ import sys
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import PPSError
+from pps.core.footprint import keep_what_is_loaded
 from pps.link import file_lock, runfile
 from pps.surfaces.hooks.desk import Desk
 from pps.surfaces.hooks.spool import SpoolDrain
@@ -97,11 +98,18 @@ async def _busy(app: App) -> bool:
 
 
 async def _resume(app: App, condition: Condition) -> None:
-    """Finish what closed entities have left, again and again; what stands in the way is seen in /health."""
+    """Finish what closed entities have left, again and again; what stands in the way is seen in /health.
+
+    And once a memory is open, all libraries are loaded: the garbage collector is told.
+    """
+    loaded = False
     while True:
         try:
             condition.resuming.in_the_way = await app.resume_pending(_RESUME_PATIENCE_S)
         except PPSError as error:
             _log.exception("unfinished jobs could not be resumed")
             condition.resuming.in_the_way = {"": error.message}
+        if not loaded and app.open_names():
+            keep_what_is_loaded()
+            loaded = True
         await asyncio.sleep(_RESUME_S)

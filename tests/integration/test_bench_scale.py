@@ -47,6 +47,7 @@ async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_
     recall = found["recall"]["100"]
     assert recall["latency"]["ambient_recall_by_clients"]["8"]["calls"] == 5
     assert recall["memory_mib"]["in_use"] > 50
+    assert recall["nearest_ten_found"] == {"facts": 1.0, "nodes": 1.0, "windows": 1.0}
     assert found["filters"]["by_tag"]["share90"]["fewest_results"] == 10
     assert found["edges"]["stock_graphiti"]["p50"] > 0
     page = scale_report.markdown(found, "scale")

@@ -1,0 +1,60 @@
+"""What a process of PPS's own tells the allocator and the garbage collector."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAPS = """
+import ctypes, os, sys, tempfile, threading
+from pps.core.footprint import few_arenas, give_back
+
+if sys.argv[1] == "few":
+    few_arenas()
+together = threading.Barrier(8)
+
+def work():
+    kept = [bytearray(5_000) for _ in range(200)]
+    together.wait()  # all eight hold memory at once
+    kept.clear()
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+give_back()
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+libc.fclose.argtypes = [ctypes.c_void_p]
+libc.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
+path = os.path.join(tempfile.mkdtemp(), "heaps.xml")
+file = libc.fopen(path.encode(), b"w")
+libc.malloc_info(0, file)
+libc.fclose(file)
+print(open(path).read().count("<heap nr="))
+"""
+
+FROZEN = """
+import gc
+from pps.core.footprint import keep_what_is_loaded
+before = len(gc.get_objects())
+keep_what_is_loaded()
+print(gc.get_freeze_count() > before / 2, len(gc.get_objects()) < before / 10)
+"""
+
+
+def _said(program: str, *arguments: str) -> str:
+    ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+def test_all_threads_share_two_heaps() -> None:
+    assert int(_said(HEAPS, "few")) <= 2 < int(_said(HEAPS, "many"))
+
+
+def test_what_is_loaded_is_out_of_the_collectors_way() -> None:
+    assert _said(FROZEN) == "True True"
