@@ -58,6 +58,7 @@ class Failing:
         self._queue = journal.queue
         self._name = name
         self._rules = rules
+        self._doubted = 0
 
     def fault_of(self, error: PPSError) -> Fault:
         """Tell whose fault an error is; on a full disk nothing is a job's fault."""
@@ -112,7 +113,14 @@ class Failing:
             return True
         if failures < self._rules.policy.attempts:
             return False
-        return fault == "passing" or await self._answers(provider)
+        if fault == "passing":
+            return True
+        if not await self._answers(provider):
+            self._doubted = 0
+            return False
+        # The provider may have come back between the attempt and this: what fails once more is at fault itself.
+        before, self._doubted = self._doubted, job.id
+        return before == job.id
 
     async def _answers(self, provider: Provider) -> bool:
         """Tell whether a provider answers others: then a job that it keeps failing is at fault itself."""

@@ -104,6 +104,13 @@ async def test_a_store_that_is_away_is_waited_for_and_no_turn_is_blamed(journal:
     assert [one.outcome for one in await journal.queue.attempts(second.id)] == ["done"]
 
 
+async def test_a_store_that_comes_back_just_after_the_last_attempt_parks_no_turn(journal: Journal) -> None:
+    """It answers when it is asked, and the attempt a moment before found it away."""
+    steps = Scripted()
+    steps.away = QUICK.attempts
+    assert await worked(journal, steps, "a", "b") == ["done", "done"]
+
+
 @pytest.mark.parametrize("bad", ["refused", "bug", "poison"])
 async def test_a_turn_that_can_never_succeed_is_parked_and_the_rest_go_on(
     journal: Journal, bad: str, caplog: pytest.LogCaptureFixture
@@ -115,7 +122,7 @@ async def test_a_turn_that_can_never_succeed_is_parked_and_the_rest_go_on(
     (parked,) = await journal.queue.list("failed")
     code = {"refused": "store", "bug": "internal", "poison": "store_unavailable"}[bad]
     assert (parked.turn.content, parked.code) == (bad, code)
-    assert parked.failures == (3 if bad == "poison" else 1)
+    assert parked.failures == (QUICK.attempts + 1 if bad == "poison" else 1)
 
 
 async def test_turns_are_saved_while_the_model_that_reads_them_is_away_and_read_in_order_after(
