@@ -21,10 +21,10 @@ from pps.bench.measuring import delete_all, throw_away
 from pps.bench.probe import Asked, asked, bench_embedder
 from pps.bench.quality import Progress
 from pps.config import Settings
-from pps.core.errors import InvalidRequest
-from pps.entities.registry import Registry
+from pps.core.errors import ConfigError, InvalidRequest
+from pps.models.factory import make_embedder
 
-ONLY = ("recall", "filters", "edges", "structured", "import", "http")
+ONLY = ("recall", "filters", "edges", "nearest", "structured", "import", "http")
 """What a run can be held to."""
 
 SIZES = (2_500, 25_000, 100_000)
@@ -33,7 +33,6 @@ MIDDLE = 50_000
 
 ENTITY = "world"
 _STOCK_CALLS = 15
-_PROBES = 100
 _LIMIT = 10
 
 
@@ -42,7 +41,8 @@ class Plan:
     """What a scale run measures.
 
     Attributes:
-        sizes: Facts at which latency is measured, rising; a fifth as many nodes and a quarter as many turns.
+        sizes: Facts at which latency is measured, rising; a fifth as many nodes and a quarter as many turns. The
+            nearest are compared at the last.
         middle: Facts at which filters and the edge channel are measured.
         only: Some of ``ONLY``; empty for all.
         calls: Calls behind each row of percentiles.
@@ -105,6 +105,8 @@ async def scale(plan: Plan, store: str, environment: Mapping[str, str], progress
         run = _Run(plan, settings, inner, progress, World(plan.seed))
         before = machine()
         await _stages(run)
+        if plan.wants("nearest"):
+            run.found["nearest"] = await asyncio.to_thread(_nearest, run)
         await _writing(run)
     return {
         "title": "Scale: speed and size",
@@ -149,17 +151,12 @@ async def _stages(run: _Run) -> None:
         run.progress(f"measuring {size:,} facts", 1, 1)
 
 
-def _nearest(run: _Run, size: int) -> dict[str, float]:
-    run.progress(f"searching {size:,} facts exactly", 0, 1)
-    entry = Registry(run.settings.home).get(ENTITY)
-    questions = [
-        *run.world.questions(_PROBES, run.written_turns),
-        *run.world.vague_questions(_PROBES, run.written_turns),
-    ]
-    embedder = bench_embedder(run.environment)
-    found = agreement(entry.folder / "data" / "chroma", entry.entity.group, embedder, questions)
-    run.progress(f"searching {size:,} facts exactly", 1, 1)
-    return found
+def _nearest(run: _Run) -> dict[str, float | int]:
+    model = make_embedder(run.settings.embedder)
+    if model is None:
+        raise ConfigError("embedder.name: is 'none', and there is nothing to compare without vectors; set one")
+    with contextlib.closing(model):
+        return agreement(model, run.world, max(run.plan.sizes), run.progress)
 
 
 async def _grown(run: _Run, size: int) -> None:
@@ -177,12 +174,10 @@ async def _measured(run: _Run, size: int, wanted: Asked) -> None:
     parts = {name: found.pop(name) for name in ("filters", "edges") if name in found}
     if "latency" in wanted.parts:
         disk = disk_bytes(run.settings.home / "entities" / ENTITY)
-        nearest = await asyncio.to_thread(_nearest, run, size)
         run.found.setdefault("recall", {})[str(size)] = {
             "facts": size,
             "turns": run.written_turns,
             **found,
-            "nearest_ten_found": nearest,
             "disk_kib_a_fact": round(disk / size / 1024, 2),
             "written_facts_per_s_so_far": round(size / run.written_s, 0),
         }

@@ -88,18 +88,6 @@ def _recall(found: Report) -> Iterable[str]:
         ],
         [_latencies(one) for one in found.values()],
     )
-    yield (
-        "The ten nearest vectors of a question that the index finds, of those that an exact search finds; "
-        "half of the questions are worded like no fact."
-    )
-    collections = list(next(iter(found.values()))["nearest_ten_found"])
-    yield _table(
-        ["facts", *collections],
-        [
-            [f"{one['facts']:,}", *(f"{one['nearest_ten_found'][name]:.1%}" for name in collections)]
-            for one in found.values()
-        ],
-    )
     yield "Parts of an ambient recall, p50 / p95 / p99; of channels side by side the slowest counts."
     parts = list(next(iter(found.values()))["latency"]["parts_of_ambient"])
     yield _table(
@@ -199,10 +187,24 @@ def _http(found: Report) -> Iterable[str]:
     )
 
 
+def _nearest(found: Report) -> Iterable[str]:
+    yield f"## The vector index against an exact search, {found['vectors']:,} facts embedded by the model"
+    yield "Of the ten nearest facts that an exact search finds, the index finds, on average:"
+    yield _table(
+        ["probe", "found"],
+        [
+            ["questions that name things", f"{found['naming']:.1%}"],
+            ["questions of random words, far from every fact", f"{found['vague']:.1%}"],
+            ["vectors near a fact's", f"{found['near_a_fact']:.1%}"],
+        ],
+    )
+
+
 _SECTIONS = {
     "recall": _recall,
     "filters": _filters,
     "edges": _edges,
+    "nearest": _nearest,
     "structured": _structured,
     "import": _import,
     "http": _http,

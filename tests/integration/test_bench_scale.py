@@ -37,19 +37,19 @@ def test_an_option_that_means_nothing_is_refused_before_anything_is_made(plan: P
 
 
 async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_graphiti(tmp_path: Path) -> None:
-    plan = Plan(sizes=(100,), middle=100, only=("recall", "filters", "edges"), calls=5)
+    plan = Plan(sizes=(100,), middle=100, only=("recall", "filters", "edges", "nearest"), calls=5)
     env = {"PPS_HOME": str(tmp_path / "home"), "PPS_EMBEDDER__NAME": "hash"}
     found = await scale(plan, "embedded", env, lambda *_: None)
 
     assert found["command"] == (
-        "scripts/bench scale --sizes 100 --middle 100 --only recall,filters,edges --calls 5 --store embedded"
+        "scripts/bench scale --sizes 100 --middle 100 --only recall,filters,edges,nearest --calls 5 --store embedded"
     )
     recall = found["recall"]["100"]
     assert recall["latency"]["ambient_recall_by_clients"]["8"]["calls"] == 5
     assert recall["memory_mib"]["in_use"] > 50
-    assert recall["nearest_ten_found"] == {"facts": 1.0, "nodes": 1.0, "windows": 1.0}
     assert found["filters"]["by_tag"]["share90"]["fewest_results"] == 10
     assert found["edges"]["stock_graphiti"]["p50"] > 0
+    assert found["nearest"] == {"vectors": 100, "naming": 1.0, "vague": 1.0, "near_a_fact": 1.0}
     page = scale_report.markdown(found, "scale")
     assert found["command"] in page
     assert "times faster" in page

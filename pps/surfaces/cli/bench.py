@@ -101,7 +101,7 @@ def tune(
 def scale(
     sizes: Annotated[str, typer.Option(help="Facts at which recall is measured, rising.")] = "2500,25000,100000",
     middle: Annotated[int, typer.Option(help="Facts at which filters and the edge channel are measured.")] = 50_000,
-    only: Annotated[str, typer.Option(help="Some of: recall,filters,edges,structured,import,http.")] = "",
+    only: Annotated[str, typer.Option(help="Some of: recall,filters,edges,nearest,structured,import,http.")] = "",
     calls: Annotated[int, typer.Option(help="Calls behind each row of percentiles.")] = 150,
     facts: Annotated[int, typer.Option(help="Structured facts to write.")] = 20_000,
     turns: Annotated[int, typer.Option(help="Turns to import.")] = 600,
@@ -113,7 +113,7 @@ def scale(
 ) -> None:
     """Measure latency, memory, disk and writing on a generated memory, beside stock Graphiti.
 
-    Takes about ten minutes and 4 GB of disk at the sizes above. --out needs the extra bench.
+    Takes about fifteen minutes and 4 GB of disk at the sizes above. --out needs the extra bench.
 
     Examples: pps bench scale --only http,import · pps bench scale --sizes 2500 --middle 2500 --out docs/benchmarks
     """
