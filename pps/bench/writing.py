@@ -24,6 +24,7 @@ from pps.models.protocols import Embedder
 FACTS_A_CALL = 100
 """Facts that one structured turn hands over."""
 
+_BEFORE = 2_000
 _CALLS_AT_ONCE = 50
 _IMPORTED_AT_ONCE = 100
 _STOCK_FACTS = 1_000
@@ -34,21 +35,27 @@ Item = tuple[str, RememberOptions]
 async def structured(settings: Settings, world: World, facts: int) -> dict[str, Any]:
     """Measure structured facts without vectors and with given ones, and stock Graphiti's bulk write of the same.
 
+    Each is measured on a store that has done the same before, with other facts: a server that has just started
+    compiles every statement anew.
+
     Args:
         settings: Of a throw-away data folder.
         world: Whose facts are written.
         facts: How many without vectors; a quarter of them with vectors.
     """
     plain = settings.model_copy(update={"embedder": settings.embedder.model_copy(update={"name": "none"})})
+    before = World(world.seed + 1)
     async with App.open(plain) as app:
+        await _facts_a_second(app, "before_without_vectors", _structured(before, _BEFORE))
         without = await _facts_a_second(app, "facts_without_vectors", _structured(world, facts))
     given = _given(settings)
-    items = _structured(world, facts // 4)
-    given.prepare([text for content, options in items for text in _texts(content, options)])
+    items, others = _structured(world, facts // 4), _structured(before, _BEFORE)
+    given.prepare([text for content, options in [*items, *others] for text in _texts(content, options)])
     async with App.open(settings, embedder=given) as app:
+        await _facts_a_second(app, "before_with_vectors", others)
         with_vectors = await _facts_a_second(app, "facts_with_vectors", items)
-        entity = (await app.create("stock")).entity
-    stock = await _stock(settings, given, world, entity)
+        entities = [(await app.create(name)).entity for name in ("before_stock", "stock")]
+    stock = await _stock(settings, given, list(zip(entities, (before, world), strict=True)))
     return {
         "facts_per_s_without_vectors": without,
         "facts_per_s_with_given_vectors": with_vectors,
@@ -150,14 +157,17 @@ def _given(settings: Settings) -> GivenVectors:
     return GivenVectors(WordVectors(_model(settings)))
 
 
-async def _stock(settings: Settings, given: GivenVectors, world: World, entity: EntityId) -> float:
-    """Return the facts a second of Graphiti's own bulk write, vectors given, into a graph of its own."""
-    rows = _rows(entity, given, world)
+async def _stock(settings: Settings, given: GivenVectors, worlds: Sequence[tuple[EntityId, World]]) -> float:
+    """Return the facts a second of Graphiti's own bulk write, vectors given, of the last of the worlds."""
     stock = await open_stock(settings, settings.home / "stock.lbug", given)
+    rate = 0.0
     try:
-        started = clock.perf_counter()
-        await stock.write(entity.group, rows)
-        return round(len(rows.facts) / (clock.perf_counter() - started), 0)
+        for entity, world in worlds:
+            rows = _rows(entity, given, world)
+            started = clock.perf_counter()
+            await stock.write(entity.group, rows)
+            rate = round(len(rows.facts) / (clock.perf_counter() - started), 0)
+        return rate
     finally:
         await stock.close()
 
