@@ -35,7 +35,9 @@ _EXTRA = (
     ("pps_relation_times", "RELATIONSHIP", "RELATES_TO", ("group_id", "valid_at", "uuid")),
 )
 _SHOW = "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
-_MADE_MEANWHILE = ("EquivalentSchemaRuleAlreadyExists", "ConstraintAlreadyExists", "IndexAlreadyExists")
+_MADE_MEANWHILE = (
+    *("EquivalentSchemaRuleAlreadyExists", "ConstraintAlreadyExists", "IndexAlreadyExists", "IndexDropFailed"),
+)
 
 
 class Runs(Protocol):
@@ -116,7 +118,7 @@ async def ensure(run: Runs) -> tuple[Index, ...]:
 async def _make(run: Runs, index: Index) -> None:
     plain = [row["name"] for row in await run(_SHOW) if _shape(row) == _plain(index)] if index.kind == "unique" else []
     for name in plain:  # stock Graphiti's index of the same shape is in the way of the constraint
-        await run(cast(LiteralString, f"DROP INDEX `{name.replace('`', '``')}` IF EXISTS"))
+        await _quietly(run, cast(LiteralString, f"DROP INDEX `{name.replace('`', '``')}` IF EXISTS"))
     try:
         await _quietly(run, index.statement())
     except Neo4jError as error:
@@ -127,7 +129,10 @@ async def _make(run: Runs, index: Index) -> None:
 
 
 async def _quietly(run: Runs, statement: LiteralString) -> None:
-    """Run a CREATE; that another process made the same meanwhile is no error."""
+    """Run a CREATE or a DROP; that another process did the same meanwhile is no error.
+
+    While it makes the constraint, the constraint's own index looks like a plain one, and cannot be dropped.
+    """
     try:
         await run(statement)
     except Neo4jError as error:
