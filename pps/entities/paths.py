@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import unicodedata
@@ -28,10 +29,20 @@ def real_path(text: str, field: str = "project") -> str:
     if len(text) > MAX_PATH or "\0" in text or not _is_unicode(text):
         raise InvalidRequest(field, f"must be a path of at most {MAX_PATH:,} characters, without NUL")
     # POSIX lets "//a" mean something else than "/a"; no system that PPS runs on does.
-    found = os.path.realpath("/" + text.lstrip("/"))
-    if any(Path(one).is_symlink() for one in ancestors(found)):  # what a circle leaves is not resolved
+    plain = "/" + text.lstrip("/")
+    found = os.path.realpath(plain)
+    # What a circle leaves is not resolved; but since Python 3.13 "circle/.." is taken for the folder that it is in.
+    if any(map(_is_circle, ancestors(plain))) or any(Path(one).is_symlink() for one in ancestors(found)):
         raise InvalidRequest(field, "goes through a circle of links")
     return found
+
+
+def _is_circle(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116 - its error number is what counts
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def is_inside(path: str, root: str) -> bool:

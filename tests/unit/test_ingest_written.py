@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
 
 from pps.core.time import now
 from pps.core.values import Fact, Node
@@ -15,41 +19,38 @@ _FACT = Fact("22222222-2222-5222-8222-222222222222", _NODE.uuid, _NODE.uuid, "KN
 _CHANGES = [Change("node", _NODE.uuid), Change("fact", _FACT.uuid)]
 
 
-def _journal() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
-    for statement in schema.MIGRATIONS[0]:
-        connection.execute(statement)
-    return connection
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as opened:
+        for statement in schema.MIGRATIONS[0]:
+            opened.execute(statement)
+        yield opened
 
 
 def _held(connection: sqlite3.Connection, rows: range) -> Written:
     return Written(rows, {_NODE.uuid: _NODE}, {_FACT.uuid: _FACT}).of(outbox.dirty(connection, 100))
 
 
-def test_what_only_the_write_marked_is_passed_on() -> None:
-    connection = _journal()
+def test_what_only_the_write_marked_is_passed_on(connection: sqlite3.Connection) -> None:
     held = _held(connection, outbox.mark(connection, _CHANGES))
     assert (list(held.nodes), list(held.facts)) == ([_NODE.uuid], [_FACT.uuid])
 
 
-def test_what_somebody_marked_again_is_read_where_it_is_true() -> None:
-    connection = _journal()
+def test_what_somebody_marked_again_is_read_where_it_is_true(connection: sqlite3.Connection) -> None:
     rows = outbox.mark(connection, _CHANGES)
     outbox.mark(connection, _CHANGES[1:])
     held = _held(connection, rows)
     assert (list(held.nodes), list(held.facts)) == ([_NODE.uuid], [])
 
 
-def test_what_was_marked_before_the_write_is_not_taken_for_its_own() -> None:
-    connection = _journal()
+def test_what_was_marked_before_the_write_is_not_taken_for_its_own(connection: sqlite3.Connection) -> None:
     outbox.mark(connection, [Change("episode", "another")])
     rows = outbox.mark(connection, [])
     assert not rows
     assert not Written(rows, {_NODE.uuid: _NODE}).of([DirtyChange(1, _CHANGES[0])]).nodes
 
 
-def test_a_number_is_never_given_twice_even_after_all_was_cleared() -> None:
-    connection = _journal()
+def test_a_number_is_never_given_twice_even_after_all_was_cleared(connection: sqlite3.Connection) -> None:
     first = outbox.mark(connection, _CHANGES)
     outbox.clear(connection, list(first))
     assert outbox.mark(connection, _CHANGES).start == first.stop

@@ -4,6 +4,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def turns_of(home: Path, session: str) -> list[dict[str, Any]]:
     """Read a session's turns from the journals of all entities, with the name of each's entity."""
     found: list[dict[str, Any]] = []
     for path in sorted(home.glob("entities/*/data/memory.db")):
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db:
             db.row_factory = sqlite3.Row
             rows = db.execute("SELECT * FROM turns WHERE session = ? ORDER BY seq", (session,))
             found += [{**dict(row), "entity": path.parents[1].name} for row in rows]
