@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 HEAPS = """
 import ctypes, os, sys, tempfile, threading
 from pps.core.footprint import few_arenas, give_back
@@ -51,7 +49,6 @@ def _said(program: str, *arguments: str) -> str:
     return ended.stdout.strip()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
 def test_all_threads_share_two_heaps() -> None:
     assert int(_said(HEAPS, "few")) <= 2 < int(_said(HEAPS, "many"))
 
