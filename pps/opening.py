@@ -138,23 +138,26 @@ def self_node_id(entity: EntityId) -> str:
     return stable_id(entity.group, "self")
 
 
-async def _assembled(
-    stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, journal: Journal, anew: Anew
-) -> Memory:
-    entity, data, settings = entry.entity, entry.folder / "data", shared.settings
+async def _indexes(stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, anew: Anew) -> EntityIndexes:
     indexes = await EntityIndexes.open(
-        data,
-        group=entity.group,
+        entry.folder / "data",
+        group=entry.entity.group,
         fingerprint=shared.embedder.fingerprint if shared.embedder else None,
-        language=settings.text.language,
+        language=shared.settings.text.language,
         executor=shared.threads,
         rebuild=anew,
     )
     stack.push_async_callback(indexes.close)
+    return indexes
+
+
+async def _client(
+    stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, indexes: EntityIndexes
+) -> IsolatedGraphitiClient:
     driver = await _driver(entry, shared)
     stack.push_async_callback(driver.close)
     client = await IsolatedGraphitiClient.open(
-        entity,
+        entry.entity,
         driver.driver,
         store=driver.store,
         indexes=indexes,
@@ -162,9 +165,18 @@ async def _assembled(
         reranker=shared.reranker,
         extractor=shared.extractor,
         counters=shared.counters,
-        rerank_deadline_s=settings.reranker.deadline_ms / 1000,
+        rerank_deadline_s=shared.settings.reranker.deadline_ms / 1000,
     )
     stack.push_async_callback(client.close)
+    return client
+
+
+async def _assembled(
+    stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, journal: Journal, anew: Anew
+) -> Memory:
+    entity, settings = entry.entity, shared.settings
+    indexes = await _indexes(stack, entry, shared, anew)
+    client = await _client(stack, entry, shared, indexes)
     redaction = settings.redaction == "on"
     anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal, redaction=redaction)
     vectors = PassageVectors(shared.embedder) if shared.embedder else None
