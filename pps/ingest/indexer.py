@@ -110,6 +110,8 @@ class Indexer:
                     await graph
                 await self._journal.clear_dirty([row.seq for row in rows])
                 total += len(rows)
+            if graph is not None:
+                await graph  # there may have been nothing to note
         except BaseException:
             if graph is not None:
                 await _over(graph)

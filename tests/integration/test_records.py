@@ -214,6 +214,23 @@ async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drai
     assert await parts.journal.resolve(["Ghost Ship"]) == {}
 
 
+async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_is_raised(memory: Memory) -> None:
+    put = list[str]()
+
+    async def slowly() -> None:
+        await asyncio.sleep(0.1)
+        put.append("done")
+
+    async def refused() -> None:
+        await asyncio.sleep(0.1)
+        raise StoreUnavailable("the graph is away")
+
+    await memory._parts.indexer.write([], slowly, {}, {})
+    assert put == ["done"]
+    with pytest.raises(StoreUnavailable, match="away"):
+        await memory._parts.indexer.write([], refused, {}, {})
+
+
 async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
     app: App, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
