@@ -36,7 +36,10 @@ _EXTRA = (
 )
 _SHOW = "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
 _MADE_MEANWHILE = (
-    *("EquivalentSchemaRuleAlreadyExists", "ConstraintAlreadyExists", "IndexAlreadyExists", "IndexDropFailed"),
+    "EquivalentSchemaRuleAlreadyExists",
+    "ConstraintAlreadyExists",
+    "IndexAlreadyExists",
+    "IndexDropFailed",
 )
 
 

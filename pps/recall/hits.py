@@ -52,8 +52,12 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
 
 async def _names(ask: Ask, picked: Mapping[str, Item]) -> dict[str, str]:
     ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
-    names = await ask.sources.journal.names_of(ends) if ends else {}
-    return {one: name for one, (name, *_) in names.items()}
+    mirrored = await ask.sources.journal.names_of(ends) if ends else {}
+    names = {one: name for one, (name, *_) in mirrored.items()}
+    if missing := [end for end in ends if end not in names]:  # the mirror may lag behind the graph
+        nodes = await fetch(ask, "nodes", missing)
+        names |= {one: node.name for one, node in nodes.items() if isinstance(node, Node)}
+    return names
 
 
 async def _paths(ask: Ask, picked: Mapping[str, Item]) -> dict[str, tuple[Step, ...]]:
