@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pps.core.errors import InvalidRequest
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> datetime:
@@ -37,11 +39,10 @@ def iso(moment: datetime) -> str:
 
 def micros(moment: datetime) -> int:
     """Return microseconds since 1970-01-01 UTC, exact."""
-    delta = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    delta = moment.astimezone(UTC) - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def from_micros(value: int) -> datetime:
     """Return the instant of microseconds since 1970-01-01 UTC."""
-    seconds, rest = divmod(value, 1_000_000)
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+    return _EPOCH + timedelta(microseconds=value)

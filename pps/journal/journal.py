@@ -17,7 +17,7 @@ from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import exchanges, filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.allowing import Allowing
 from pps.journal.db import prepare_file
-from pps.journal.links import FactLinks, Reached
+from pps.journal.links import FactOutline, NodeOutline, Reached
 from pps.journal.merges import Merges
 from pps.journal.payload import prepare_payload
 from pps.journal.queue import JobQueue
@@ -271,9 +271,13 @@ class Journal:
         """Return episode → ids of the facts it supports, oldest first; past facts too."""
         return await self._readers.read(partial(mirror.facts_supported_by, episodes=episodes))
 
-    async def fact_links(self, facts: Sequence[str]) -> dict[str, FactLinks]:
-        """Return fact → its ends and supporting episodes, in the order given; unknown facts are left out."""
-        return await self._readers.read(partial(links.fact_links, facts=facts))
+    async def fact_outlines(self, facts: Sequence[str]) -> dict[str, FactOutline]:
+        """Return fact → its ends, times and supporting episodes, in the order given; unknown facts are left out."""
+        return await self._readers.read(partial(links.fact_outlines, facts=facts))
+
+    async def node_outlines(self, nodes: Sequence[str]) -> dict[str, NodeOutline]:
+        """Return node → its age and tags, in the order given; unknown nodes are left out."""
+        return await self._readers.read(partial(links.node_outlines, nodes=nodes))
 
     async def hops(self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime) -> dict[str, int]:
         """Return target → fewest hops from any start over what holds at ``at``; those out of reach are left out."""

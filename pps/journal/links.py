@@ -1,6 +1,6 @@
-"""What facts join, from the mirror: their ends, their supports, and how far apart nodes are.
+"""What a ranking needs of facts and nodes, from the mirror: outlines, and how far apart nodes are.
 
-Answers what a ranking needs without reading the graph; the graph stays the truth.
+It answers without reading the graph; the graph stays the truth.
 """
 
 from __future__ import annotations
@@ -12,21 +12,61 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from pps.core.time import micros
+from pps.core.time import from_micros, micros
+from pps.core.values import Fact, Node
+from pps.journal.mirror import OPEN
 
 MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""
+
+_MOST_PAIRS = 2_000
+"""Pairs of nodes up to which a walk's last step looks for the facts between them, and not at all facts of its ring:
+a well-known person has thousands."""
+
+_HOLDS = "+valid_at <= ? AND +invalid_at > ? AND +expired_at > ?"
+"""The plus signs keep SQLite on the index of ends: a node has few facts, a moment nearly all."""
 
 _LIST = "(SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
-class FactLinks:
-    """A fact's ends, and the episodes that support it, oldest id first."""
+class FactOutline:
+    """A fact without its words.
+
+    Attributes:
+        subject, object: Uuids of its ends.
+        episodes: Uuids of those that support it, in the order in which the mirror met them.
+        said_at: Event time of the latest supporting turn; None when none of them is in the journal.
+        valid_at, invalid_at, expired_at: As in ``Fact``.
+    """
 
     subject: str
     object: str
     episodes: tuple[str, ...] = ()
+    said_at: datetime | None = None
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    expired_at: datetime | None = None
+
+    @classmethod
+    def of(cls, fact: Fact) -> FactOutline:
+        """Return the outline of a fact that the graph gave."""
+        times = {"valid_at": fact.valid_at, "invalid_at": fact.invalid_at, "expired_at": fact.expired_at}
+        return cls(fact.subject, fact.object, fact.episodes, **times)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOutline:
+    """A node without its words; ``tags`` are folded."""
+
+    uuid: str
+    created_at: datetime
+    tags: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, node: Node) -> NodeOutline:
+        """Return the outline of a node that the graph gave."""
+        return cls(node.uuid, node.created_at, node.tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +79,53 @@ class Reached:
     relation: str
 
 
-def fact_links(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, FactLinks]:
-    """Return fact → its links, in the order given; unknown facts are left out."""
+def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
+    """Return fact → its outline, in the order given; unknown facts are left out."""
     wanted = json.dumps(list(facts))
-    ends = connection.execute(
-        f"""SELECT f.uuid, s.uuid, o.uuid FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id
+    rows = connection.execute(
+        f"""SELECT f.uuid, s.uuid, o.uuid, f.valid_at, f.invalid_at, f.expired_at
+            FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id
             JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
             WHERE i.uuid IN {_LIST}""",  # noqa: S608 - a literal of this module
         (wanted,),
     ).fetchall()
     supports: dict[str, list[str]] = {}
-    for fact, episode in connection.execute(
-        f"""SELECT i.uuid, e.uuid FROM mirror_id AS i JOIN mirror_support AS s ON s.fact = i.id
-            JOIN mirror_id AS e ON e.id = s.episode WHERE i.uuid IN {_LIST} ORDER BY s.episode""",  # noqa: S608
+    latest: dict[str, int] = {}
+    for fact, episode, at in connection.execute(
+        f"""SELECT i.uuid, e.uuid, t.occurred_at FROM mirror_id AS i JOIN mirror_support AS s ON s.fact = i.id
+            JOIN mirror_id AS e ON e.id = s.episode LEFT JOIN turns AS t ON t.uuid = e.uuid
+            WHERE i.uuid IN {_LIST} ORDER BY s.episode""",  # noqa: S608 - as above
         (wanted,),
     ):
         supports.setdefault(fact, []).append(episode)
-    found = {fact: FactLinks(subject, object_, tuple(supports.get(fact, ()))) for fact, subject, object_ in ends}
+        if at is not None:
+            latest[fact] = max(at, latest.get(fact, at))
+    found = {
+        fact: FactOutline(
+            subject, object_, tuple(supports.get(fact, ())), _moment(latest.get(fact)), *map(_moment, ends)
+        )
+        for fact, subject, object_, *ends in rows
+    }
     return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
+
+
+def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, NodeOutline]:
+    """Return node → its outline, in the order given; unknown nodes are left out."""
+    wanted = json.dumps(list(nodes))
+    tags: dict[int, list[str]] = {}
+    for number, tag in connection.execute(
+        f"""SELECT t.node, t.tag FROM mirror_id AS i JOIN mirror_tag AS t ON t.node = i.id
+            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - a literal of this module
+        (wanted,),
+    ):
+        tags.setdefault(number, []).append(tag)
+    rows = connection.execute(
+        f"""SELECT n.id, n.uuid, n.created_at FROM mirror_id AS i JOIN mirror_node AS n ON n.id = i.id
+            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - as above
+        (wanted,),
+    )
+    found = {uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(number, ()))) for number, uuid, at in rows}
+    return {node: found[node] for node in dict.fromkeys(nodes) if node in found}
 
 
 def hops(
@@ -71,7 +140,11 @@ def hops(
     seen = {known[one]: 0 for one in starts if one in known}
     ring, walked = list(seen), 0
     for far in range(1, max_hops + 1):
-        if not ring or wanted.keys() <= seen.keys() or walked >= MOST_WALKED:
+        left = wanted.keys() - seen.keys()
+        if not ring or not left or walked >= MOST_WALKED:
+            break
+        if far == max_hops and len(ring) * len(left) <= _MOST_PAIRS:
+            seen.update(dict.fromkeys(_joined_to(connection, ring, left, at), far))
             break
         joints = _next_to(connection, ring, MOST_WALKED - walked, at)
         walked += len(joints)
@@ -141,12 +214,26 @@ def _next_to(
 ) -> list[tuple[int, int, int]]:
     """Return (fact, node of the ring, node at its other end) of the facts that hold and touch the ring."""
     numbers, moment = json.dumps(list(ring)), micros(at)
-    # The plus signs keep SQLite on the index of ends: a node has few facts, a moment nearly all.
-    holds = "+valid_at <= ? AND +invalid_at > ? AND +expired_at > ?"
     rows = connection.execute(
-        f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {_LIST} AND {holds}
-            UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {_LIST} AND {holds}
+        f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {_LIST} AND {_HOLDS}
+            UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {_LIST} AND {_HOLDS}
             LIMIT ?""",  # noqa: S608 - literals of this module
         (numbers, moment, moment, moment, numbers, moment, moment, moment, most),
     )
     return rows.fetchall()
+
+
+def _joined_to(connection: sqlite3.Connection, ring: Sequence[int], others: Iterable[int], at: datetime) -> list[int]:
+    """Return those of the others that a fact which holds joins to a node of the ring."""
+    ours, theirs, moment = json.dumps(list(ring)), json.dumps(list(others)), micros(at)
+    rows = connection.execute(
+        f"""SELECT object FROM mirror_fact WHERE subject IN {_LIST} AND object IN {_LIST} AND {_HOLDS}
+            UNION SELECT subject FROM mirror_fact WHERE subject IN {_LIST} AND object IN {_LIST} AND {_HOLDS}""",  # noqa: S608 - as above
+        (ours, theirs, moment, moment, moment, theirs, ours, moment, moment, moment),
+    )
+    return [number for (number,) in rows]
+
+
+def _moment(at: int | None) -> datetime | None:
+    """Return the instant of a column in which an end that is not known is the least or the greatest number."""
+    return None if at is None or abs(at) == OPEN else from_micros(at)

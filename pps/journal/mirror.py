@@ -116,8 +116,8 @@ def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, s
 def names_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, list[str]]:
     """Return node → its name, then its aliases; unknown nodes are left out."""
     rows = connection.execute(
-        """SELECT n.uuid, m.name FROM mirror_node AS n JOIN mirror_name AS m ON m.node = n.id
-            WHERE n.uuid IN (SELECT value FROM json_each(?)) ORDER BY m.is_alias""",
+        """SELECT i.uuid, m.name FROM mirror_id AS i JOIN mirror_name AS m ON m.node = i.id
+            WHERE i.uuid IN (SELECT value FROM json_each(?)) ORDER BY m.is_alias""",
         (json.dumps(list(nodes)),),
     )
     found: dict[str, list[str]] = {}

@@ -136,7 +136,7 @@ _MIRROR = (
     "CREATE INDEX mirror_fact_by_end ON mirror_fact (invalid_at)",
     "CREATE INDEX mirror_fact_by_at ON mirror_fact (at)",
     "CREATE INDEX mirror_fact_by_relation ON mirror_fact (relation)",
-    "CREATE INDEX mirror_fact_by_subject ON mirror_fact (subject)",
+    "CREATE INDEX mirror_fact_by_ends ON mirror_fact (subject, object)",
     "CREATE INDEX mirror_fact_by_object ON mirror_fact (object)",
     """CREATE TABLE mirror_support (
         episode INTEGER NOT NULL,

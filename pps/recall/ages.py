@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from pps.core.values import AnchorPassage, Episode, Fact, Turn
-from pps.recall.ask import Ask, Item
+from pps.core.values import AnchorPassage, Episode, Turn
+from pps.journal.links import FactOutline
+from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.fetch import fetch
 
 
-async def times_of(ask: Ask, items: Mapping[str, Item]) -> dict[str, datetime]:
+async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, datetime]:
     """Return id → event time of those that have one.
 
     A fact is as old as its latest supporting episode, else as its ``valid_at``; nodes and communities
     have no time of their own.
     """
-    supports = {one: item.episodes[-1] for one, item in items.items() if isinstance(item, Fact) and item.episodes}
+    facts = {one: item for one, item in items.items() if isinstance(item, FactOutline)}
+    times = {one: facts[one].said_at if one in facts else _own_time(item) for one, item in items.items()}
+    # Supported by what only the graph knows, such as an episode that was added through Graphiti itself.
+    supports = {one: fact.episodes[-1] for one, fact in facts.items() if times[one] is None and fact.episodes}
     episodes = await fetch(ask, "episodes", list(supports.values())) if supports else {}
-    times = {one: _own_time(episodes.get(supports[one]) if one in supports else item) for one, item in items.items()}
-    for one, item in items.items():
-        if times[one] is None and isinstance(item, Fact):
-            times[one] = item.valid_at
+    times.update((one, _own_time(episodes.get(supports[one]))) for one in supports)
+    times.update((one, fact.valid_at) for one, fact in facts.items() if times[one] is None)
     return {one: at for one, at in times.items() if at is not None}
 
 
@@ -30,9 +32,9 @@ def age_d(ask: Ask, at: datetime) -> float:
     return max(0.0, (ask.moment - at).total_seconds() / 86_400)
 
 
-def _own_time(item: Item | None) -> datetime | None:
+def _own_time(item: Item | Candidate | None) -> datetime | None:
     if isinstance(item, Turn):
         return item.occurred_at
-    if isinstance(item, (Episode, Fact)):
+    if isinstance(item, Episode):
         return item.valid_at
     return item.modified_at if isinstance(item, AnchorPassage) else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar, cast
@@ -21,7 +22,7 @@ from pps.core.values import (
     Node,
     Turn,
 )
-from pps.journal.links import Reached
+from pps.journal.links import FactOutline, NodeOutline, Reached
 from pps.journal.values import ItemFilter
 from pps.models.protocols import Vector
 from pps.recall.query import condensed, content_words
@@ -32,6 +33,8 @@ from pps.recall.time_reading import read_times
 from pps.recall.time_words import names_time
 
 Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage | Community
+Candidate: TypeAlias = FactOutline | NodeOutline | Episode | Turn | AnchorPassage | Community
+"""What an order is made of: a fact or node need not be read from the graph for that, only to be shown."""
 T = TypeVar("T")
 
 NAMED = 8
@@ -73,9 +76,10 @@ class Ask:
         self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
         self.items: dict[str, Item] = {}
+        self.outlines: dict[str, FactOutline | NodeOutline] = {}
         self.parts: dict[tuple[str, str], int] = {}
         self.reached: Mapping[str, Reached] = {}
-        self.took_s: dict[str, float] = {}
+        self._took_s: dict[tuple[str, str], float] = {}
         self._running: dict[Hashable, asyncio.Task[object]] = {}
 
     async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
@@ -153,9 +157,22 @@ class Ask:
             return ("facts", "past_facts") if past else ("facts",)
         return ("episodes",) if channel == "turns" else (channel,)
 
-    def spent(self, part: str, seconds: float) -> None:
-        """Note how long a part of the work took; of channels side by side, the longest counts."""
-        self.took_s[part] = max(self.took_s.get(part, 0.0), seconds)
+    @contextmanager
+    def timed(self, part: str, channel: str = "") -> Generator[None]:
+        """Note how long a part of the work takes in a channel; its pieces add up."""
+        started = clock.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent(part, channel, clock.perf_counter() - started)
+
+    def spent(self, part: str, channel: str, seconds: float) -> None:
+        """Add to how long a part of the work took in a channel."""
+        self._took_s[part, channel] = self._took_s.get((part, channel), 0.0) + seconds
+
+    def took_s(self, part: str) -> float:
+        """Return how long a part of the work took: of channels side by side, the longest counts."""
+        return max((seconds for (one, _), seconds in self._took_s.items() if one == part), default=0.0)
 
     async def close(self) -> None:
         """Wait for whatever is still running, so that nothing outlives the recall."""
@@ -165,10 +182,8 @@ class Ask:
         embedder = self.sources.embedder
         if embedder is None:
             return None
-        started = clock.perf_counter()
-        vector = await asyncio.to_thread(embedder.embed_query, self.text)
-        self.took_s["embed"] = clock.perf_counter() - started
-        return vector
+        with self.timed("embed"):
+            return await asyncio.to_thread(embedder.embed_query, self.text)
 
     async def _reach(self) -> dict[str, Reached]:
         center = self.center()

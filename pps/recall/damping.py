@@ -9,9 +9,10 @@ from datetime import timedelta
 from statistics import median
 
 from pps.core.time import now
-from pps.core.values import AnchorPassage, Fact, Turn
+from pps.core.values import AnchorPassage, Turn
+from pps.journal.links import FactOutline
 from pps.recall.ages import age_d, times_of
-from pps.recall.ask import Ask, Item
+from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.profiles import Substance
 from pps.recall.query import is_question
 
@@ -19,12 +20,12 @@ _SENTENCES = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
 _WORDS = re.compile(r"\w+")
 
 
-async def freshness(ask: Ask, items: Mapping[str, Item]) -> dict[str, float]:
+async def freshness(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, float]:
     """Return id → ``(1 - w) + w * 2 ** (-age / half_life)`` for facts; undated ones get the dated ones' median.
 
     Source: acceptance row S2-07; a true half-life.
     """
-    facts = {one: item for one, item in items.items() if isinstance(item, Fact)}
+    facts = {one: item for one, item in items.items() if isinstance(item, FactOutline)}
     times = await times_of(ask, facts)
     tuning = ask.sources.tuning
     weight, half_life = tuning.freshness_weight, tuning.freshness_half_life_d
@@ -33,7 +34,7 @@ async def freshness(ask: Ask, items: Mapping[str, Item]) -> dict[str, float]:
     return {one: factors.get(one, usual) for one in facts}
 
 
-async def novelty(ask: Ask, items: Mapping[str, Item]) -> dict[str, float]:
+async def novelty(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, float]:
     """Return id → ``(1 - w) ** times`` for what the session was shown within the window."""
     tuning = ask.sources.tuning
     if not ask.request.session or not tuning.novelty_weight or not tuning.novelty_window_s:
@@ -48,12 +49,12 @@ async def _shown(ask: Ask, session: str) -> dict[str, int]:
     return await ask.sources.journal.shown(session, since)
 
 
-def shown_id(one: str, item: Item) -> str:
+def shown_id(one: str, item: Item | Candidate) -> str:
     """Return the id under which a hit is shown: an anchor's passage has one of its own."""
     return f"{item.slug}#{item.part}" if isinstance(item, AnchorPassage) else one
 
 
-def substance(items: Mapping[str, Item], shape: Substance) -> dict[str, float]:
+def substance(items: Mapping[str, Candidate], shape: Substance) -> dict[str, float]:
     """Return id → ``floor + (1 - floor) * (1 - e ** (-words / shape.words))`` for turns.
 
     ``words`` counts what a turn states: the words of its sentences that are not questions. "Wow! And
@@ -66,7 +67,7 @@ def substance(items: Mapping[str, Item], shape: Substance) -> dict[str, float]:
     }
 
 
-async def answers(ask: Ask, items: Mapping[str, Item], factor: float) -> dict[str, float]:
+async def answers(ask: Ask, items: Mapping[str, Candidate], factor: float) -> dict[str, float]:
     """Return id → ``factor`` for turns after a question in their session: what was asked is asked again.
 
     The one factor that lifts; it leaves the rest as it is.

@@ -62,7 +62,7 @@ class RecallEngine:
             channels = await self._channels(ask, profile)
         finally:
             await ask.close()
-        took = {part: ask.took_s.get(part, 0.0) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
+        took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
         took["total"] = (clock.perf_counter() - started) * 1000
         return Recall(request.query, profile.name, channels, took)
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pps.core.errors import NotFound
-from pps.core.values import AnchorPassage, ChannelName, Fact
-from pps.recall.ask import Ask, Item
+from pps.core.values import AnchorPassage, ChannelName, Fact, Node
+from pps.journal.links import FactOutline, NodeOutline
+from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.passages import most_like
 
 
@@ -23,6 +24,33 @@ async def fetch(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str,
         ask.items.update(await _read(ask, channel, missing))
     found = {one: ask.items[one] for one in dict.fromkeys(ids) if one in ask.items}
     return {one: item for one, item in found.items() if _current(ask, item)}
+
+
+async def outlined(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Candidate]:
+    """Return what an order of a channel's ids is made of, in the order given; left out is what ``fetch`` leaves out.
+
+    Facts and nodes come from the mirror; from the graph only those that it lacks, since it may lag behind.
+    """
+    if channel not in ("facts", "nodes"):
+        items = await fetch(ask, channel, ids)
+        return {one: item for one, item in items.items() if not isinstance(item, (Fact, Node))}
+    missing = [one for one in dict.fromkeys(ids) if one not in ask.outlines]
+    if missing:
+        await outline(ask, channel, missing)
+    if unknown := [one for one in missing if one not in ask.outlines]:
+        for one, item in (await fetch(ask, channel, unknown)).items():
+            if isinstance(item, Fact):
+                ask.outlines[one] = FactOutline.of(item)
+            elif isinstance(item, Node):
+                ask.outlines[one] = NodeOutline.of(item)
+    found = {one: ask.outlines[one] for one in dict.fromkeys(ids) if one in ask.outlines}
+    return {one: item for one, item in found.items() if _current(ask, item)}
+
+
+async def outline(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> None:
+    """Add to the recall's outlines those of facts, or of nodes, that the mirror knows."""
+    journal = ask.sources.journal
+    ask.outlines.update(await (journal.fact_outlines(ids) if channel == "facts" else journal.node_outlines(ids)))
 
 
 async def _read(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
@@ -64,13 +92,13 @@ async def _passages(ask: Ask, slug: str) -> Sequence[AnchorPassage]:
         return ()
 
 
-def _current(ask: Ask, item: Item) -> bool:
-    if not isinstance(item, Fact) or ask.request.as_of or ask.request.filters.as_of:
+def _current(ask: Ask, item: Item | Candidate) -> bool:
+    if not isinstance(item, (Fact, FactOutline)) or ask.request.as_of or ask.request.filters.as_of:
         return True
     return holds(item, ask.moment)
 
 
-def holds(fact: Fact, at: datetime) -> bool:
+def holds(fact: Fact | FactOutline, at: datetime) -> bool:
     """Tell whether a fact has not ended at an instant of world time and is still believed."""
     if fact.invalid_at is None:
         return fact.expired_at is None

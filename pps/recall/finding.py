@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pps.core.errors import IsolationError, PPSError
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Item, Scored
+from pps.recall.ask import Ask, Candidate, Scored
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
 
@@ -34,7 +34,7 @@ async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: i
         PPSError: All of them failed; the first one's error.
         IsolationError: One of them met a foreign row.
     """
-    started, embedding = clock.perf_counter(), ask.took_s.get("embed", 0.0)
+    started, embedding = clock.perf_counter(), ask.took_s("embed")
     names = [name for name, weight in profile.perspectives.items() if weight > 0 and PERSPECTIVES[name].finds]
     results = await asyncio.gather(*(_ask(ask, name, channel, depth) for name in names), return_exceptions=True)
     lists = _told_apart(names, results)
@@ -45,8 +45,8 @@ async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: i
             for name in ("dense", "dense_windows")
             if name in lists.said
         )
-    waited = ask.took_s.get("embed", 0.0) - embedding
-    ask.spent("retrieve", clock.perf_counter() - started - waited)
+    waited = ask.took_s("embed") - embedding
+    ask.spent("retrieve", channel, clock.perf_counter() - started - waited)
     return lists
 
 
@@ -62,25 +62,19 @@ async def complete(ask: Ask, channel: ChannelName, lists: Lists) -> None:
 
 
 async def weigh(
-    ask: Ask, channel: ChannelName, profile: ChannelProfile, items: Mapping[str, Item], lists: Lists
-) -> bool:
-    """Add the lists of the weighing perspectives over the candidates, and tell whether one says anything.
-
-    One that fails is noted.
-    """
-    spoke = False
+    ask: Ask, channel: ChannelName, profile: ChannelProfile, items: Mapping[str, Candidate], lists: Lists
+) -> None:
+    """Add the lists of the weighing perspectives over the candidates; one that fails is noted."""
     for name, weight in profile.perspectives.items():
         opinion = PERSPECTIVES[name].weigh
         if opinion is None or weight <= 0:
             continue
         try:
             lists.said[name] = await opinion(ask, channel, items)
-            spoke = spoke or bool(lists.said[name])
         except IsolationError:
             raise
         except PPSError as error:
             lists.failed[name] = error
-    return spoke
 
 
 async def _ask(ask: Ask, name: str, channel: ChannelName, depth: int) -> list[Scored]:

@@ -7,26 +7,27 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pps.core.text import fold
-from pps.core.values import Episode, Fact, Turn
+from pps.core.values import Episode, Turn
+from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
-from pps.recall.ask import Item
+from pps.recall.ask import Candidate
 from pps.recall.query import is_question
 
 
-def one_of_each_pair(order: Sequence[str], items: Mapping[str, Item]) -> tuple[list[str], list[str]]:
+def one_of_each_pair(order: Sequence[str], items: Mapping[str, Candidate]) -> tuple[list[str], list[str]]:
     """Return the best fact of each unordered (subject, object) pair, and those that were passed over."""
     seen: set[frozenset[str]] = set()
     kept: list[str] = []
     passed: list[str] = []
     for one in order:
         item = items[one]
-        pair = frozenset((item.subject, item.object)) if isinstance(item, Fact) else frozenset((one,))
+        pair = frozenset((item.subject, item.object)) if isinstance(item, FactOutline) else frozenset((one,))
         (passed if pair in seen else kept).append(one)
         seen.add(pair)
     return kept, passed
 
 
-def one_of_each_text(order: Sequence[str], items: Mapping[str, Item], query: str) -> tuple[list[str], list[str]]:
+def one_of_each_text(order: Sequence[str], items: Mapping[str, Candidate], query: str) -> tuple[list[str], list[str]]:
     """Return the best turn of those with the same words, and those that were passed over.
 
     A turn that only asks the query's question once more tells nothing: it is passed over too.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pps.core.values import Fact, Node
-from pps.recall.ask import Ask, Item, Scored
+from pps.journal.links import FactOutline, NodeOutline
+from pps.recall.ask import Ask, Candidate, Scored
 
 MAX_HOPS = 4
 """Farthest hops that still count."""
 
 
-async def by_hops(ask: Ask, items: Mapping[str, Item], starts: Sequence[str], most: int) -> list[Scored]:
+async def by_hops(ask: Ask, items: Mapping[str, Candidate], starts: Sequence[str], most: int) -> list[Scored]:
     """Return the candidates within ``most`` hops of any start, nearest first; the signal is ``1 / (1 + hops)``.
 
     A fact is as far as its nearer end; a turn as its nearest mentioned node.
@@ -24,13 +24,13 @@ async def by_hops(ask: Ask, items: Mapping[str, Item], starts: Sequence[str], mo
     return [Scored(one, -float(far[one]), 1 / (1 + far[one])) for one in near]
 
 
-async def _nodes_of(ask: Ask, items: Mapping[str, Item]) -> dict[str, Sequence[str]]:
+async def _nodes_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, Sequence[str]]:
     reach: dict[str, Sequence[str]] = {}
     others: list[str] = []
     for one, item in items.items():
-        if isinstance(item, Node):
+        if isinstance(item, NodeOutline):
             reach[one] = (item.uuid,)
-        elif isinstance(item, Fact):
+        elif isinstance(item, FactOutline):
             reach[one] = (item.subject, item.object)
         else:
             others.append(one)

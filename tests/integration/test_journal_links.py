@@ -1,4 +1,4 @@
-"""Links from the mirror: ends and supports of facts, and hops between nodes, against a plain walk."""
+"""What a ranking reads from the mirror: outlines, and hops between nodes against a plain walk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pytest
 
 from pps.core.ids import new_group
 from pps.core.values import Fact, Node
+from pps.journal import links
 from pps.journal.journal import Journal
+from pps.journal.links import FactOutline, NodeOutline
+from pps.journal.values import TurnDraft
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -37,16 +40,37 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
         yield opened
 
 
-async def test_links_are_a_facts_ends_and_supports_in_the_order_asked(journal: Journal) -> None:
+async def test_an_outline_of_a_fact_has_its_ends_times_and_supports_in_the_order_asked(journal: Journal) -> None:
+    ended = replace(fact("f1", "a", "b", "e1", "e2"), valid_at=AT, invalid_at=AT + timedelta(days=3))
     await journal.mirror_nodes([node("a"), node("b"), node("c")])
-    await journal.mirror_facts([fact("f1", "a", "b", "e1", "e2"), fact("f2", "b", "c")])
+    await journal.mirror_facts([ended, fact("f2", "b", "c")])
 
-    links = await journal.fact_links([uid("f2"), uid("gone"), uid("f1")])
+    outlines = await journal.fact_outlines([uid("f2"), uid("gone"), uid("f1")])
 
-    assert list(links) == [uid("f2"), uid("f1")]
-    assert (links[uid("f1")].subject, links[uid("f1")].object) == (uid("a"), uid("b"))
-    assert set(links[uid("f1")].episodes) == {uid("e1"), uid("e2")}
-    assert links[uid("f2")].episodes == ()
+    assert list(outlines) == [uid("f2"), uid("f1")]
+    assert outlines[uid("f2")] == FactOutline(uid("b"), uid("c"))
+    known = outlines[uid("f1")]
+    assert set(known.episodes) == {uid("e1"), uid("e2")}
+    assert replace(known, episodes=ended.episodes) == FactOutline.of(ended)
+
+
+async def test_an_outline_says_when_a_fact_was_last_told_of(journal: Journal) -> None:
+    drafts = [TurnDraft(str(days), occurred_at=AT + timedelta(days=days)) for days in (2, 0)]
+    told = [(await journal.append(draft)).turn.uuid for draft in drafts]
+    await journal.mirror_facts([replace(fact("f1", "a", "b"), episodes=(*told, uid("only in the graph")))])
+
+    assert (await journal.fact_outlines([uid("f1")]))[uid("f1")].said_at == AT + timedelta(days=2)
+
+
+async def test_an_outline_of_a_node_has_its_age_and_tags(journal: Journal) -> None:
+    tagged = replace(node("a"), tags=("Garden", "food"))
+    await journal.mirror_nodes([tagged, node("b")])
+
+    outlines = await journal.node_outlines([uid("b"), uid("gone"), uid("a")])
+
+    assert list(outlines) == [uid("b"), uid("a")]
+    assert outlines[uid("b")] == NodeOutline.of(node("b"))
+    assert (outlines[uid("a")].created_at, set(outlines[uid("a")].tags)) == (AT, {"garden", "food"})
 
 
 async def test_hops_count_facts_and_relations_in_both_directions(journal: Journal) -> None:
@@ -66,7 +90,11 @@ async def test_hops_are_those_of_the_nearest_start(journal: Journal) -> None:
     assert await journal.hops([uid("gone")], [uid("a")], 4, AT) == {}
 
 
-async def test_hops_agree_with_a_plain_walk(journal: Journal) -> None:
+@pytest.mark.parametrize("pairs_looked_up", [0, links._MOST_PAIRS])
+async def test_hops_agree_with_a_plain_walk(
+    journal: Journal, pairs_looked_up: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_MOST_PAIRS", pairs_looked_up)  # the last step has two ways
     chance = random.Random(7)  # noqa: S311 - a fixed graph
     names = [f"n{number}" for number in range(60)]
     pairs = [tuple(chance.sample(names, 2)) for _ in range(70)]

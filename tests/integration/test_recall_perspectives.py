@@ -13,7 +13,7 @@ from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.recall.ask import Ask, Scored
 from pps.recall.damping import answers
-from pps.recall.fetch import fetch
+from pps.recall.fetch import fetch, outlined
 from pps.recall.perspectives import PERSPECTIVES
 from tests.integration.recall_scene import START, ask, play
 
@@ -38,7 +38,7 @@ async def weighed(asked: Ask, name: str, channel: ChannelName, query: str = "") 
     weigh, find = PERSPECTIVES[name].weigh, PERSPECTIVES["bm25"].find
     assert weigh is not None
     assert find is not None
-    items = await fetch(asked, channel, [one.id for one in await find(asked, channel, 50)])
+    items = await outlined(asked, channel, [one.id for one in await find(asked, channel, 50)])
     opinion = await weigh(asked, channel, items)
     return list(zip(await texts(asked, channel, opinion), [one.signal for one in opinion], strict=True))
 
@@ -196,7 +196,7 @@ async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(me
 
 async def test_a_turn_that_follows_a_question_counts_more(memory: Memory) -> None:
     asked = ask(memory, "coffee tea roses flat bakery morning lovely")
-    items = await fetch(asked, "episodes", [turn.uuid for turn in await memory._parts.journal.recent(20)])
+    items = await outlined(asked, "episodes", [turn.uuid for turn in await memory._parts.journal.recent(20)])
 
     factors = await answers(asked, items, 1.1)
     assert {_text(items[one]): factor for one, factor in factors.items()} == {

@@ -6,14 +6,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from pps.core.values import Episode, Fact, Node
+from pps.core.values import Episode
+from pps.journal.links import FactOutline, NodeOutline
 from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def fact(uuid: str, subject: str, object_: str) -> Fact:
-    return Fact(uuid, subject, object_, "R", uuid, AT)
 
 
 def unit(*values: float) -> np.ndarray:
@@ -22,13 +19,13 @@ def unit(*values: float) -> np.ndarray:
 
 
 def test_a_pair_is_unordered_and_its_best_fact_stays() -> None:
-    items = {"1": fact("1", "a", "b"), "2": fact("2", "b", "a"), "3": fact("3", "a", "c"), "4": fact("4", "a", "b")}
+    items = {str(at): FactOutline(one, other) for at, (one, other) in enumerate(("ab", "ba", "ac", "ab"), 1)}
 
     assert one_of_each_pair(["1", "2", "3", "4"], items) == (["1", "3"], ["2", "4"])
 
 
 def test_things_that_are_not_facts_are_never_passed_over() -> None:
-    items = {"1": Node("1", "Ana", AT), "2": Node("2", "Ana", AT)}
+    items = {one: NodeOutline(one, AT) for one in ("1", "2")}
 
     assert one_of_each_pair(["1", "2"], items) == (["1", "2"], [])
 

@@ -15,10 +15,10 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Item, Scored
+from pps.recall.ask import Ask, Candidate, Scored
 
 Find: TypeAlias = Callable[[Ask, ChannelName, int], Awaitable[list[Scored]]]
-Weigh: TypeAlias = Callable[[Ask, ChannelName, Mapping[str, Item]], Awaitable[list[Scored]]]
+Weigh: TypeAlias = Callable[[Ask, ChannelName, Mapping[str, Candidate]], Awaitable[list[Scored]]]
 Score: TypeAlias = Callable[[Ask, ChannelName, AbstractSet[str]], Awaitable[list[Scored]]]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pps.core.values import ChannelName, Fact
-from pps.recall.ask import Ask, Item, Scored
+from pps.core.values import ChannelName
+from pps.journal.links import FactOutline
+from pps.recall.ask import Ask, Candidate, Scored
 
 
-async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Item]) -> list[Scored]:
+async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
     """Return the facts among the candidates by how many episodes support them."""
-    counts = {one: len(item.episodes) for one, item in items.items() if isinstance(item, Fact)}
+    counts = {one: len(item.episodes) for one, item in items.items() if isinstance(item, FactOutline)}
     most = max(counts.values(), default=0) or 1
     return [Scored(one, counts[one], counts[one] / most) for one in sorted(counts, key=lambda one: -counts[one])]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Item, Scored
+from pps.recall.ask import Ask, Candidate, Scored
 from pps.recall.proximity import MAX_HOPS, by_hops
 
 
-async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Item]) -> list[Scored]:
+async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
     """Return the candidates within reach of the centre, nearest first; nothing when there is no centre."""
     center = ask.center()
     return await by_hops(ask, items, [center], MAX_HOPS) if center else []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Item, Scored
+from pps.recall.ask import Ask, Candidate, Scored
 from pps.recall.proximity import by_hops
 
 _HOPS = 1
 
 
-async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Item]) -> list[Scored]:
+async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
     """Return the candidates within one hop of a named node, nearest first."""
     named = await ask.named()
     return await by_hops(ask, items, named, _HOPS) if named else []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pps.core.values import ChannelName
-from pps.journal.links import FactLinks
+from pps.journal.links import FactOutline
 from pps.recall.ask import Ask, Scored
+from pps.recall.fetch import outlined
 from pps.recall.fusion import fused
 from pps.recall.merging import best_of, in_order
 
@@ -28,10 +29,11 @@ async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     return in_order(await ask.permitted("episode", [turn for one in links for turn in one.episodes]), depth)
 
 
-async def _links(ask: Ask, depth: int) -> list[FactLinks]:
+async def _links(ask: Ask, depth: int) -> list[FactOutline]:
     """Return what the best facts join, in their order; nodes and episodes both ask."""
     best = await _best(ask, ask.collections("facts"), ask.words, depth)
-    return list((await ask.sources.journal.fact_links(best)).values())
+    outlines = await outlined(ask, "facts", best)
+    return [one for one in outlines.values() if isinstance(one, FactOutline)]
 
 
 async def _best(ask: Ask, collections: Sequence[str], words: str, depth: int) -> list[str]:
