@@ -76,6 +76,7 @@ class Ask:
         self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
         self.items: dict[str, Item] = {}
+        self.names: dict[str, str] = {}
         self.outlines: dict[str, FactOutline | NodeOutline] = {}
         self.parts: dict[tuple[str, str], int] = {}
         self.reached: Mapping[str, Reached] = {}

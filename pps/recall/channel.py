@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pps.core.values import Channel, ChannelName
+from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 from pps.recall import damping
 from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.fetch import fetch, outlined
 from pps.recall.finding import Lists, complete, find, weigh
 from pps.recall.fusion import fused, summed
-from pps.recall.hits import make_hits, text_of
+from pps.recall.hits import make_hits, names_of, text_of
 from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
 from pps.recall.reranking import rerank
@@ -57,7 +59,9 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         if len(ranking.order) >= limit or not short:
             break
     with ask.timed("fetch", channel):
-        picked = await _picked(ask, channel, [*ranking.order, *ranking.passed], limit)
+        best = [*ranking.order, *ranking.passed]
+        ends = [end for one in best[:limit] for end in _ends(ranking.items[one])]
+        picked, _ = await asyncio.gather(_picked(ask, channel, best, limit), names_of(ask, ends))
         hits = await make_hits(ask, picked, ranking.scores, lists)
     return Channel(channel, hits, notes=(*_notes(ask, profile, lists), *ranking.notes))
 
@@ -70,6 +74,10 @@ async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists
     for one, factor in await _factors(ask, profile, items):
         scores[one] *= factor
     return _Ranking(items, scores, sorted(scores, key=scores.__getitem__, reverse=True))
+
+
+def _ends(item: Candidate) -> tuple[str, ...]:
+    return (item.subject, item.object) if isinstance(item, FactOutline) else ()
 
 
 async def _picked(ask: Ask, channel: ChannelName, order: list[str], limit: int) -> dict[str, Item]:

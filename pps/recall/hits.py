@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pps.core.spoken import spoken
@@ -30,7 +30,8 @@ def text_of(item: Item) -> str:
 
 async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, float], lists: Lists) -> tuple[Hit, ...]:
     """Return the picked values as hits, in order, with the names of facts' ends and the reasons for each."""
-    names = await _names(ask, picked)
+    ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
+    names = await names_of(ask, ends)
     ranks = ranks_of(lists.said, picked)
     signals = signals_of(lists.said, picked) if lists.sums else {}
     paths = await _paths(ask, picked) if ask.reached else {}
@@ -50,14 +51,15 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
     )
 
 
-async def _names(ask: Ask, picked: Mapping[str, Item]) -> dict[str, str]:
-    ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
-    mirrored = await ask.sources.journal.names_of(ends) if ends else {}
-    names = {one: name for one, (name, *_) in mirrored.items()}
-    if missing := [end for end in ends if end not in names]:  # the mirror may lag behind the graph
-        nodes = await fetch(ask, "nodes", missing)
-        names |= {one: node.name for one, node in nodes.items() if isinstance(node, Node)}
-    return names
+async def names_of(ask: Ask, nodes: Sequence[str]) -> Mapping[str, str]:
+    """Return node → its name; what a recall has looked up once it does not look up again."""
+    if missing := [one for one in dict.fromkeys(nodes) if one not in ask.names]:
+        mirrored = await ask.sources.journal.names_of(missing)
+        ask.names.update((one, name) for one, (name, *_) in mirrored.items())
+    if missing := [one for one in missing if one not in ask.names]:  # the mirror may lag behind the graph
+        found = await fetch(ask, "nodes", missing)
+        ask.names.update((one, node.name) for one, node in found.items() if isinstance(node, Node))
+    return ask.names
 
 
 async def _paths(ask: Ask, picked: Mapping[str, Item]) -> dict[str, tuple[Step, ...]]:
