@@ -15,7 +15,8 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
 from pps.core.time import now
-from pps.core.values import Fact, FactDraft, Recall
+from pps.core.values import Fact, FactDraft, Node, Recall
+from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
@@ -386,3 +387,47 @@ async def test_many_recalls_at_once_do_not_mix(memory: Memory) -> None:
 
     for at, recalled in enumerate(together):
         assert recalled.channels == alone[at % len(queries)].channels
+
+
+async def test_what_is_ranked_is_not_read_from_the_graph_only_what_is_shown(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, read = type(sources(memory).client), list[str]()
+    facts, nodes = client.facts, client.nodes
+
+    async def noted_facts(self: IsolatedGraphitiClient, uuids: Sequence[str]) -> list[Fact]:
+        read.extend(uuids)
+        return await facts(self, uuids)
+
+    async def noted_nodes(self: IsolatedGraphitiClient, uuids: Sequence[str]) -> list[Node]:
+        read.extend(uuids)
+        return await nodes(self, uuids)
+
+    monkeypatch.setattr(client, "facts", noted_facts)
+    monkeypatch.setattr(client, "nodes", noted_nodes)
+
+    recalled = await memory.recall("coffee, roses, the flat and the bakery", limit=2)
+
+    assert len(recalled["facts"]) == len(recalled["nodes"]) == 2
+    assert sorted(read) == sorted(hit.id for name in ("facts", "nodes") for hit in recalled[name])
+
+
+async def test_what_the_mirror_lacks_is_ranked_and_shown_all_the_same(memory: Memory) -> None:
+    before = await memory.recall("What does Mira grow? roses")
+    journal = sources(memory).journal
+    for kind, put in (("fact", journal.mirror_facts), ("node", journal.mirror_nodes)):
+        await put((), gone=await journal.mirrored(kind))
+
+    after = await memory.recall("What does Mira grow? roses")
+
+    assert set(facts_of(after)) == set(facts_of(before))
+    assert {hit.text for hit in after["nodes"]} == {hit.text for hit in before["nodes"]}
+    assert after["facts"][0].names == ("Mira", "roses")
+
+
+async def test_a_fact_whose_row_is_gone_gives_its_place_to_the_next(memory: Memory) -> None:
+    best, second = (await memory.recall("Mira grows roses", limit=2))["facts"]
+    graph = sources(memory).client
+    await graph._store.delete_facts([best.id])  # behind the mirror's back
+
+    assert [hit.id for hit in (await memory.recall("Mira grows roses", limit=1))["facts"]] == [second.id]
