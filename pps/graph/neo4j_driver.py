@@ -41,8 +41,8 @@ class PooledNeo4jDriver(Neo4jDriver):
     async def execute_query(self, cypher_query_: str, /, **kwargs: Any) -> tuple[Rows, Any, Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - plain rows, as the other store gives them
         """Run one statement in a transaction of its own; return rows, summary and column names.
 
-        One that only reads (``routing_="r"``) is sent without a begin and a commit around it: one way to the server
-        and back in place of three.
+        One that only reads (``routing_="r"``) is sent without a begin and a commit around it: once to the server and
+        back in place of twice.
         """
         parameters = _merged(kwargs)
         reads = parameters.pop("routing_", None) == "r"
@@ -154,7 +154,9 @@ class _Unmapped:
 
 def _session(client: AsyncDriver, database: str, access: str = WRITE_ACCESS) -> AsyncSession:
     return client.session(  # pyright: ignore[reportUnknownMemberType] - its options are untyped
-        database=database, default_access_mode=access
+        database=database,
+        default_access_mode=access,
+        bookmark_manager=client.execute_query_bookmark_manager,  # in a cluster, what was written is read
     )
 
 

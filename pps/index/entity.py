@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,8 +24,7 @@ __all__ = ["EntityIndexes", "IndexDoc", "index_threads"]
 T = TypeVar("T")
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 
-_THREADS = max(2, min(4, os.cpu_count() or 1))
-"""More than there are cores would only take turns with the embedding of the query, which all else waits for."""
+_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from pps.core.text import fold
 from pps.core.time import from_micros, micros
 from pps.core.values import Fact, Node
 from pps.journal.mirror import OPEN
@@ -35,8 +36,8 @@ class FactOutline:
 
     Attributes:
         subject, object: Uuids of its ends.
-        episodes: Uuids of those that support it, in the order in which the mirror met them.
-        said_at: Event time of the latest supporting turn; None when none of them is in the journal.
+        episodes: Uuids of those that support it, in no order.
+        said_at: Event time of the latest of them; None when there is none, or one that is not in the journal.
         valid_at, invalid_at, expired_at: As in ``Fact``.
     """
 
@@ -66,7 +67,7 @@ class NodeOutline:
     @classmethod
     def of(cls, node: Node) -> NodeOutline:
         """Return the outline of a node that the graph gave."""
-        return cls(node.uuid, node.created_at, node.tags)
+        return cls(node.uuid, node.created_at, tuple(map(fold, node.tags)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +91,25 @@ def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[
         (wanted,),
     ).fetchall()
     supports: dict[str, list[str]] = {}
-    latest: dict[str, int] = {}
+    told: dict[str, list[int | None]] = {}
     for fact, episode, at in connection.execute(
         f"""SELECT i.uuid, e.uuid, t.occurred_at FROM mirror_id AS i JOIN mirror_support AS s ON s.fact = i.id
             JOIN mirror_id AS e ON e.id = s.episode LEFT JOIN turns AS t ON t.uuid = e.uuid
-            WHERE i.uuid IN {_LIST} ORDER BY s.episode""",  # noqa: S608 - as above
+            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - as above
         (wanted,),
     ):
         supports.setdefault(fact, []).append(episode)
-        if at is not None:
-            latest[fact] = max(at, latest.get(fact, at))
-    found = {
-        fact: FactOutline(
-            subject, object_, tuple(supports.get(fact, ())), _moment(latest.get(fact)), *map(_moment, ends)
-        )
-        for fact, subject, object_, *ends in rows
-    }
+        told.setdefault(fact, []).append(at)
+    found: dict[str, FactOutline] = {}
+    for fact, subject, target, *times in rows:
+        moments = (_latest(told.get(fact, ())), *times)
+        found[fact] = FactOutline(subject, target, tuple(supports.get(fact, ())), *map(_moment, moments))
     return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
+
+
+def _latest(times: Sequence[int | None]) -> int | None:
+    known = [at for at in times if at is not None]
+    return max(known) if known and len(known) == len(times) else None
 
 
 def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, NodeOutline]:

@@ -19,11 +19,13 @@ async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, dateti
     """
     facts = {one: item for one, item in items.items() if isinstance(item, FactOutline)}
     times = {one: facts[one].said_at if one in facts else _own_time(item) for one, item in items.items()}
-    # Supported by what only the graph knows, such as an episode that was added through Graphiti itself.
-    supports = {one: fact.episodes[-1] for one, fact in facts.items() if times[one] is None and fact.episodes}
-    episodes = await fetch(ask, "episodes", list(supports.values())) if supports else {}
-    times.update((one, _own_time(episodes.get(supports[one]))) for one in supports)
-    times.update((one, fact.valid_at) for one, fact in facts.items() if times[one] is None)
+    # Some are supported by what only the graph knows, such as an episode that was added through Graphiti itself.
+    untold = [fact for one, fact in facts.items() if times[one] is None]
+    episodes = await fetch(ask, "episodes", [one for fact in untold for one in fact.episodes]) if untold else {}
+    for one, fact in facts.items():
+        if times[one] is None:
+            ages = [at for support in fact.episodes if (at := _own_time(episodes.get(support)))]
+            times[one] = max(ages, default=fact.valid_at)
     return {one: at for one, at in times.items() if at is not None}
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from pps.core.errors import IsolationError
 from pps.core.values import Channel, ChannelName
 from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 from pps.recall import damping
 from pps.recall.ask import Ask, Candidate, Item
-from pps.recall.fetch import fetch, outlined
+from pps.recall.fetch import OUTLINED, fetch, outlined
 from pps.recall.finding import Lists, complete, find, weigh
 from pps.recall.fusion import fused, summed
 from pps.recall.hits import make_hits, names_of, text_of
+from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
 from pps.recall.reranking import rerank
@@ -23,6 +25,8 @@ NO_EMBEDDER = "no embedder is set: found by text and graph only"
 _DEEPER = 4
 _POOL, _LEAST_POOL = 5, 25
 """Candidates that are ordered for each result: damping and reordering lift nothing from farther down."""
+_SPARE = 3
+"""Candidates beyond the limit that are read where nothing changes their order: some may be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,10 @@ class _Ranking:
     order: list[str]
     passed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def best(self, limit: int) -> list[str]:
+        """Return the ids that are shown."""
+        return [*self.order, *self.passed][:limit]
 
 
 async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int) -> Channel:
@@ -54,21 +62,28 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         if profile.fusion == "sum":
             await complete(ask, channel, lists)
         with ask.timed("fetch", channel):
-            ranking = await _ranked(ask, channel, profile, lists, most)
-        ranking = await _reordered(ask, channel, profile, ranking, limit)
+            ranked = await _ranked(ask, channel, profile, lists, limit, most)
+        ranking = await _reordered(ask, channel, profile, ranked, limit)
+        picked = await _read(ask, channel, ranking.best(limit))
+        if len(picked) < len(ranking.best(limit)):  # mirror and indexes may be a moment ahead of the graph
+            ranking = await _reordered(ask, channel, profile, await _there(ask, channel, ranked), limit)
+            picked = await _read(ask, channel, ranking.best(limit))
         if len(ranking.order) >= limit or not short:
             break
     with ask.timed("fetch", channel):
-        best = [*ranking.order, *ranking.passed]
-        ends = [end for one in best[:limit] for end in _ends(ranking.items[one])]
-        picked, _ = await asyncio.gather(_picked(ask, channel, best, limit), names_of(ask, ends))
         hits = await make_hits(ask, picked, ranking.scores, lists)
     return Channel(channel, hits, notes=(*_notes(ask, profile, lists), *ranking.notes))
 
 
-async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, pool: int) -> _Ranking:
+async def _ranked(
+    ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, limit: int, pool: int
+) -> _Ranking:
     """Let the weighing perspectives speak on the best candidates, join and damp."""
-    items = await outlined(ask, channel, list(_joined(profile, lists))[:pool])
+    best = list(_joined(profile, lists))[:pool]
+    near = best if channel in OUTLINED or _moves(ask, profile) else best[: limit + _SPARE]
+    items = await outlined(ask, channel, near)
+    if len(items) < min(limit, len(best)):
+        items = await outlined(ask, channel, best)
     await weigh(ask, channel, profile, items, lists)
     scores = {one: score for one, score in _joined(profile, lists).items() if one in items}
     for one, factor in await _factors(ask, profile, items):
@@ -76,17 +91,33 @@ async def _ranked(ask: Ask, channel: ChannelName, profile: ChannelProfile, lists
     return _Ranking(items, scores, sorted(scores, key=scores.__getitem__, reverse=True))
 
 
-def _ends(item: Candidate) -> tuple[str, ...]:
-    return (item.subject, item.object) if isinstance(item, FactOutline) else ()
+def _moves(ask: Ask, profile: ChannelProfile) -> bool:
+    """Tell whether anything changes the order that ranks give: then all that may be lifted are looked at."""
+    weighs = any(PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items() if weight > 0)
+    damps = profile.freshness or profile.novelty or profile.substance is not None or profile.answers > 1
+    picks = profile.pairs or profile.distinct or profile.mmr is not None
+    reranks = profile.rerank > 0 and ask.sources.reranker is not None
+    return weighs or damps or picks or reranks or profile.fusion == "sum"
 
 
-async def _picked(ask: Ask, channel: ChannelName, order: list[str], limit: int) -> dict[str, Item]:
-    """Read the best until there are ``limit``; what is gone by now gives its place to the next."""
-    picked: dict[str, Item] = {}
-    while order and len(picked) < limit:
-        best, order = order[: limit - len(picked)], order[limit - len(picked) :]
-        picked.update(await fetch(ask, channel, best))
-    return picked
+async def _read(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
+    """Read what is shown, and beside it the names of facts' ends."""
+    outlines = (ask.outlines.get(one) for one in ids)
+    ends = [end for one in outlines if isinstance(one, FactOutline) for end in (one.subject, one.object)]
+    with ask.timed("fetch", channel):
+        items, names = await asyncio.gather(fetch(ask, channel, ids), names_of(ask, ends), return_exceptions=True)
+    if isinstance(names, IsolationError) or (isinstance(names, BaseException) and not isinstance(items, BaseException)):
+        raise names
+    if isinstance(items, BaseException):
+        raise items
+    return items
+
+
+async def _there(ask: Ask, channel: ChannelName, ranked: _Ranking) -> _Ranking:
+    """Return the ranking without what the graph lacks, so that it takes no other's place."""
+    with ask.timed("fetch", channel):
+        there = await fetch(ask, channel, ranked.order)
+    return replace(ranked, order=[one for one in ranked.order if one in there])
 
 
 def _joined(profile: ChannelProfile, lists: Lists) -> dict[str, float]:
@@ -114,8 +145,9 @@ async def _reordered(
     """Rerank the top, keep one fact of each pair and one turn of each text, spread out; as the profile says."""
     order, note, passed = ranking.order, "", list[str]()
     if profile.rerank and ask.sources.reranker and order:
-        with ask.timed("rerank", channel):
+        with ask.timed("fetch", channel):
             top = await fetch(ask, channel, order[: max(profile.rerank, limit)])
+        with ask.timed("rerank", channel):
             order, note = await rerank(ask, {one: text_of(item) for one, item in top.items()}, order)
     if profile.pairs:
         order, passed = one_of_each_pair(order, ranking.items)

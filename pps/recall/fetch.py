@@ -12,6 +12,9 @@ from pps.journal.links import FactOutline, NodeOutline
 from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.passages import most_like
 
+OUTLINED: tuple[ChannelName, ...] = ("facts", "nodes")
+"""Channels whose order is made without reading the graph."""
+
 
 async def fetch(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
     """Return the values of a channel's ids in the order given.
@@ -27,16 +30,17 @@ async def fetch(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str,
 
 
 async def outlined(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Candidate]:
-    """Return what an order of a channel's ids is made of, in the order given; left out is what ``fetch`` leaves out.
+    """Return what an order of a channel's ids is made of, in the order given; left out as by ``fetch``.
 
-    Facts and nodes come from the mirror; from the graph only those that it lacks, since it may lag behind.
+    Facts and nodes come from the mirror, and from the graph those that it lacks. It is written beside the graph, so
+    it may lag behind or be ahead by a moment: ``fetch`` has the last word on what is shown.
     """
-    if channel not in ("facts", "nodes"):
+    if channel not in OUTLINED:
         items = await fetch(ask, channel, ids)
         return {one: item for one, item in items.items() if not isinstance(item, (Fact, Node))}
     missing = [one for one in dict.fromkeys(ids) if one not in ask.outlines]
     if missing:
-        await outline(ask, channel, missing)
+        await _mirrored(ask, channel, missing)
     if unknown := [one for one in missing if one not in ask.outlines]:
         for one, item in (await fetch(ask, channel, unknown)).items():
             if isinstance(item, Fact):
@@ -47,8 +51,8 @@ async def outlined(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[s
     return {one: item for one, item in found.items() if _current(ask, item)}
 
 
-async def outline(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> None:
-    """Add to the recall's outlines those of facts, or of nodes, that the mirror knows."""
+async def _mirrored(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> None:
+    """Note the outlines of those facts, or nodes, that the mirror knows."""
     journal = ask.sources.journal
     ask.outlines.update(await (journal.fact_outlines(ids) if channel == "facts" else journal.node_outlines(ids)))
 

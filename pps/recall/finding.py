@@ -36,9 +36,10 @@ async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: i
     """
     started, embedding = clock.perf_counter(), ask.took_s("embed")
     names = [name for name, weight in profile.perspectives.items() if weight > 0 and PERSPECTIVES[name].finds]
-    names.sort(key=lambda name: not name.startswith("dense"))  # they wait for the embedding: it begins first
-    results = await asyncio.gather(*(_ask(ask, name, channel, depth) for name in names), return_exceptions=True)
-    lists = _told_apart(names, results)
+    slowest_first = sorted(names, key=lambda name: not name.startswith("dense"))  # the embedding begins at once
+    results = await asyncio.gather(*(_ask(ask, name, channel, depth) for name in slowest_first), return_exceptions=True)
+    by_name = dict(zip(slowest_first, results, strict=True))
+    lists = _told_apart(names, [by_name[name] for name in names])
     if profile.min_similarity is not None:
         least = profile.min_similarity
         lists.said.update(

@@ -58,7 +58,8 @@ async def names_of(ask: Ask, nodes: Sequence[str]) -> Mapping[str, str]:
         ask.names.update((one, name) for one, (name, *_) in mirrored.items())
     if missing := [one for one in missing if one not in ask.names]:  # the mirror may lag behind the graph
         found = await fetch(ask, "nodes", missing)
-        ask.names.update((one, node.name) for one, node in found.items() if isinstance(node, Node))
+        known = {one: node.name for one, node in found.items() if isinstance(node, Node)}
+        ask.names.update((one, known.get(one, "")) for one in missing)
     return ask.names
 
 

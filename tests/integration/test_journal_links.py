@@ -56,10 +56,14 @@ async def test_an_outline_of_a_fact_has_its_ends_times_and_supports_in_the_order
 
 async def test_an_outline_says_when_a_fact_was_last_told_of(journal: Journal) -> None:
     drafts = [TurnDraft(str(days), occurred_at=AT + timedelta(days=days)) for days in (2, 0)]
-    told = [(await journal.append(draft)).turn.uuid for draft in drafts]
-    await journal.mirror_facts([replace(fact("f1", "a", "b"), episodes=(*told, uid("only in the graph")))])
+    told = tuple([(await journal.append(draft)).turn.uuid for draft in drafts])
+    elsewhere = replace(fact("f2", "a", "b"), episodes=(*told, uid("only in the graph")))
+    await journal.mirror_facts([replace(fact("f1", "a", "b"), episodes=told), elsewhere])
 
-    assert (await journal.fact_outlines([uid("f1")]))[uid("f1")].said_at == AT + timedelta(days=2)
+    outlines = await journal.fact_outlines([uid("f1"), uid("f2")])
+
+    assert outlines[uid("f1")].said_at == AT + timedelta(days=2)
+    assert outlines[uid("f2")].said_at is None  # the journal does not know the time of all
 
 
 async def test_an_outline_of_a_node_has_its_age_and_tags(journal: Journal) -> None:
@@ -70,7 +74,8 @@ async def test_an_outline_of_a_node_has_its_age_and_tags(journal: Journal) -> No
 
     assert list(outlines) == [uid("b"), uid("a")]
     assert outlines[uid("b")] == NodeOutline.of(node("b"))
-    assert (outlines[uid("a")].created_at, set(outlines[uid("a")].tags)) == (AT, {"garden", "food"})
+    known = outlines[uid("a")]
+    assert (known.created_at, set(known.tags)) == (AT, {"garden", "food"}) == (AT, set(NodeOutline.of(tagged).tags))
 
 
 async def test_hops_count_facts_and_relations_in_both_directions(journal: Journal) -> None:
@@ -126,5 +131,6 @@ async def test_what_has_ended_joins_nothing_any_more(journal: Journal) -> None:
     await journal.mirror_facts([replace(fact("f1", "a", "b"), invalid_at=AT), fact("f2", "b", "c")])
 
     for at, there in ((AT - day, {uid("b"): 1, uid("c"): 2}), (AT, {})):
-        assert await journal.hops([uid("a")], [uid("b"), uid("c")], 4, at) == there
+        for most in (2, 4):  # two hops away: the last step of a walk, and one before the last
+            assert await journal.hops([uid("a")], [uid("b"), uid("c")], most, at) == there
         assert {one: step.hops for one, step in (await journal.reach(uid("a"), 4, at)).items()} == there

@@ -425,9 +425,16 @@ async def test_what_the_mirror_lacks_is_ranked_and_shown_all_the_same(memory: Me
     assert after["facts"][0].names == ("Mira", "roses")
 
 
-async def test_a_fact_whose_row_is_gone_gives_its_place_to_the_next(memory: Memory) -> None:
-    best, second = (await memory.recall("Mira grows roses", limit=2))["facts"]
-    graph = sources(memory).client
-    await graph._store.delete_facts([best.id])  # behind the mirror's back
+@pytest.mark.parametrize("profile", ["default", "ambient"])
+async def test_a_fact_whose_row_is_gone_takes_no_place(memory: Memory, profile: str) -> None:
+    texts = ("Mira grows white roses.", "Mira grows old roses.", "Mira grows roses and beans.")
+    await remember_facts(memory, [FactDraft("Mira", "GROWS", "roses", text) for text in texts])
+    limit = 1 if profile == "default" else 3
+    gone = (await memory.recall("Mira grows roses", profile=profile, limit=limit))["facts"][0]
+    await sources(memory).client._store.delete_facts([gone.id])  # behind the mirror's back
 
-    assert [hit.id for hit in (await memory.recall("Mira grows roses", limit=1))["facts"]] == [second.id]
+    left = (await memory.recall("Mira grows roses", profile=profile, limit=limit))["facts"]
+
+    assert len(left) == limit
+    assert gone.id not in {hit.id for hit in left}
+    assert any(hit.names == ("Mira", "roses") for hit in left)  # another fact of the same pair
