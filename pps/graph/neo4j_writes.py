@@ -238,9 +238,8 @@ def _vector(item: _Item, vectors: Mapping[str, Vector]) -> _Row:
 
 def _digits(vector: Vector) -> str:
     """Return a vector as text, exact to the bit: the driver takes far longer to send numbers."""
-    return orjson.dumps(np.ascontiguousarray(vector, dtype=np.float32), option=orjson.OPT_SERIALIZE_NUMPY)[
-        1:-1
-    ].decode()
+    numbers = np.ascontiguousarray(vector, dtype=np.float32)
+    return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode().strip("[]")
 
 
 def _join(uuid: str, subject: str, target: str) -> _Row:

@@ -79,13 +79,15 @@ async def _ranked(
     ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, limit: int, pool: int
 ) -> _Ranking:
     """Let the weighing perspectives speak on the best candidates, join and damp."""
-    best = list(_joined(profile, lists))[:pool]
+    joined = _joined(profile, lists)
+    best = list(joined)[:pool]
     near = best if channel in OUTLINED or _moves(ask, profile) else best[: limit + _SPARE]
     items = await outlined(ask, channel, near)
     if len(items) < min(limit, len(best)):
         items = await outlined(ask, channel, best)
-    await weigh(ask, channel, profile, items, lists)
-    scores = {one: score for one, score in _joined(profile, lists).items() if one in items}
+    if await weigh(ask, channel, profile, items, lists):
+        joined = _joined(profile, lists)
+    scores = {one: score for one, score in joined.items() if one in items}
     for one, factor in await _factors(ask, profile, items):
         scores[one] *= factor
     return _Ranking(items, scores, sorted(scores, key=scores.__getitem__, reverse=True))

@@ -65,18 +65,24 @@ async def complete(ask: Ask, channel: ChannelName, lists: Lists) -> None:
 
 async def weigh(
     ask: Ask, channel: ChannelName, profile: ChannelProfile, items: Mapping[str, Candidate], lists: Lists
-) -> None:
-    """Add the lists of the weighing perspectives over the candidates; one that fails is noted."""
+) -> bool:
+    """Add the lists of the weighing perspectives over the candidates, and tell whether one says anything.
+
+    One that fails is noted.
+    """
+    spoke = False
     for name, weight in profile.perspectives.items():
         opinion = PERSPECTIVES[name].weigh
         if opinion is None or weight <= 0:
             continue
         try:
             lists.said[name] = await opinion(ask, channel, items)
+            spoke = spoke or bool(lists.said[name])
         except IsolationError:
             raise
         except PPSError as error:
             lists.failed[name] = error
+    return spoke
 
 
 async def _ask(ask: Ask, name: str, channel: ChannelName, depth: int) -> list[Scored]:
