@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from pps.app import App
-from pps.core.values import ChannelName, Fact, Node, Turn
+from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
+from pps.recall.ages import times_of
 from pps.recall.ask import Ask, Scored
 from pps.recall.damping import answers
 from pps.recall.fetch import fetch, outlined
@@ -136,6 +139,26 @@ async def test_recency_takes_a_facts_age_from_its_latest_support(memory: Memory)
     asked = ask(memory, "Tomas Mira", as_of=START + timedelta(days=21))
 
     assert (await weighed(asked, "recency", "facts"))[0][0].startswith("Tomas")
+
+
+async def test_a_facts_age_counts_supports_that_only_the_graph_knows(memory: Memory) -> None:
+    asked = ask(memory, "Mira grows roses")
+    (fact,) = [
+        hit.item for hit in (await memory.recall("Mira grows roses"))["facts"] if hit.text == "Mira grows roses."
+    ]
+    assert isinstance(fact, Fact)
+    told = [
+        Episode(str(uuid4()), "episode", "Roses.", START + timedelta(days=day), START, facts=(fact.uuid,))
+        for day in (100, 50)
+    ]
+    grown = replace(fact, episodes=(*fact.episodes, *(one.uuid for one in told)))
+    await asked.sources.client.save_episodes(told)
+    await asked.sources.client.save_facts([grown], {})
+    await asked.sources.journal.mirror_facts([grown])
+
+    times = await times_of(asked, await outlined(asked, "facts", [fact.uuid]))
+
+    assert times == {fact.uuid: START + timedelta(days=100)}
 
 
 async def test_tags_give_the_share_of_the_tags_asked_for(memory: Memory) -> None:
