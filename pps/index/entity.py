@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from pps.core.errors import InvalidRequest, StoreError
+from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable
 from pps.core.values import ItemKind
 from pps.index.collections import COLLECTIONS
 from pps.index.text import TextDoc, TextHit, TextIndex
@@ -121,6 +121,11 @@ class EntityIndexes:
         """Make each document all that its owner has in its collection, and drop ``(collection, owner)`` pairs.
 
         On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done.
+
+        Raises:
+            StoreUnavailable: An index or its disk failed. That is never one document's fault: try again when
+                what the message says is mended.
+            StoreConflict: Somebody else writes an index.
         """
         docs, gone = _by_collection((doc.collection, doc) for doc in upserts), _by_collection(deletes)
         work: list[Callable[[], None]] = []
@@ -133,6 +138,8 @@ class EntityIndexes:
         ]
         async with self._changing:
             for outcome in await asyncio.gather(*map(self._run, work), return_exceptions=True):
+                if type(outcome) is StoreError:
+                    raise StoreUnavailable(outcome.message) from outcome
                 if outcome is not None:
                     raise outcome
 

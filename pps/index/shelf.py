@@ -76,27 +76,24 @@ class Shelf:
 
     def replace(self, docs: Sequence[TextDoc]) -> None:
         """Make each document all that its owner has here, from the next commit on."""
-        with self._writing, text_errors(self._folder):
-            writer = self._open_writer()
+        with self._changing():
             for doc in {doc.owner: doc for doc in docs}.values():
-                writer.delete_documents_by_term("owner", doc.owner)
-                writer.add_document(self._terms.document(doc))
+                self._open_writer().delete_documents_by_term("owner", doc.owner)
+                self._open_writer().add_document(self._terms.document(doc))
 
     def delete(self, owners: Iterable[str]) -> None:
         """Drop owners from the next commit on; an absent one is no error."""
-        with self._writing, text_errors(self._folder):
+        with self._changing():
             for owner in owners:
                 self._open_writer().delete_documents_by_term("owner", owner)
 
     def commit(self) -> None:
         """Put every change on disk and let searches that start now see it; merges that fall due are waited for."""
-        with self._writing:
-            writer, self._writer = self._writer, None
-            if writer is None:
-                return
-            with text_errors(self._folder):
-                writer.commit()
-                writer.wait_merging_threads()
+        with self._changing():
+            if self._writer is not None:
+                self._writer.commit()
+                self._writer.wait_merging_threads()
+                self._writer = None
                 self._reload()
 
     def search(self, text: str, k: int, allowed: AbstractSet[str] | None) -> list[TextHit]:
@@ -118,7 +115,7 @@ class Shelf:
         with self._writing:
             self.commit()
             freed = sum(self._deleted())
-            with text_errors(self._folder):
+            with self._changing():
                 if freed:
                     self._rewrite(self._with_deleted(self._searcher))
                 if any(self._deleted()):
@@ -135,11 +132,24 @@ class Shelf:
         with self._writing:
             self._writer = None
 
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Hold the writer; after a failure let it go: one whose thread a full disk ended refuses whatever follows.
+
+        No caller keeps it in a variable of its own: a traceback would keep it, and its lock, alive.
+        """
+        with self._writing, text_errors(self._folder):
+            try:
+                yield
+            except BaseException:
+                self._writer, self._swept = None, False
+                raise
+
     def _open_writer(self) -> IndexWriter:
         if self._writer is None:
             self._writer = self._index.writer(_HEAP_BYTES, 1)
             if not self._swept:
-                # A killed commit leaves files that are in no list; the next commit would take their very names.
+                # A commit that was cut short leaves files in no list; the next would take their very names.
                 self._writer.garbage_collect_files()
                 self._swept = True
         return self._writer
@@ -168,12 +178,11 @@ class Shelf:
     def _rewrite(self, segments: AbstractSet[int] | None) -> None:
         """Delete and add again the documents of some segments, or of all; an emptied segment is dropped."""
         searcher = self._searcher
-        writer = self._open_writer()
         for _, address in searcher.search(Query.all_query(), max(1, searcher.num_docs), count=False).hits:
             if segments is None or address.segment_ord in segments:
                 stored = searcher.doc(address)
-                writer.delete_documents_by_term("owner", stored["owner"][0])
-                writer.add_document(self._terms.again(stored))
+                self._open_writer().delete_documents_by_term("owner", stored["owner"][0])
+                self._open_writer().add_document(self._terms.again(stored))
         self.commit()
         self._index.writer(_HEAP_BYTES, 1).garbage_collect_files()
 

@@ -52,13 +52,14 @@ def served_on_a_small_disk(home: Path) -> Iterator[tuple[Link, Path]]:
 
 
 def fill(inside: Path) -> Path:
-    """Leave not a byte on the disk."""
+    """Leave not a byte on the disk, about as fast as a real disk is filled: 200 MiB/s."""
     file = inside / "filler"
     with file.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
         for size in (1 << 20, 4096, 1):
             with contextlib.suppress(OSError):
                 while True:
                     filler.write(b"\0" * size)
+                    time.sleep(0.005 if size == 1 << 20 else 0)
     return file
 
 

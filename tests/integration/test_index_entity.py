@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError
+from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError, StoreUnavailable
 from pps.index.entity import EntityIndexes, IndexDoc, index_threads
 from pps.models.protocols import Fingerprint, Matrix
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP, OTHER_GROUP, clustered
@@ -137,6 +137,19 @@ async def test_an_index_is_started_anew_when_asked(tmp_path: Path) -> None:
     third = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=other, rebuild="all")
     assert await third.owners("episodes") == (set(), set())
     await third.close()
+
+
+async def test_what_an_index_cannot_write_may_be_written_later(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+    vectors, _ = clustered(2, 1)
+    made = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads)
+    await made.apply([doc("a", "tea", vectors[:1])])
+    (tmp_path / "text" / "episodes").rename(tmp_path / "away")
+    with pytest.raises(StoreUnavailable, match="pps reindex"):
+        await made.apply([doc("b", "coffee", vectors[1:])])
+    (tmp_path / "away").rename(tmp_path / "text" / "episodes")
+    await made.apply([doc("b", "coffee", vectors[1:])])
+    assert await made.owners("episodes") == ({"a", "b"}, {"a", "b"})
+    await made.close()
 
 
 async def test_closing_waits_for_what_runs_and_refuses_what_comes(tmp_path: Path, threads: ThreadPoolExecutor) -> None:

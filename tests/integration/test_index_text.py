@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -303,6 +304,35 @@ def test_a_folder_is_open_once(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="closed"):
         index.search("episodes", "zebra", 1)
     TextIndex.open(tmp_path, group=GROUP).close()
+
+
+def test_a_write_that_failed_is_no_reason_for_the_next_to_fail(tmp_path: Path) -> None:
+    index = filled(tmp_path, {"a": "zebra"})
+    folder, away = tmp_path / "episodes", tmp_path / "away"
+    docs = [TextDoc("episodes", f"b{at}", f"lion {at}") for at in range(200)]
+    index.delete("episodes", ["nobody"])  # there is a writer, and then no file can be made: as good as a full disk
+    folder.rename(away)
+
+    def written() -> None:
+        for some in (docs[:100], docs[100:]):
+            index.replace(some)
+            time.sleep(0.2)  # the writer's thread finds out by itself
+        index.commit()
+
+    for _ in range(3):
+        with pytest.raises(StoreError, match="pps reindex"):
+            written()
+    away.rename(folder)
+    assert owners(index, "zebra") == ["a"]
+    assert owners(index, "lion") == []
+    index.replace(docs)
+    index.commit()
+    assert len(owners(index, "lion", 300)) == 200
+    assert index.purge() == 0
+    index.close()
+    again = TextIndex.open(tmp_path, group=GROUP)
+    assert again.count("episodes") == 201
+    again.close()
 
 
 def test_files_that_cannot_be_read_are_an_error_that_names_reindex(tmp_path: Path) -> None:
