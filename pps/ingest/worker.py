@@ -79,7 +79,9 @@ class Worker:
     @property
     def waits_for(self) -> tuple[str, ...]:
         """What the worker leaves alone for a while, a sentence each."""
-        return tuple(f"the {one.name} failed, {one.why}" for one in self._rules.breakers.open())
+        full = self._failing.full_disk()
+        failed = [f"the {one.name} failed, {one.why}" for one in self._rules.breakers.open()]
+        return (*([full.message] if full else []), *failed)
 
     def start(self) -> None:
         """Begin to work on what the journal holds."""

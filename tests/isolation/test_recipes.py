@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from graphiti_core.search.search_config import SearchConfig
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact, Node
 from pps.isolation.attacks.arena import Arena, Being
-from pps.isolation.bound import Inside, Models
+from pps.isolation.bound import Models
 from pps.isolation.recipe_search import TOO_LATE
 from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES
 from pps.isolation.requests import GraphFilters
@@ -30,17 +30,14 @@ BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def being(standing_arena: Arena) -> Being:
-    """One entity beside others on the store of the test, grown by a chain of nodes and facts."""
+async def being(standing_arena: Arena) -> AsyncIterator[Being]:
+    """One entity beside others on the store of the test, grown by a chain of nodes and facts; it keeps its models."""
     being = standing_arena.beings[0]
     if "Station 0" not in {node.name for node in being.nodes.values()}:
         await grown(standing_arena)
-    _models.setdefault(id(being), being.client._inside)
-    being.client._inside = _models[id(being)]
-    return being
-
-
-_models: dict[int, Inside] = {}
+    inside = being.client._inside
+    yield being
+    being.client._inside = inside
 
 
 async def grown(arena: Arena) -> None:
