@@ -11,18 +11,23 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command line; a server or a bridge is imported only when it is asked for."""
-    from pps.core.footprint import few_arenas
+    from pps.core.footprint import end_at_once, few_arenas, loading
 
     few_arenas()
+    end_at_once()
 
-    from pps.surfaces.cli.main import run
-    from pps.surfaces.cli.system import Runners
+    with loading():
+        from pps.surfaces.cli.main import run
+        from pps.surfaces.cli.system import Runners
 
     run(Runners(serve=_serve, bridge=_bridge, projects=_projects))
 
 
 def _serve(settings: Settings, auto: bool) -> None:
-    from pps.surfaces.serve import serve
+    from pps.core.footprint import loading
+
+    with loading():
+        from pps.surfaces.serve import serve
 
     serve(settings, auto=auto)
 
@@ -30,7 +35,10 @@ def _serve(settings: Settings, auto: bool) -> None:
 def _bridge(home: Path, entity: str) -> None:
     import asyncio
 
-    from pps.surfaces.mcp.bridge import serve_stdio
+    from pps.core.footprint import loading
+
+    with loading():
+        from pps.surfaces.mcp.bridge import serve_stdio
 
     asyncio.run(serve_stdio(home, entity))
 
@@ -38,7 +46,10 @@ def _bridge(home: Path, entity: str) -> None:
 def _projects(home: Path, roots: list[str]) -> None:
     import asyncio
 
-    from pps.surfaces.mcp.bridge import serve_projects
+    from pps.core.footprint import loading
+
+    with loading():
+        from pps.surfaces.mcp.bridge import serve_projects
 
     asyncio.run(serve_projects(home, roots))
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from pps.core.errors import ConfigError, StoreError
+from pps.core.footprint import loading
 from pps.models.protocols import Matrix, Vector
 
 HNSW: Mapping[str, str | int] = {
@@ -135,7 +136,8 @@ def _import_quietly() -> None:
     """Import chromadb, which reads settings while it is imported, from plain words such as ``MIGRATIONS``."""
     logging.getLogger("chromadb").setLevel(logging.ERROR)
     try:
-        importlib.import_module("chromadb")
+        with loading():
+            importlib.import_module("chromadb")
     except ValidationError as error:
         names = ", ".join(str(one["loc"][0]).upper() for one in error.errors())
         raise ConfigError(

@@ -43,6 +43,34 @@ keep_what_is_loaded()
 print(gc.get_freeze_count() > before / 2, len(gc.get_objects()) < before / 10)
 """
 
+LOADING = """
+import gc
+from pps.core.footprint import loading
+seen = []
+gc.callbacks.append(lambda phase, info: seen.append(phase))
+def garbage():
+    for _ in range(100_000):
+        knot = []
+        knot.append(knot)
+with loading():
+    garbage()
+    print(not seen, end=" ")
+try:
+    with loading():
+        raise ImportError
+except ImportError:
+    garbage()
+print(len(seen) > 0)
+"""
+
+ENDING = """
+import atexit, gc
+from pps.core.footprint import end_at_once
+many = [[number] for number in range(100_000)]
+atexit.register(lambda: print(gc.get_freeze_count() > 100_000))
+end_at_once()
+"""
+
 
 def _said(program: str, *arguments: str) -> str:
     ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
@@ -55,3 +83,11 @@ def test_all_threads_share_two_heaps() -> None:
 
 def test_what_is_loaded_is_out_of_the_collectors_way() -> None:
     assert _said(FROZEN) == "True True"
+
+
+def test_nothing_is_collected_while_libraries_are_loaded_and_something_is_after_that() -> None:
+    assert _said(LOADING) == "True True"
+
+
+def test_a_process_that_ends_does_not_look_for_garbage_in_what_is_loaded() -> None:
+    assert _said(ENDING) == "True"
