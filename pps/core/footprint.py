@@ -29,13 +29,16 @@ def few_arenas() -> None:
 def loading() -> Generator[None]:
     """Hold the garbage collector back while libraries are imported: it would look at all of them a dozen times.
 
-    A quarter of the start of ``pps serve``. The collector runs again afterwards, also after an error.
+    A quarter of the start of ``pps serve``. Afterwards, also after an error, the collector runs again if it ran before:
+    a program that uses PPS may have switched it off.
     """
+    ran = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if ran:
+            gc.enable()
 
 
 def end_at_once() -> None:
