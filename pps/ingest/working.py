@@ -65,8 +65,11 @@ class Failing:
         return "outage" if self.full_disk() else fault_of(error)
 
     def full_disk(self) -> StoreUnavailable | None:
-        """Return the error that says so when the disk of the entity's files is full."""
-        free = shutil.disk_usage(self._journal.path.parent).free
+        """Return the error that says so when the disk of the entity's files is full; a folder that is gone has none."""
+        try:
+            free = shutil.disk_usage(self._journal.path.parent).free
+        except FileNotFoundError:
+            return None
         if free >= _LEAST_FREE_BYTES:
             return None
         return StoreUnavailable("the disk is full: free some space; what was acknowledged is taken in after that")

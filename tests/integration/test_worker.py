@@ -177,6 +177,22 @@ async def test_a_breaker_is_shared_and_its_closing_wakes_everyone_who_waits(
         await beside.stop()
 
 
+async def test_a_full_disk_is_named_as_long_as_it_is_full_and_a_folder_that_is_gone_is_not_full(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(journal, Scripted(), "w", quick_rules())
+    assert worker.waits_for == ()
+    monkeypatch.setattr("pps.ingest.working._LEAST_FREE_BYTES", 1 << 60)
+    assert len(worker.waits_for) == 1
+    assert "disk is full" in worker.waits_for[0]
+    folder = journal.path.parent
+    folder.rename(folder.with_name("away"))
+    try:
+        assert worker.waits_for == ()
+    finally:
+        folder.with_name("away").rename(folder)
+
+
 async def test_a_wait_outlives_the_process(journal: Journal) -> None:
     patient = WorkRules(
         RetryPolicy(first_wait_s=3_600, longest_wait_s=3_600), Breakers.make(QUICK, 5), EntityBacklog(Backlog(9), 9)
