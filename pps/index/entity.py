@@ -138,7 +138,7 @@ class EntityIndexes:
         ]
         async with self._changing:
             for outcome in await asyncio.gather(*map(self._run, work), return_exceptions=True):
-                if type(outcome) is StoreError:
+                if isinstance(outcome, StoreError) and not outcome.retryable:
                     raise StoreUnavailable(outcome.message) from outcome
                 if outcome is not None:
                     raise outcome
