@@ -22,7 +22,7 @@ from pps.link import runfile
 from pps.link.client import Link
 from pps.link.start import connect, stop
 
-KILLS = int(os.environ.get("PPS_KILLS", "5"))
+KILLS = int(os.environ.get("PPS_KILLS", "8"))
 CLIENTS = 3
 ENTITY = "ana"
 
