@@ -71,7 +71,7 @@ async def imported(settings: Settings, world: World, turns: int) -> dict[str, An
     found: dict[str, Any] = {}
     for name, with_facts in (("turns_alone", False), ("turns_with_facts", True)):
         model = _model(settings)
-        model.embed_query("warm")
+        model.embed_passages(["warm"])
         recording = Recording(model)
         items = list(world.turns(0, turns if not with_facts else turns // 4))
         if not with_facts:

@@ -7,17 +7,19 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pps.core.errors import ModelUnavailable
 from pps.core.footprint import give_back
+from pps.models import minilm_graph
 from pps.models.minilm_file import Places, locate, read_model
 from pps.models.protocols import Fingerprint, Matrix, Vector
 from pps.models.windows import embed_whole, readable, split_to_window
@@ -33,6 +35,8 @@ _MAX_THREADS = 4
 _FINGERPRINT = Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean")
 
 _Ids = NDArray[np.int64]
+_Batch: TypeAlias = Sequence[Sequence[int]]
+"""The word pieces of some texts."""
 
 
 class _Input(Protocol):
@@ -51,9 +55,10 @@ class _Session(Protocol):
 class MiniLMEmbedder:
     """The embedder ``minilm``: 384 dimensions, English, a window of 256 tokens.
 
-    The model loads at the first use (about 0.5 s); calls may come from several threads. A text's
-    vector does not depend on the batch it came in: the file's weights are 8-bit, its arithmetic is
-    32-bit.
+    The model loads at the first use (about 0.5 s), and once more, smaller, at the first query; calls may come from
+    several threads. A text's vector does not depend on the batch it came in. Passages, whose vectors are kept, are
+    embedded in 32-bit arithmetic; queries in 8-bit products where that is faster (see ``minilm_graph``), and the two
+    vectors of one text have a cosine of .999.
 
     Args:
         path: A ``model.onnx``, or a folder that has one; None looks for the package that PPS
@@ -69,8 +74,8 @@ class MiniLMEmbedder:
         self._places = Places(setting=path)
         self._threads = threads or min(_MAX_THREADS, os.cpu_count() or 1)
         self._lock = threading.Lock()
-        self._session: _Session | None = None
-        self._inputs: frozenset[str] = frozenset()
+        self._passages: _Model | None = None
+        self._queries: _Model | None = None
         self._workers: ThreadPoolExecutor | None = None
         locate(self._places)
 
@@ -81,13 +86,13 @@ class MiniLMEmbedder:
 
     def embed_query(self, text: str) -> Vector:
         """Return the vector of a query, shape (384,); a text over the window is averaged, not cut."""
-        return self.embed_passages([text])[0]
+        return embed_whole([readable(text)], self.split, partial(self._embed, self._for_queries))[0]
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """Return one row a text in the order given, shape (len(texts), 384)."""
         if not texts:
             return np.zeros((0, _FINGERPRINT.dimension), dtype=np.float32)
-        return embed_whole([readable(text) for text in texts], self.split, self._embed)
+        return embed_whole([readable(text) for text in texts], self.split, partial(self._embed, self._for_passages))
 
     def split(self, text: str) -> list[str]:
         """Return passages of at most 254 word pieces; sentences of up to 40 pieces overlap."""
@@ -100,29 +105,56 @@ class MiniLMEmbedder:
         if workers is not None:
             workers.shutdown()
 
-    def _embed(self, texts: list[str]) -> Matrix:
+    def _embed(self, model: Callable[[], _Model], texts: list[str]) -> Matrix:
         tokenizer = wordpiece()
         ids = [tokenizer.encode(text).ids[:WINDOW_TOKENS] for text in texts]
         rows = np.empty((len(texts), _FINGERPRINT.dimension), dtype=np.float32)
         batches = list(_batches([len(each) for each in ids]))
-        for batch, made in zip(
-            batches, self._side_by_side([[ids[at] for at in batch] for batch in batches]), strict=True
-        ):
+        work = [[ids[at] for at in batch] for batch in batches]
+        for batch, made in zip(batches, self._side_by_side(model().forward, work), strict=True):
             rows[batch] = made
         return rows
 
-    def _side_by_side(self, batches: Sequence[Sequence[Sequence[int]]]) -> Iterable[Matrix]:
+    def _side_by_side(self, forward: Callable[[_Batch], Matrix], batches: Sequence[_Batch]) -> Iterable[Matrix]:
         """Run batches, one a thread: a tenth faster than threads that share each batch."""
         if len(batches) == 1 or self._threads == 1:
-            return map(self._forward, batches)
+            return map(forward, batches)
         with self._lock:
             if self._workers is None:
                 self._workers = ThreadPoolExecutor(self._threads, thread_name_prefix="minilm")
-            return self._workers.map(self._forward, batches)
+            return self._workers.map(forward, batches)
 
-    def _forward(self, ids: Sequence[Sequence[int]]) -> Matrix:
+    def _for_passages(self) -> _Model:
+        if self._passages is None:
+            with self._lock:
+                self._passages = self._passages or self._load()
+        return self._passages
+
+    def _for_queries(self) -> _Model:
+        if not minilm_graph.is_faster_here():
+            return self._for_passages()
+        if self._queries is None:
+            with self._lock:
+                self._queries = self._queries or self._load(minilm_graph.for_queries)
+        return self._queries
+
+    def _load(self, rewrite: Callable[[bytes], bytes] = bytes) -> _Model:
+        start = time.perf_counter()
+        model = _Model(rewrite(read_model(self._places)))
+        give_back()  # reading and rewriting the model took twice what it keeps
+        log.info("embedding model %s loaded in %.1f s", _FINGERPRINT.model, time.perf_counter() - start)
+        return model
+
+
+class _Model:
+    """The network in memory; several threads may call ``forward``."""
+
+    def __init__(self, model: bytes) -> None:
+        self._session = _open(model)
+        self._inputs = frozenset(each.name for each in self._session.get_inputs())
+
+    def forward(self, ids: _Batch) -> Matrix:
         """Mean of the token vectors under the mask (Reimers and Gurevych 2019), shape (len(ids), 384)."""
-        session = self._loaded()
         width = max(len(each) for each in ids)
         tokens = np.zeros((len(ids), width), dtype=np.int64)
         mask = np.zeros((len(ids), width), dtype=np.int64)
@@ -131,26 +163,9 @@ class MiniLMEmbedder:
             mask[row, : len(each)] = 1
         feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
         with _mapped_errors():
-            hidden = session.run(None, {name: feed[name] for name in self._inputs})[0]
+            hidden = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
         weights = mask[:, :, np.newaxis].astype(np.float32)
         return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
-
-    def _loaded(self) -> _Session:
-        session = self._session
-        if session is not None:
-            return session
-        with self._lock:
-            if self._session is None:
-                self._session = self._load()
-            return self._session
-
-    def _load(self) -> _Session:
-        start = time.perf_counter()
-        session = _open(read_model(self._places))
-        self._inputs = frozenset(each.name for each in session.get_inputs())
-        give_back()  # reading and rewriting the model took twice what it keeps
-        log.info("embedding model %s loaded in %.1f s", _FINGERPRINT.model, time.perf_counter() - start)
-        return session
 
 
 def _count(text: str) -> int:

@@ -17,6 +17,7 @@ import pytest
 from pps.core.errors import ConfigError
 from pps.models.minilm import MiniLMEmbedder
 from pps.models.minilm_file import INT8_SHA256, Places, locate, read_model
+from pps.models.minilm_graph import for_queries
 from pps.models.wordpiece import wordpiece
 
 
@@ -62,7 +63,31 @@ def test_rows_keep_the_order_of_the_texts_whatever_their_lengths(embedder: MiniL
     assert rows.dtype == np.float32
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     for at in (0, 7, 23, 39):
-        assert rows[at] @ embedder.embed_query(texts[at]) > 0.9999
+        assert rows[at] @ embedder.embed_passages([texts[at]])[0] > 0.9999
+
+
+def test_a_text_has_nearly_one_vector_as_a_query_and_as_a_passage(embedder: MiniLMEmbedder) -> None:
+    texts = [
+        *("Ana", "When did Ana move to Lisbon?", "咖啡 café", "x" * 300, "What did Ben say about the budget?"),
+        *(f"Turn {number} of a talk about tea, the weather and {number * 7} boxes." for number in range(30)),
+        "The committee discussed the budget of the coming year in great detail. " * 40,
+    ]
+    passages = embedder.embed_passages(texts)
+    agreement = [float(embedder.embed_query(text) @ row) for text, row in zip(texts, passages, strict=True)]
+    assert min(agreement) > 0.999
+
+
+def test_the_model_for_queries_is_smaller_work_and_is_not_rewritten_twice(installed: Path) -> None:
+    rewritten = for_queries(installed.read_bytes())
+    assert rewritten.count(b"MatMulNBits") == 36  # six a layer
+    assert for_queries(rewritten) == rewritten
+
+
+def test_elsewhere_than_on_x86_a_query_is_embedded_as_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    fresh = MiniLMEmbedder()
+    assert np.array_equal(fresh.embed_query("Ana drinks tea"), fresh.embed_passages(["Ana drinks tea"])[0])
+    assert fresh._queries is None
 
 
 def test_no_texts_have_no_rows(embedder: MiniLMEmbedder) -> None:
@@ -100,7 +125,7 @@ def test_threads_load_one_model_and_agree() -> None:
 
     def ask() -> None:
         vectors.append(fresh.embed_query("Ana drinks tea"))
-        sessions.append(fresh._session)
+        sessions.append(fresh._queries)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
