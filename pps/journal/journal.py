@@ -116,12 +116,12 @@ class Journal:
 
     async def turns(self, uuids: Sequence[str]) -> list[Turn]:
         """Return turns in the order asked; absent ones are left out."""
-        return await self._readers.read(partial(turns.get_many, uuids=uuids))
+        return await self._readers.look_up(partial(turns.get_many, uuids=uuids), len(uuids))
 
     async def recent(self, limit: int, *, session: str | None = None, before: datetime | None = None) -> list[Turn]:
         """Return the latest turns by event time, newest first; ``before`` is an exclusive event time."""
         _check_limit(limit)
-        return await self._readers.read(partial(turns.recent, limit=limit, session=session, before=before))
+        return await self._readers.look_up(partial(turns.recent, limit=limit, session=session, before=before), limit)
 
     async def around(self, uuid: str, n: int) -> list[Turn]:
         """Return up to ``n`` turns before, the turn, and up to ``n`` after, within its session."""
@@ -168,7 +168,7 @@ class Journal:
     async def of_kind(self, kind: str, limit: int) -> list[Turn]:
         """Return the latest turns of a kind, such as ``summary``, newest first."""
         _check_limit(limit)
-        return await self._readers.read(partial(turns.of_kind, kind=kind, limit=limit))
+        return await self._readers.look_up(partial(turns.of_kind, kind=kind, limit=limit), limit)
 
     async def of_session(self, session: str) -> list[Turn]:
         """Return every turn of a session in the order in which they were stored."""
@@ -257,7 +257,7 @@ class Journal:
 
     async def names_of(self, nodes: Sequence[str]) -> dict[str, list[str]]:
         """Return node → its name, then its aliases; nodes that are not mirrored are left out."""
-        return await self._readers.read(partial(mirror.names_of, nodes=nodes))
+        return await self._readers.look_up(partial(mirror.names_of, nodes=nodes), len(nodes))
 
     async def named_in(self, text: str, limit: int) -> list[str]:
         """Return uuids of nodes whose name or alias occurs in a text, longest name first.
@@ -269,15 +269,15 @@ class Journal:
 
     async def facts_supported_by(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode → ids of the facts it supports, oldest first; past facts too."""
-        return await self._readers.read(partial(mirror.facts_supported_by, episodes=episodes))
+        return await self._readers.look_up(partial(mirror.facts_supported_by, episodes=episodes), len(episodes))
 
     async def fact_outlines(self, facts: Sequence[str]) -> dict[str, FactOutline]:
         """Return fact → its ends, times and supporting episodes, in the order given; unknown facts are left out."""
-        return await self._readers.read(partial(links.fact_outlines, facts=facts))
+        return await self._readers.look_up(partial(links.fact_outlines, facts=facts), len(facts))
 
     async def node_outlines(self, nodes: Sequence[str]) -> dict[str, NodeOutline]:
         """Return node → its age and tags, in the order given; unknown nodes are left out."""
-        return await self._readers.read(partial(links.node_outlines, nodes=nodes))
+        return await self._readers.look_up(partial(links.node_outlines, nodes=nodes), len(nodes))
 
     async def hops(self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime) -> dict[str, int]:
         """Return target → fewest hops from any start over what holds at ``at``; those out of reach are left out."""
@@ -297,7 +297,7 @@ class Journal:
 
     async def said_before(self, turns: Sequence[str]) -> dict[str, str]:
         """Return turn → how the turn before it in its session ends; first turns are left out."""
-        return await self._readers.read(partial(exchanges.said_before, turns=turns))
+        return await self._readers.look_up(partial(exchanges.said_before, turns=turns), len(turns))
 
     async def within(
         self, kind: Literal["fact", "episode"], since: datetime, until: datetime, limit: int
