@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pps.core.errors import InvalidRequest
 
 _NAMESPACE = uuid.UUID("6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11")
+_SHA1_SO_FAR = hashlib.sha1(_NAMESPACE.bytes, usedforsecurity=False)
 _GROUP = re.compile(r"ent_[a-z0-9]{26}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -55,10 +58,16 @@ def new_group() -> str:
 def stable_id(group: str, *parts: str) -> str:
     """Return the uuid5 of an entity's group and the parts, so that a step can be run again.
 
-    Parts are length-prefixed, so ("ab", "c") and ("a", "bc") differ.
+    Parts are length-prefixed, so ("ab", "c") and ("a", "bc") differ. Written out (RFC 9562, section 5.5): a fact has
+    three such ids, and ``uuid.uuid5`` takes three times as long.
     """
-    joined = "".join(f"{len(part)}:{part}" for part in (group, *parts))
-    return str(uuid.uuid5(_NAMESPACE, joined))
+    sha1 = _SHA1_SO_FAR.copy()
+    sha1.update("".join([f"{len(part)}:{part}" for part in (group, *parts)]).encode())
+    digest = bytearray(sha1.digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def check_uuid(value: str, field: str = "id") -> str:
@@ -66,6 +75,14 @@ def check_uuid(value: str, field: str = "id") -> str:
     if not is_uuid(value):
         raise InvalidRequest(field, "must be a canonical UUID, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427")
     return value
+
+
+def are_uuids(values: Iterable[object]) -> bool:
+    """Tell whether all values are canonical lower-case UUID strings: as ``is_uuid``, for thousands at once."""
+    try:
+        return all(map(_UUID.fullmatch, values))  # pyright: ignore[reportArgumentType] - what is no text is a TypeError
+    except TypeError:
+        return False
 
 
 def is_uuid(value: object) -> bool:

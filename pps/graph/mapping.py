@@ -61,7 +61,16 @@ def node_pps(node: Node, foreign: Mapping[str, Any] | None = None) -> str:
 
 def fact_pps(fact: Fact, foreign: Mapping[str, Any] | None = None) -> str:
     """Return the JSON string for a fact's ``pps`` attribute; ``foreign`` as in ``node_pps``."""
+    if fact.kind == "fact" and not fact.attributes:
+        return _PLAIN_PPS
     return _dump({"kind": fact.kind, "attributes": _own(fact.attributes, foreign)})
+
+
+def attributes_text(pps: str, foreign: Mapping[str, Any]) -> str:
+    """Return the JSON string of the column ``attributes``: what Graphiti's pipeline keeps, and ``pps`` beside it."""
+    if pps is _PLAIN_PPS and not foreign:
+        return _PLAIN_FACT
+    return json.dumps({**foreign, ATTRIBUTE: pps}, ensure_ascii=False)
 
 
 def foreign_attributes(attributes: object) -> dict[str, Any]:
@@ -217,7 +226,8 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(str(item) for item in cast(Iterable[object], value or ()))
 
 
-_PLAIN_FACT = json.dumps({ATTRIBUTE: _dump({"kind": "fact", "attributes": {}})}, ensure_ascii=False)
+_PLAIN_PPS = _dump({"kind": "fact", "attributes": {}})
+_PLAIN_FACT = json.dumps({ATTRIBUTE: _PLAIN_PPS}, ensure_ascii=False)
 
 
 def _moment(value: object) -> datetime:

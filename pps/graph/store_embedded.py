@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ from pps.graph import embedded_statements as statements
 from pps.graph.embedded_reads import EmbeddedReads, rows_of
 from pps.graph.embedded_write import EmbeddedWriter, parts, texts_table
 from pps.graph.mapping import (
-    ATTRIBUTE,
+    attributes_text,
     fact_pps,
     foreign_attributes,
     membership_id,
@@ -196,7 +195,7 @@ def _node_row(node: Node, labels: list[str], stored: _Row | None) -> dict[str, A
         "labels": labels,
         "created_at": node.created_at,
         "summary": node.summary,
-        "attributes": json.dumps({**kept, ATTRIBUTE: node_pps(node, kept)}, ensure_ascii=False),
+        "attributes": attributes_text(node_pps(node, kept), kept),
     }
 
 
@@ -212,7 +211,7 @@ def _fact_row(fact: Fact, stored: _Row | None) -> dict[str, Any]:
         "expired_at": fact.expired_at,
         "valid_at": fact.valid_at,
         "invalid_at": fact.invalid_at,
-        "attributes": json.dumps({**kept, ATTRIBUTE: fact_pps(fact, kept)}, ensure_ascii=False),
+        "attributes": attributes_text(fact_pps(fact, kept), kept),
     }
 
 

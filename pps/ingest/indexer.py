@@ -102,21 +102,27 @@ class Indexer:
 
     async def _drain(self, written: Written, graph: asyncio.Future[None] | None = None) -> int:
         """Apply every outbox row; no note is cleared before ``graph`` is done."""
-        total = 0
+        total, done = 0, list[int]()
         try:
-            while rows := await self._journal.dirty(_DRAINED_AT_ONCE):
+            while rows := await self._journal.dirty(_DRAINED_AT_ONCE, after=done[-1] if done else 0):
                 await self._apply([row.change for row in rows], written.of(rows))
-                if graph is not None:
-                    await graph
-                await self._journal.clear_dirty([row.seq for row in rows])
+                done += [row.seq for row in rows]
                 total += len(rows)
-            if graph is not None:
-                await graph  # there may have been nothing to note
+                if graph is None or graph.done():
+                    await self._clear(done, graph)
+                    done = []
+            await self._clear(done, graph)
         except BaseException:
             if graph is not None:
                 await _over(graph)
             raise
         return total
+
+    async def _clear(self, rows: Sequence[int], graph: asyncio.Future[None] | None) -> None:
+        if graph is not None:
+            await graph
+        if rows:
+            await self._journal.clear_dirty(rows)
 
     async def _apply(self, changes: Sequence[Change], written: Written) -> None:
         """Mirror and index what exists of the given ids, and drop index entries of what does not."""

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypedDict
 from pydantic import BaseModel
 
 from pps.core.errors import InvalidRequest
-from pps.core.ids import check_uuid
+from pps.core.ids import are_uuids, check_uuid
 from pps.core.values import Community, Episode, Fact, Node
 
 EntityTypes: TypeAlias = "Mapping[str, type[BaseModel]]"
@@ -144,7 +144,11 @@ def check_uuids(uuids: Sequence[str], what: str = "id") -> list[str]:
     """Return the ids without repeats, in order; raise InvalidRequest when one is not a canonical UUID."""
     if isinstance(uuids, str) or not isinstance(uuids, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest(what, "must be a list of ids")
-    return list(dict.fromkeys(check_uuid(uuid, what) for uuid in uuids))
+    given = list(uuids)
+    if not are_uuids(given):
+        for uuid in given:
+            check_uuid(uuid, what)
+    return list(dict.fromkeys(given))
 
 
 def check_limit(limit: int, most: int = 10_000) -> int:

@@ -208,10 +208,10 @@ class Journal:
         batch = list(changes)
         return await self._writer.write(partial(outbox.mark, changes=batch))
 
-    async def dirty(self, limit: int) -> list[DirtyChange]:
-        """Return waiting changes, oldest first."""
+    async def dirty(self, limit: int, after: int = 0) -> list[DirtyChange]:
+        """Return waiting changes whose number is above ``after``, oldest first."""
         _check_limit(limit)
-        return await self._readers.read(partial(outbox.dirty, limit=limit))
+        return await self._readers.read(partial(outbox.dirty, limit=limit, after=after))
 
     async def clear_dirty(self, seqs: Iterable[int]) -> None:
         """Drop changes whose index entries are on disk; one noted again meanwhile stays."""

@@ -23,9 +23,9 @@ def mark(connection: sqlite3.Connection, changes: Iterable[Change]) -> range:
     return range(first, _next(connection))
 
 
-def dirty(connection: sqlite3.Connection, limit: int) -> list[DirtyChange]:
-    """Return waiting changes, oldest first."""
-    rows = connection.execute("SELECT seq, kind, id FROM outbox ORDER BY seq LIMIT ?", (limit,))
+def dirty(connection: sqlite3.Connection, limit: int, after: int = 0) -> list[DirtyChange]:
+    """Return waiting changes whose number is above ``after``, oldest first."""
+    rows = connection.execute("SELECT seq, kind, id FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
     return [DirtyChange(seq, Change(cast("ItemKind", kind), id_)) for seq, kind, id_ in rows]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
@@ -12,6 +13,7 @@ from pps.app import App
 from pps.core.errors import ConfigError, InvalidRequest, StoreUnavailable
 from pps.core.ids import stable_id
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
+from pps.index.entity import IndexDoc
 from pps.journal.glance import tally
 from pps.journal.values import Change
 from pps.memory import Memory
@@ -212,6 +214,35 @@ async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drai
     assert ghost.uuid not in text | (vectors or set())
     assert ghost.uuid not in await parts.journal.mirrored("node")
     assert await parts.journal.resolve(["Ghost Ship"]) == {}
+
+
+async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_graph_has_them(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pps.ingest.indexer._DRAINED_AT_ONCE", 3)
+    parts = memory._parts
+    nodes = {one.uuid: one for one in (Node(str(uuid4()), f"Ship {number}", START) for number in range(8))}
+    apply, before, applied, through = parts.indexes.apply, list[int](), list[int](), asyncio.Event()
+
+    async def counted(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
+        await apply(upserts, deletes)
+        applied.append(len(upserts))
+        if sum(applied) == len(nodes):
+            through.set()
+
+    async def slowly() -> None:
+        await through.wait()
+        before.append(await parts.journal.dirty_count())
+        await parts.client.save_nodes(list(nodes.values()), {})
+
+    monkeypatch.setattr(parts.indexes, "apply", counted)
+    await parts.indexer.write([Change("node", uuid) for uuid in nodes], slowly, nodes, {})
+    assert applied == [3, 3, 2]
+    assert before == [len(nodes)]
+    assert await parts.journal.dirty_count() == 0
+    assert nodes.keys() <= (await parts.indexes.owners("nodes"))[1]
+    await parts.journal.mark_dirty([Change("node", uuid) for uuid in nodes])
+    assert await parts.indexer.drain() == len(nodes)
 
 
 async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_is_raised(memory: Memory) -> None:
