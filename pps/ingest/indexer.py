@@ -71,7 +71,7 @@ class Indexer:
         self._draining = asyncio.Lock()
 
     async def drain(self) -> int:
-        """Apply every outbox row; return how many ids were brought up to date.
+        """Apply every outbox row that there is; return how many ids were brought up to date.
 
         One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
         """
@@ -111,6 +111,8 @@ class Indexer:
                 if graph is None or graph.done():
                     await self._clear(done, graph)
                     done = []
+                if len(rows) < _DRAINED_AT_ONCE:
+                    break  # what is noted from now on is for the next drain: turns may come in without end
             await self._clear(done, graph)
         except BaseException:
             if graph is not None:

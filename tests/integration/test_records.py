@@ -245,6 +245,24 @@ async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_gra
     assert await parts.indexer.drain() == len(nodes)
 
 
+async def test_a_drain_ends_although_there_is_always_something_new(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, apply, pages = memory._parts, memory._parts.indexes.apply, list[int]()
+
+    async def noted_meanwhile(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
+        await apply(upserts, deletes)
+        pages.append(len(deletes))
+        await parts.journal.mark_dirty([Change("node", str(uuid4()))])
+
+    monkeypatch.setattr(parts.indexes, "apply", noted_meanwhile)
+    await parts.journal.mark_dirty([Change("node", str(uuid4()))])
+    async with asyncio.timeout(10):
+        assert await parts.indexer.drain() == 1
+    assert len(pages) == 1
+    assert await parts.journal.dirty_count() == 1  # for the next
+
+
 async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_is_raised(memory: Memory) -> None:
     put = list[str]()
 
