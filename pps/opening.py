@@ -179,7 +179,7 @@ async def _assembled(
     client = await _client(stack, entry, shared, indexes)
     redaction = settings.redaction == "on"
     anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal, redaction=redaction)
-    vectors = PassageVectors(shared.embedder) if shared.embedder else None
+    vectors = _vectors(shared)
     indexer = Indexer(client, journal, indexes, vectors, anchors)
     own = await asyncio.to_thread(own_settings, entry.folder)
     costs = await _costs(journal, settings, own)
@@ -226,6 +226,14 @@ async def _assembled(
             notes=notes if shared.embedder else ("no embedder is set: recall goes by text and graph",),
         )
     )
+
+
+def _vectors(shared: Shared) -> PassageVectors | None:
+    if shared.embedder is None:
+        return None
+    if shared.settings.embedder.name != "minilm":  # the others work elsewhere, or on every core for a single text
+        return PassageVectors(shared.embedder)
+    return PassageVectors(shared.embedder, shared.work.backlog.flows)
 
 
 async def _costs(journal: Journal, settings: Settings, own: OwnSettings) -> Costs:

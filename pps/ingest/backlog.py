@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 from pps.core.errors import Overloaded
 
 _RETRY_AFTER_S = 5.0
+_FLOWS_S = 0.25
+_KEEPS_UP = 1_000
 
 
 class Backlog:
@@ -13,6 +18,15 @@ class Backlog:
     def __init__(self, most: int) -> None:
         self.most = most
         self.waiting = 0
+        self._came_at = -math.inf
+
+    def note_single(self) -> None:
+        """Note that a turn came by itself, and somebody waits for its acknowledgement."""
+        self._came_at = time.monotonic()
+
+    def flows(self) -> bool:
+        """Tell whether turns keep coming one by one, and so few wait that they may be taken in gently."""
+        return time.monotonic() - self._came_at < _FLOWS_S and self.waiting < _KEEPS_UP
 
 
 class EntityBacklog:
@@ -46,6 +60,8 @@ class EntityBacklog:
                 "what they wait for",
                 _RETRY_AFTER_S,
             )
+        if count == 1:
+            self._total.note_single()
         self._add(count)
 
     def release(self, count: int) -> None:

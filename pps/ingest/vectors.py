@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pps.models.protocols import Embedder, Matrix, Vector
 
 _KEPT = 2_048
+_GENTLE = 8
+"""Texts that are few enough for one thread."""
 
 
 class PassageVectors:
-    """Embeds passages in one call a batch; keeps the latest 2,048 vectors (3 MB at 384 dimensions)."""
+    """Embeds passages in one call a batch; keeps the latest 2,048 vectors (3 MB at 384 dimensions).
 
-    def __init__(self, embedder: Embedder) -> None:
+    Args:
+        embedder: What embeds them.
+        gently: Asked before each call; while it says so, calls are of a few texts. A model that works in this process
+            then leaves the other cores to acknowledgements, which would wait for theirs else.
+    """
+
+    def __init__(self, embedder: Embedder, gently: Callable[[], bool] = lambda: False) -> None:
         self.embedder = embedder
+        self._gently = gently
         self._kept: OrderedDict[str, Vector] = OrderedDict()
 
     async def of(self, texts: Sequence[str]) -> dict[str, Vector]:
@@ -25,10 +34,12 @@ class PassageVectors:
         wanted = list(dict.fromkeys(texts))
         found = {text: self._kept[text] for text in wanted if text in self._kept}
         missing = [text for text in wanted if text not in found]
-        if missing:
-            rows = await asyncio.to_thread(self.embedder.embed_passages, missing)
-            found.update(zip(missing, rows, strict=True))
-            self._keep(missing, rows)
+        while missing:
+            count = _GENTLE if self._gently() else len(missing)
+            texts, missing = missing[:count], missing[count:]
+            rows = await asyncio.to_thread(self.embedder.embed_passages, texts)
+            found.update(zip(texts, rows, strict=True))
+            self._keep(texts, rows)
         return found
 
     async def passages(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Matrix]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -26,7 +27,10 @@ from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breaker, Breakers
 from pps.ingest.health import HealthLimits, problems, stalled_s
 from pps.ingest.retrying import RetryPolicy, fault_of, provider_of
+from pps.ingest.vectors import PassageVectors
 from pps.journal.values import Charge, QueueState
+from pps.models.hash import HashEmbedder
+from pps.models.protocols import Matrix
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 STEADY = RetryPolicy(first_wait_s=10.0, longest_wait_s=80.0)
@@ -140,6 +144,42 @@ def test_a_full_queue_refuses_before_anything_and_takes_again_when_there_is_room
 
 QUEUE = QueueState({}, None, None, 0, 0, Charge())
 STATS = IngestionStats(0, 0, 5, 0, 0, 0, 0.0, 0.0, 600, 0, 0, 0, 0, 0.0, 100)
+
+
+def test_turns_flow_while_single_ones_come_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = 100.0
+    monkeypatch.setattr("pps.ingest.backlog.time.monotonic", lambda: at)
+    total = Backlog(10_000)
+    ana, ben = EntityBacklog(total, 5_000), EntityBacklog(total, 5_000)
+    assert not total.flows()
+    ana.reserve(50)
+    assert not total.flows()  # many at once: nobody waits for each
+    ben.reserve(1)
+    assert total.flows()
+    at += 0.3
+    assert not total.flows()
+    ana.reserve(2_000)
+    ben.reserve(1)
+    assert not total.flows()  # there would be no time for it
+
+
+async def test_texts_are_embedded_a_few_at_a_time_as_long_as_it_must_be_gentle() -> None:
+    calls = list[int]()
+
+    class Counting(HashEmbedder):
+        def embed_passages(self, texts: Sequence[str]) -> Matrix:
+            calls.append(len(texts))
+            return super().embed_passages(texts)
+
+    texts = [f"text {number}" for number in range(40)]
+    gently = PassageVectors(Counting(), lambda: len(calls) < 2)
+    found = await gently.of(texts)
+    assert calls == [8, 8, 24]
+    assert list(found) == texts
+    assert all((found[text] == HashEmbedder().embed_passages([text])[0]).all() for text in texts)
+    calls.clear()
+    await PassageVectors(Counting()).of(texts)
+    assert calls == [40]
 
 
 def test_a_queue_stalls_only_when_nothing_ends() -> None:
