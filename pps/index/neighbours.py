@@ -10,6 +10,9 @@ from pps.index.rows import RowKey, RowStore
 from pps.models.protocols import Matrix, Vector
 
 _BATCH = 1000
+_WRITTEN_AT_ONCE = 128
+"""Rows of one upsert. Chroma keeps the interpreter until they are on disk, so that nothing is answered meanwhile: 11 ms
+and 0.26 a row. At 1,000 rows that was a third of a second; these take a tenth longer in all."""
 _PROBES = 32
 _ALIKE = 0.999
 
@@ -33,8 +36,9 @@ class Neighbours:
     def upsert(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
         """Add rows or replace their vectors."""
         with chroma_errors(self._folder):
-            for at in range(0, len(keys), _BATCH):
-                self._chroma.upsert([_id(key) for key in keys[at : at + _BATCH]], matrix[at : at + _BATCH])
+            for at in range(0, len(keys), _WRITTEN_AT_ONCE):
+                part = slice(at, at + _WRITTEN_AT_ONCE)
+                self._chroma.upsert([_id(key) for key in keys[part]], matrix[part])
 
     def delete(self, keys: Sequence[RowKey]) -> None:
         """Drop rows."""

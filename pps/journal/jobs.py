@@ -40,8 +40,8 @@ def of_turn(connection: sqlite3.Connection, turn_uuid: str) -> int:
     return number
 
 
-def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> list[Job]:
-    """Mark the first unfinished jobs of a stage as running and return them in order.
+def claim(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> tuple[int, int] | None:
+    """Mark the first unfinished jobs of a stage as running; return the ids of the first and the last of them, if any.
 
     The order is the contract: while the first one waits for its next attempt, none is taken. A job left
     running by a crash comes first again, with half as many others each time, so that a process that is
@@ -49,7 +49,7 @@ def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime)
     """
     due = due_at(connection, stage)
     if due is None or due > at:
-        return []
+        return None
     number = STAGES.index(stage)
     limit = max(1, limit >> min(_cut_short(connection, number), _MOST_HALVINGS))
     found = connection.execute(
@@ -61,10 +61,15 @@ def take(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime)
         "UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ? WHERE id = ?",
         [(began, one) for (one,) in found],
     )
+    return found[0][0], found[-1][0]
+
+
+def claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int) -> list[Job]:
+    """Return the jobs that ``claim`` has just marked, in order."""
     return select(
         connection,
         "WHERE jobs.state = 'running' AND jobs.stage = ? AND jobs.id BETWEEN ? AND ? ORDER BY jobs.id",
-        (number, found[0][0], found[-1][0]),
+        (STAGES.index(stage), first, last),
     )
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
@@ -36,6 +36,9 @@ from pps.journal.values import (
 from pps.journal.versions import Versions
 from pps.journal.writer import Writer
 
+T = TypeVar("T")
+
+_MIRRORED_AT_ONCE = 1_000
 MAX_LIMIT = 10_000
 """Most rows that one call returns."""
 
@@ -227,12 +230,16 @@ class Journal:
     async def mirror_nodes(self, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
         """Mirror nodes with their names, aliases and tags; known ones are replaced, and ``gone`` ones dropped."""
         batch, absent = list(nodes), list(gone)
-        await self._writer.write(partial(mirror.put_nodes, nodes=batch, gone=absent))
+        for part in _parts(batch):
+            await self._writer.write(partial(mirror.put_nodes, nodes=part, gone=absent))
+            absent = []
 
     async def mirror_facts(self, facts: Iterable[Fact], gone: Iterable[str] = ()) -> None:
         """Mirror facts with their times and supporting episodes; known ones are replaced, and ``gone`` ones dropped."""
         batch, absent = list(facts), list(gone)
-        await self._writer.write(partial(mirror.put_facts, facts=batch, gone=absent))
+        for part in _parts(batch):
+            await self._writer.write(partial(mirror.put_facts, facts=part, gone=absent))
+            absent = []
 
     async def mirror_drop(self, kind: ItemKind, ids: Iterable[str]) -> None:
         """Forget nodes, facts, or episodes (as supports) and overwrite their names."""
@@ -357,6 +364,11 @@ def _append(db: Connection, entry: _Entry) -> Appended:
         return Appended(stored, jobs.of_turn(db, stored.uuid), duplicate=True)
     outbox.mark(db, [Change("episode", stored.uuid)])
     return Appended(stored, jobs.add(db, stored.uuid, entry.payload), duplicate=False)
+
+
+def _parts(items: list[T]) -> list[list[T]]:
+    """Return items in parts that one transaction takes, one at least: acknowledgements wait behind each."""
+    return [items[at : at + _MIRRORED_AT_ONCE] for at in range(0, max(1, len(items)), _MIRRORED_AT_ONCE)]
 
 
 def _check_limit(limit: int) -> None:

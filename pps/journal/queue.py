@@ -29,7 +29,11 @@ class JobQueue:
         Nothing when the first of them is not due at ``at``: later jobs never overtake it.
         """
         _check_limit(limit)
-        return await self._writer.write(partial(jobs.take, stage=stage, limit=limit, at=at))
+        span = await self._writer.write(partial(jobs.claim, stage=stage, limit=limit, at=at))
+        if span is None:
+            return []
+        # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
+        return await self._readers.read(partial(jobs.claimed, stage=stage, first=span[0], last=span[1]))
 
     async def due_at(self, stage: Stage) -> datetime | None:
         """Return when a stage's first unfinished job may be tried, which may be past; None when there is none."""

@@ -47,6 +47,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
             os.chdir(settings.home)
         _room_for_files()
         sys.setswitchinterval(_SWITCH_S)
+        keep_what_is_loaded()
         asyncio.run(_serve(settings, auto=auto))
 
 
@@ -100,7 +101,7 @@ async def _busy(app: App) -> bool:
 async def _resume(app: App, condition: Condition) -> None:
     """Finish what closed entities have left, again and again; what stands in the way is seen in /health.
 
-    And once a memory is open, all libraries are loaded: the garbage collector is told.
+    And once a memory is open, the last libraries are loaded: the garbage collector is told.
     """
     loaded = False
     while True:
