@@ -13,7 +13,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
@@ -25,6 +25,8 @@ _ROUNDS_TO_8_BITS = 4
 """``accuracy_level`` of ``MatMulNBits``: https://github.com/microsoft/onnxruntime, docs/ContribOperators.md."""
 _DOMAIN = "com.microsoft"
 _UINT8, _FLOAT, _INT = 2, 1, 2
+
+_Way: TypeAlias = Callable[[Any, Any, Any], list[Any]]
 
 _TYPES = {
     "int": FieldDescriptorProto.TYPE_INT64,
@@ -77,13 +79,14 @@ class _Rewriting:
 
     def products(self) -> int:
         """Rewrite every use of a widened weight; return how many there were."""
-        ways: dict[str, Callable[[Any, Any, Any], list[Any]]] = {"MatMul": self._product, "Gather": self._look_up}
+        # of each kind of node: which of its inputs is the weight, and what stands in its place
+        ways: dict[str, tuple[int, _Way]] = {"MatMul": (1, self._product), "Gather": (0, self._look_up)}
         nodes: list[Any] = []
         rewritten = 0
         for node in self._graph.node:
-            weight = node.input[{"MatMul": 1}.get(node.op_type, 0)] if node.op_type in ways else ""
-            widened = self._widened(weight)
-            nodes += ways[node.op_type](node, *widened) if widened else [node]
+            place, way = ways.get(node.op_type, (0, None))
+            widened = self._widened(node.input[place]) if way else None
+            nodes += way(node, *widened) if way and widened else [node]
             rewritten += bool(widened)
         self._keep(nodes)
         return rewritten
