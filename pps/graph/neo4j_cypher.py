@@ -4,6 +4,7 @@ Ids are looked up by the unique index on ``uuid`` (the hints say so, since stati
 mislead the planner), and the group is compared with what was found: on nodes, on edges, and on both ends.
 Pages are ordered by ``group_id`` first, which is the same for all, or the planner would not
 take the order of the index. Vectors are never read along with a row: at 384 numbers they are most of it.
+What gives many rows gives them as one list, ``rows``: the driver waits for the network twice a record.
 """
 
 from __future__ import annotations
@@ -14,33 +15,39 @@ _FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 
 
 def _times(variable: str, *names: str) -> str:
-    """Return columns of times as ISO text: making Python's out of Neo4j's takes longer than all the rest."""
-    return ", ".join(f"toString({variable}.{name}) AS {name}" for name in names)
+    """Return times as ISO text: making Python's out of Neo4j's takes longer than all the rest."""
+    return ", ".join(f"{name}: toString({variable}.{name})" for name in names)
 
 
 def _all(variable: str, left_out: tuple[str, ...], times: tuple[str, ...]) -> str:
-    """Return the column ``attributes``: every property but some, times as ISO text.
+    """Return every property but some as one map, times as ISO text.
 
     A map is ten times as fast as a list made of ``keys()``: that looks each property up by its name.
     """
-    columns = [*(f"{name}: null" for name in left_out), *(f"{name}: toString({variable}.{name})" for name in times)]
-    return f"{variable}{{.*, {', '.join(columns)}}} AS attributes"
+    others = [f"{name}: null" for name in left_out] + ([_times(variable, *times)] if times else [])
+    return f"{variable}{{.*, {', '.join(others)}}}"
 
 
-_NODE = f"n.uuid AS uuid, labels(n) AS labels, {_all('n', ('name_embedding',), _NODE_TIMES)}"
-_FACT = "e.uuid AS uuid, s.uuid AS source_node_uuid, o.uuid AS target_node_uuid, " + _all(
-    "e", ("fact_embedding", "reference_time"), _FACT_TIMES
+def _rows(columns: str) -> str:
+    """Return the end of a statement that gives a list of rows, in the order in which they come."""
+    return f"RETURN collect({{{columns}}}) AS rows"
+
+
+_NODE = _rows(f"uuid: n.uuid, labels: labels(n), attributes: {_all('n', ('name_embedding',), _NODE_TIMES)}")
+_FACT = _rows(
+    "uuid: e.uuid, source_node_uuid: s.uuid, target_node_uuid: o.uuid, "
+    f"attributes: {_all('e', ('fact_embedding', 'reference_time'), _FACT_TIMES)}"
 )
 _NODE_OTHERS = _all("n", ("name_embedding", *_NODE_TIMES), ())
 _FACT_OTHERS = _all("e", ("fact_embedding", "reference_time", *_FACT_TIMES), ())
-_EPISODE = (
-    f"n.uuid AS uuid, n.name AS name, n.content AS content, {_times('n', 'valid_at', 'created_at')}, "
-    "n.source AS source, n.source_description AS source_description, n.entity_edges AS entity_edges"
+_EPISODE = _rows(
+    f"uuid: n.uuid, name: n.name, content: n.content, {_times('n', *_EPISODE_TIMES)}, "
+    "source: n.source, source_description: n.source_description, entity_edges: n.entity_edges"
 )
 _COMMUNITY = (
     "OPTIONAL MATCH (n)-[h:HAS_MEMBER]->(m:Entity) WHERE h.group_id = $group_id AND m.group_id = $group_id "
-    "WITH n, collect(DISTINCT m.uuid) AS members "
-    f"RETURN n.uuid AS uuid, n.name AS name, {_times('n', 'created_at')}, n.summary AS summary, members"
+    "WITH n, collect(DISTINCT m.uuid) AS members ORDER BY n.uuid "
+    + _rows(f"uuid: n.uuid, name: n.name, {_times('n', *_NODE_TIMES)}, summary: n.summary, members: members")
 )
 _OURS = "e.group_id = $group_id AND s.group_id = $group_id AND o.group_id = $group_id"
 
@@ -66,47 +73,46 @@ _FACT_BY_UUID = (
 
 # --- Reading
 
-NODES = f"{_by_uuid('Entity')} RETURN {_NODE}"
-FACTS = f"{_FACT_BY_UUID} RETURN {_FACT}"
-EPISODES = f"{_by_uuid('Episodic')} RETURN {_EPISODE}"
+NODES = f"{_by_uuid('Entity')} {_NODE}"
+FACTS = f"{_FACT_BY_UUID} {_FACT}"
+EPISODES = f"{_by_uuid('Episodic')} {_EPISODE}"
 COMMUNITIES = f"{_by_uuid('Community')} WITH DISTINCT n {_COMMUNITY}"
-NODE_VECTORS = f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL RETURN uuid, n.name_embedding AS vector"
-FACT_VECTORS = f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL RETURN uuid, e.fact_embedding AS vector"
+NODE_VECTORS = f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL " + _rows("uuid: uuid, vector: n.name_embedding")
+FACT_VECTORS = f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL " + _rows("uuid: uuid, vector: e.fact_embedding")
 
-SCAN_NODES = f"{_page('Entity')} RETURN {_NODE} ORDER BY uuid"
-SCAN_EPISODES = f"{_page('Episodic')} RETURN {_EPISODE} ORDER BY uuid"
+SCAN_NODES = f"{_page('Entity')} {_NODE}"
+SCAN_EPISODES = f"{_page('Episodic')} {_EPISODE}"
 SCAN_COMMUNITIES = (
     "MATCH (n:Community) USING INDEX n:Community(group_id) WHERE n.group_id = $group_id AND n.uuid > $after "
-    f"WITH n ORDER BY n.group_id, n.uuid LIMIT $limit {_COMMUNITY} ORDER BY uuid"
+    f"WITH n ORDER BY n.group_id, n.uuid LIMIT $limit {_COMMUNITY}"
 )
 SCAN_FACTS = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, uuid) "
-    f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.group_id, e.uuid LIMIT $limit "
-    f"RETURN {_FACT} ORDER BY uuid"
+    f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.group_id, e.uuid LIMIT $limit {_FACT}"
 )
 
 _TOUCHING = (
     f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]-(other:Entity) "
     "WHERE e.group_id = $group_id AND other.group_id = $group_id "
 )
-LINKS = f"{_TOUCHING} RETURN DISTINCT e.uuid AS fact, startNode(e).uuid AS subject, endNode(e).uuid AS object"
+LINKS = f"{_TOUCHING} WITH DISTINCT e " + _rows("fact: e.uuid, subject: startNode(e).uuid, object: endNode(e).uuid")
 FACTS_OF_NODES = (
     f"{_TOUCHING} WITH DISTINCT e ORDER BY e.created_at DESC, e.uuid LIMIT $limit "
-    f"WITH e, startNode(e) AS s, endNode(e) AS o RETURN {_FACT} ORDER BY e.created_at DESC, e.uuid"
+    f"WITH e, startNode(e) AS s, endNode(e) AS o {_FACT}"
 )
 FACTS_OF_EPISODES = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id) "
-    f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) RETURN {_FACT} ORDER BY uuid"
+    f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) WITH s, e, o ORDER BY e.uuid {_FACT}"
 )
 # Few nodes: every pair is looked up. Many: every fact that leaves one of them is.
 FACTS_AMONG_MANY = (
-    f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) WITH n AS s, e, o "
-    f"WHERE e.group_id = $group_id AND o.group_id = $group_id AND o.uuid IN $uuids RETURN {_FACT} ORDER BY e.uuid"
+    f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) WITH n AS s, e, o WHERE e.group_id = $group_id "
+    f"AND o.group_id = $group_id AND o.uuid IN $uuids WITH s, e, o ORDER BY e.uuid {_FACT}"
 )
 FACTS_AMONG_FEW = (
     f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) "
     "WHERE e.group_id = $group_id AND o.group_id = $group_id AND o.uuid IN $uuids "
-    f"WITH n AS s, e, o RETURN {_FACT} ORDER BY uuid"
+    f"WITH n AS s, e, o ORDER BY e.uuid {_FACT}"
 )
 _PAIR = (
     "UNWIND $rows AS row MATCH (s:{first}) USING INDEX s:{first}(uuid) "
@@ -115,12 +121,12 @@ _PAIR = (
 )
 FACTS_BETWEEN = (
     f"{_PAIR.format(first='Entity')} MATCH (s)-[e:RELATES_TO]->(o) WHERE e.group_id = $group_id "
-    f"WITH DISTINCT s, e, o RETURN {_FACT} ORDER BY uuid"
+    f"WITH DISTINCT s, e, o ORDER BY e.uuid {_FACT}"
 )
 MENTIONED = (
     f"{_by_uuid('Episodic')} MATCH (n)-[e:MENTIONS]->(m:Entity) "
     "WHERE e.group_id = $group_id AND m.group_id = $group_id "
-    "RETURN DISTINCT uuid AS episode, m.uuid AS node ORDER BY episode, node"
+    "WITH DISTINCT uuid AS episode, m.uuid AS node ORDER BY episode, node " + _rows("episode: episode, node: node")
 )
 
 
@@ -152,7 +158,7 @@ def timeline(*, node: bool, dated: bool, conditions: list[str]) -> str:
     present = "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL" if dated else "e.valid_at IS NULL AND e.uuid > $last"
     where = " AND ".join((_OURS, present, *conditions))
     order = "e.group_id, e.valid_at, e.uuid" if dated else "e.group_id, e.uuid"
-    return f"{match} WHERE {where} WITH s, e, o ORDER BY {order} LIMIT $limit RETURN {_FACT} ORDER BY {order}"
+    return f"{match} WHERE {where} WITH s, e, o ORDER BY {order} LIMIT $limit {_FACT}"
 
 
 COUNTS = (
@@ -186,24 +192,27 @@ FOREIGN_EDGES = f"CALL () {{ {_CROSSING} }} RETURN count(DISTINCT e) AS edges"
 def _there(label: str) -> str:
     return (
         f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX n:{label}(uuid) WHERE n.uuid = uuid "
-        "WITH n, uuid, coalesce(n.group_id, '') = $group_id AS ours RETURN uuid, ours, "
+        "WITH n, uuid, coalesce(n.group_id, '') = $group_id AS ours "
     )
 
 
-def _if_ours(column: str) -> str:
-    """Return a column that is empty in a row of somebody else: only that its id is taken is read of it."""
-    value, _, name = column.rpartition(" AS ")
-    return f"CASE WHEN ours THEN {value} END AS {name}"
+def _if_ours(value: str) -> str:
+    """Return a value that is empty in a row of somebody else: only that its id is taken is read of it."""
+    return f"CASE WHEN ours THEN {value} END"
 
 
-NODES_THERE = f"{_there('Entity')} {_if_ours('labels(n) AS labels')}, " + _if_ours(_NODE_OTHERS)
-EPISODES_THERE = f"{_there('Episodic')} null AS attributes"
-COMMUNITIES_THERE = f"{_there('Community')} null AS attributes"
+NODES_THERE = _there("Entity") + _rows(
+    f"uuid: uuid, ours: ours, labels: {_if_ours('labels(n)')}, attributes: {_if_ours(_NODE_OTHERS)}"
+)
+EPISODES_THERE = _there("Episodic") + _rows("uuid: uuid, ours: ours")
+COMMUNITIES_THERE = _there("Community") + _rows("uuid: uuid, ours: ours")
 FACTS_THERE = (
     "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = uuid "
     "WITH s, e, o, uuid, coalesce(e.group_id, '') = $group_id AS ours "
-    "RETURN uuid, ours, CASE WHEN ours THEN s.uuid END AS subject, CASE WHEN ours THEN o.uuid END AS object, "
-    + _if_ours(_FACT_OTHERS)
+    + _rows(
+        f"uuid: uuid, ours: ours, subject: {_if_ours('s.uuid')}, object: {_if_ours('o.uuid')}, "
+        f"attributes: {_if_ours(_FACT_OTHERS)}"
+    )
 )
 OWN_NODES = f"{_by_uuid('Entity')} RETURN count(*) AS found"
 OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN count(*) AS found"

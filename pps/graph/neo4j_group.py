@@ -33,13 +33,18 @@ class Neo4jGroup:
         return self._group
 
     async def _read(self, statement: str, **parameters: Any) -> Rows:
-        """Return the rows of a statement that changes nothing, attributes as mappings."""
+        """Return the rows that a statement which changes nothing gives as a list, attributes as mappings."""
+        return readable((await self._read_one(statement, **parameters))["rows"])
+
+    async def _read_one(self, statement: str, **parameters: Any) -> dict[str, Any]:
+        """Return the one record of a statement that changes nothing."""
         rows, _, _ = await self._executor.execute_query(statement, group_id=self._group, routing_="r", **parameters)
-        return _readable(rows)
+        (record,) = rows
+        return record
 
     async def _run(self, transaction: Transaction, statement: str, **parameters: Any) -> Rows:
-        """Run a statement inside a transaction."""
-        return _readable(await transaction.run(statement, group_id=self._group, **parameters))
+        """Run a statement inside a transaction; return its records."""
+        return await transaction.run(statement, group_id=self._group, **parameters)
 
     async def _run_rows(self, transaction: Transaction, statement: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a statement that unwinds rows; no rows, no statement."""
@@ -67,7 +72,7 @@ def batches(items: Sequence[_T]) -> list[Sequence[_T]]:
     return [items[start : start + _BATCH] for start in range(0, len(items), _BATCH)]
 
 
-def _readable(rows: Rows) -> Rows:
+def readable(rows: Rows) -> Rows:
     """Return rows in the shape that ``mapping`` reads: see ``neo4j_cypher`` for what the columns hold."""
     for place, row in enumerate(rows):
         if row.get("attributes") is not None:

@@ -118,13 +118,12 @@ class Neo4jReads(Neo4jGroup):
 
     async def counts(self) -> GraphCounts:
         """Return how many of each the group owns."""
-        (row,) = await self._read(cypher.COUNTS)
+        row = await self._read_one(cypher.COUNTS)
         return GraphCounts(**{name: int(row[name]) for name in GraphCounts.__dataclass_fields__})
 
     async def foreign_edges(self) -> int:
         """Return how many edges join something of this group to something of another."""
-        (row,) = await self._read(cypher.FOREIGN_EDGES)
-        return int(row["edges"])
+        return int((await self._read_one(cypher.FOREIGN_EDGES))["edges"])
 
     async def _by_uuid(self, statement: str, uuids: Sequence[str]) -> list[dict[str, Any]]:
         return await self._read(statement, uuids=_once(uuids)) if uuids else []

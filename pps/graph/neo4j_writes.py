@@ -15,7 +15,7 @@ from pps.core.values import Community, Episode, Fact, Node
 from pps.core.vectors import Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
-from pps.graph.neo4j_group import Neo4jGroup, batches
+from pps.graph.neo4j_group import Neo4jGroup, batches, readable
 from pps.graph.protocol import Transaction
 
 _Item = TypeVar("_Item", Node, Fact, Episode, Community)
@@ -156,7 +156,8 @@ class Neo4jWrites(Neo4jGroup):
 
     async def _there(self, transaction: Transaction, statement: str, items: Sequence[_Item]) -> dict[str, _Row]:
         """Return what is stored under the items' ids already; NotFound when any of it is another group's."""
-        rows = await self._run(transaction, statement, uuids=[item.uuid for item in items])
+        (record,) = await self._run(transaction, statement, uuids=[item.uuid for item in items])
+        rows = readable(record["rows"])
         if not all(row["ours"] for row in rows):
             raise NotFound()
         return {str(row["uuid"]): row for row in rows}

@@ -57,8 +57,7 @@ class Neo4jStore(Neo4jReads, Neo4jWrites):
 
     async def _has(self, *uuids: str) -> bool:
         wanted = set(uuids)
-        (row,) = await self._read(cypher.OWN_NODES, uuids=list(wanted))
-        return row["found"] == len(wanted)
+        return (await self._read_one(cypher.OWN_NODES, uuids=list(wanted)))["found"] == len(wanted)
 
     async def _links(self, uuids: Sequence[str]) -> Iterable[Link]:
         rows = await self._read(cypher.LINKS, uuids=list(uuids))

@@ -288,7 +288,10 @@ class Journal:
 
     async def hops(self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime) -> dict[str, int]:
         """Return target → fewest hops from any start over what holds at ``at``; those out of reach are left out."""
-        return await self._readers.read(partial(links.hops, starts=starts, targets=targets, max_hops=max_hops, at=at))
+        walk = partial(links.hops, starts=starts, targets=targets, max_hops=max_hops, at=at)
+        if links.asks_of_pairs(len(starts), len(targets), max_hops):
+            return await self._readers.look_up(walk, len(starts) + len(targets))
+        return await self._readers.read(walk)
 
     async def reach(self, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:
         """Return every node within reach of one, nearest first, and how a shortest way comes to it."""

@@ -156,6 +156,11 @@ def hops(
     return {uuid: seen[number] for number, uuid in wanted.items() if number in seen}
 
 
+def asks_of_pairs(starts: int, targets: int, max_hops: int) -> bool:
+    """Tell whether ``hops`` only looks up whether pairs of nodes are joined (under a millisecond), not walking."""
+    return max_hops <= 1 and starts * targets <= _MOST_PAIRS
+
+
 def reach(connection: sqlite3.Connection, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:
     """Return node → how a shortest way from the start comes to it, nearest first; the start is not among them.
 
