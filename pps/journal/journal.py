@@ -17,7 +17,7 @@ from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import exchanges, filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.allowing import Allowing
 from pps.journal.db import prepare_file
-from pps.journal.links import FactOutline, NodeOutline, Reached
+from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.journal.merges import Merges
 from pps.journal.payload import prepare_payload
 from pps.journal.queue import JobQueue
@@ -281,6 +281,10 @@ class Journal:
     async def fact_outlines(self, facts: Sequence[str]) -> dict[str, FactOutline]:
         """Return fact → its ends, times and supporting episodes, in the order given; unknown facts are left out."""
         return await self._readers.look_up(partial(links.fact_outlines, facts=facts), len(facts))
+
+    async def fact_supports(self, facts: Sequence[str]) -> dict[str, Support]:
+        """Return fact → what it stands on; facts that are unknown, or that nothing supports, are left out."""
+        return await self._readers.look_up(partial(links.supports, facts=facts), len(facts))
 
     async def node_outlines(self, nodes: Sequence[str]) -> dict[str, NodeOutline]:
         """Return node → its age and tags, in the order given; unknown nodes are left out."""

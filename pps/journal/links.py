@@ -32,19 +32,15 @@ _LIST = "(SELECT value FROM json_each(?))"
 
 @dataclass(frozen=True, slots=True)
 class FactOutline:
-    """A fact without its words.
+    """A fact without its words and without what supports it.
 
     Attributes:
         subject, object: Uuids of its ends.
-        episodes: Uuids of those that support it, in no order.
-        said_at: Event time of the latest of them; None when there is none, or one that is not in the journal.
         valid_at, invalid_at, expired_at: As in ``Fact``.
     """
 
     subject: str
     object: str
-    episodes: tuple[str, ...] = ()
-    said_at: datetime | None = None
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     expired_at: datetime | None = None
@@ -52,8 +48,20 @@ class FactOutline:
     @classmethod
     def of(cls, fact: Fact) -> FactOutline:
         """Return the outline of a fact that the graph gave."""
-        times = {"valid_at": fact.valid_at, "invalid_at": fact.invalid_at, "expired_at": fact.expired_at}
-        return cls(fact.subject, fact.object, fact.episodes, **times)
+        return cls(fact.subject, fact.object, fact.valid_at, fact.invalid_at, fact.expired_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What a fact stands on.
+
+    Attributes:
+        episodes: Uuids of the episodes that support it, in no order.
+        said_at: Event time of the latest of them; None when there is none, or one that is not in the journal.
+    """
+
+    episodes: tuple[str, ...] = ()
+    said_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +90,30 @@ class Reached:
 
 def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
     """Return fact → its outline, in the order given; unknown facts are left out."""
-    wanted = json.dumps(list(facts))
     rows = connection.execute(
         f"""SELECT f.uuid, s.uuid, o.uuid, f.valid_at, f.invalid_at, f.expired_at
             FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id
             JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
             WHERE i.uuid IN {_LIST}""",  # noqa: S608 - a literal of this module
-        (wanted,),
-    ).fetchall()
-    supports: dict[str, list[str]] = {}
+        (json.dumps(list(facts)),),
+    )
+    found = {fact: FactOutline(subject, target, *map(_moment, times)) for fact, subject, target, *times in rows}
+    return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
+
+
+def supports(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, Support]:
+    """Return fact → what it stands on; facts that are unknown, or that nothing supports, are left out."""
+    episodes: dict[str, list[str]] = {}
     told: dict[str, list[int | None]] = {}
     for fact, episode, at in connection.execute(
         f"""SELECT i.uuid, e.uuid, t.occurred_at FROM mirror_id AS i JOIN mirror_support AS s ON s.fact = i.id
             JOIN mirror_id AS e ON e.id = s.episode LEFT JOIN turns AS t ON t.uuid = e.uuid
-            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - as above
-        (wanted,),
+            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - a literal of this module
+        (json.dumps(list(facts)),),
     ):
-        supports.setdefault(fact, []).append(episode)
+        episodes.setdefault(fact, []).append(episode)
         told.setdefault(fact, []).append(at)
-    found: dict[str, FactOutline] = {}
-    for fact, subject, target, *times in rows:
-        moments = (_latest(told.get(fact, ())), *times)
-        found[fact] = FactOutline(subject, target, tuple(supports.get(fact, ())), *map(_moment, moments))
-    return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
+    return {fact: Support(tuple(some), _moment(_latest(told[fact]))) for fact, some in episodes.items()}
 
 
 def _latest(times: Sequence[int | None]) -> int | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pps.core.values import AnchorPassage, Episode, Turn
 from pps.journal.links import FactOutline
 from pps.recall.ask import Ask, Candidate, Item
-from pps.recall.fetch import fetch
+from pps.recall.fetch import fetch, supported
 
 
 async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, datetime]:
@@ -18,14 +18,14 @@ async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, dateti
     have no time of their own.
     """
     facts = {one: item for one, item in items.items() if isinstance(item, FactOutline)}
-    times = {one: facts[one].said_at if one in facts else _own_time(item) for one, item in items.items()}
+    supports = await supported(ask, facts) if facts else {}
+    times = {one: supports[one].said_at if one in supports else _own_time(item) for one, item in items.items()}
     # Some are supported by what only the graph knows, such as an episode that was added through Graphiti itself.
-    untold = [fact for one, fact in facts.items() if times[one] is None]
-    episodes = await fetch(ask, "episodes", [one for fact in untold for one in fact.episodes]) if untold else {}
-    for one, fact in facts.items():
-        if times[one] is None:
-            ages = [at for support in fact.episodes if (at := _own_time(episodes.get(support)))]
-            times[one] = max(ages, default=fact.valid_at)
+    untold = {one: supports[one].episodes for one in facts if times[one] is None}
+    episodes = await fetch(ask, "episodes", [one for some in untold.values() for one in some]) if untold else {}
+    for one, some in untold.items():
+        ages = [at for episode in some if (at := _own_time(episodes.get(episode)))]
+        times[one] = max(ages, default=facts[one].valid_at)
     return {one: at for one, at in times.items() if at is not None}
 
 

@@ -22,7 +22,7 @@ from pps.core.values import (
     Node,
     Turn,
 )
-from pps.journal.links import FactOutline, NodeOutline, Reached
+from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.journal.values import ItemFilter
 from pps.models.protocols import Vector
 from pps.recall.query import condensed, content_words
@@ -78,6 +78,7 @@ class Ask:
         self.items: dict[str, Item] = {}
         self.names: dict[str, str] = {}
         self.outlines: dict[str, FactOutline | NodeOutline] = {}
+        self.supports: dict[str, Support] = {}
         self.parts: dict[tuple[str, str], int] = {}
         self.reached: Mapping[str, Reached] = {}
         self._took_s: dict[tuple[str, str], float] = {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from pps.core.errors import NotFound
 from pps.core.values import AnchorPassage, ChannelName, Fact, Node
-from pps.journal.links import FactOutline, NodeOutline
+from pps.journal.links import FactOutline, NodeOutline, Support
 from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.passages import most_like
 
@@ -49,6 +49,23 @@ async def outlined(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[s
                 ask.outlines[one] = NodeOutline.of(item)
     found = {one: ask.outlines[one] for one in dict.fromkeys(ids) if one in ask.outlines}
     return {one: item for one, item in found.items() if _current(ask, item)}
+
+
+async def supported(ask: Ask, facts: Iterable[str]) -> dict[str, Support]:
+    """Return what each of the facts stands on, in the order given; facts that ``outlined`` found.
+
+    From the mirror, or in the graph's own words where the mirror lacks the fact.
+    """
+    wanted = list(dict.fromkeys(facts))
+    missing = [one for one in wanted if one not in ask.supports]
+    if missing:
+        known = await ask.sources.journal.fact_supports(missing)
+        ask.supports.update((one, known.get(one) or _of_graph(ask.items.get(one))) for one in missing)
+    return {one: ask.supports[one] for one in wanted}
+
+
+def _of_graph(item: Item | None) -> Support:
+    return Support(item.episodes) if isinstance(item, Fact) else Support()
 
 
 async def _mirrored(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> None:

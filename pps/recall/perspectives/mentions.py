@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.recall.ask import Ask, Candidate, Scored
+from pps.recall.fetch import supported
 
 
 async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
     """Return the facts among the candidates by how many episodes support them."""
-    counts = {one: len(item.episodes) for one, item in items.items() if isinstance(item, FactOutline)}
+    facts = await supported(ask, [one for one, item in items.items() if isinstance(item, FactOutline)])
+    counts = {one: len(support.episodes) for one, support in facts.items()}
     most = max(counts.values(), default=0) or 1
     return [Scored(one, counts[one], counts[one] / most) for one in sorted(counts, key=lambda one: -counts[one])]

@@ -7,33 +7,44 @@ from collections.abc import Sequence
 from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.recall.ask import Ask, Scored
-from pps.recall.fetch import outlined
+from pps.recall.fetch import outlined, supported
 from pps.recall.fusion import fused
 from pps.recall.merging import best_of, in_order
 
 _K = 5
+_TURNS_AT_ONCE = 20
 
 
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Return what the best facts (or, for facts, the best turns) vote for, in their order."""
     if channel == "facts":
-        turns = await _best(ask, ("windows",), ask.text, depth)
-        supported = await ask.sources.journal.facts_supported_by(turns)
-        ids = [fact for turn in turns for fact in supported.get(turn, ())]
-        return in_order(await ask.permitted("fact", ids), depth)
+        return in_order(await _facts_of(ask, await _best(ask, ("windows",), ask.text, depth), depth), depth)
     if channel not in ("episodes", "turns", "nodes"):
         return []
     links = await ask.once(("best facts' links", depth), lambda: _links(ask, depth))
     if channel == "nodes":
-        return in_order(await ask.permitted("node", [end for one in links for end in (one.subject, one.object)]), depth)
-    return in_order(await ask.permitted("episode", [turn for one in links for turn in one.episodes]), depth)
+        ends = [end for one in links.values() for end in (one.subject, one.object)]
+        return in_order(await ask.permitted("node", ends), depth)
+    turns = [turn for one in (await supported(ask, links)).values() for turn in one.episodes]
+    return in_order(await ask.permitted("episode", turns), depth)
 
 
-async def _links(ask: Ask, depth: int) -> list[FactOutline]:
+async def _facts_of(ask: Ask, turns: Sequence[str], depth: int) -> list[str]:
+    """Return the facts that turns support, in the turns' order; no more turns are looked up than give ``depth``."""
+    found: dict[str, None] = {}
+    for at in range(0, len(turns), _TURNS_AT_ONCE):
+        some = turns[at : at + _TURNS_AT_ONCE]
+        facts = await ask.sources.journal.facts_supported_by(some)
+        found.update(dict.fromkeys(await ask.permitted("fact", [one for turn in some for one in facts.get(turn, ())])))
+        if len(found) >= depth:
+            break
+    return list(found)
+
+
+async def _links(ask: Ask, depth: int) -> dict[str, FactOutline]:
     """Return what the best facts join, in their order; nodes and episodes both ask."""
     best = await _best(ask, ask.collections("facts"), ask.words, depth)
-    outlines = await outlined(ask, "facts", best)
-    return [one for one in outlines.values() if isinstance(one, FactOutline)]
+    return {one: item for one, item in (await outlined(ask, "facts", best)).items() if isinstance(item, FactOutline)}
 
 
 async def _best(ask: Ask, collections: Sequence[str], words: str, depth: int) -> list[str]:
