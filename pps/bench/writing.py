@@ -12,6 +12,7 @@ from pps.bench.generator import FACTS_A_TURN, World, node_name
 from pps.bench.given import GivenVectors, Recording
 from pps.bench.words import WordVectors
 from pps.config import Settings
+from pps.core.footprint import keep_what_is_loaded
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Episode, Fact, FactDraft, Node
@@ -128,6 +129,7 @@ async def _written(app: App, entity: str, items: Sequence[Item], at_once: int) -
     await app.create(entity)
     async with app.memory(entity) as memory:
         await _warm(memory)
+        keep_what_is_loaded()  # as ``pps serve`` does
         started = clock.perf_counter()
         for at in range(0, len(items), at_once):
             await memory.remember_many(items[at : at + at_once])

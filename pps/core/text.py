@@ -18,7 +18,8 @@ def normalise(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return the form in which two names are the same: NFKC, case folded, one space between words."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(plain.split())
 
 
 def content_hash(text: str) -> str:

@@ -34,7 +34,7 @@ def parse(text: str, field: str = "time") -> datetime:
 
 def iso(moment: datetime) -> str:
     """Return ISO 8601 in UTC with microseconds and ``Z``: sorts as text, reads everywhere."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def micros(moment: datetime) -> int:

@@ -86,7 +86,7 @@ def make_draft(
         tags=merged_tags(given_tags, tags_in(kept) if automatic.tags else (), bounds.MAX_TAGS)[0],
         chunk=options.get("chunk"),
     )
-    nodes, facts = tuple(map(redactor.node, nodes)), tuple(map(redactor.fact, facts))
+    nodes, facts = tuple(map(redactor.node, nodes)), redactor.facts(facts)
     links = links_in(kept) if automatic.relations else ()
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction, links=links)
 

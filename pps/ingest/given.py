@@ -98,7 +98,7 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
     if fact is None:
         outcome.facts += draft.kind == "fact"
         outcome.edges += 1
-        fact = _new_fact(batch, draft, (uuid, subject, object_), text)
+        fact = _new_fact(batch, draft, (uuid, subject, object_, turn.uuid), text)
     elif draft.invalid_at and fact.invalid_at is None:
         fact = replace(fact, invalid_at=draft.invalid_at)
     fact = batch.support(fact, turn.uuid)
@@ -119,7 +119,8 @@ def fact_id(batch: Batch, draft: FactDraft, subject: str, object_: str, text: st
     return stable_id(batch.entity.group, "fact", subject, draft.relation, object_, fold(text), since)
 
 
-def _new_fact(batch: Batch, draft: FactDraft, ids: tuple[str, str, str], text: str) -> Fact:
+def _new_fact(batch: Batch, draft: FactDraft, ids: tuple[str, str, str, str], text: str) -> Fact:
+    """Return a fact; ``ids`` are its own, those of its ends and that of the turn that states it."""
     return Fact(
         uuid=ids[0],
         subject=ids[1],
@@ -128,6 +129,7 @@ def _new_fact(batch: Batch, draft: FactDraft, ids: tuple[str, str, str], text: s
         text=text,
         created_at=batch.at,
         kind=draft.kind,
+        episodes=(ids[3],),
         valid_at=draft.valid_at,
         invalid_at=draft.invalid_at,
     )

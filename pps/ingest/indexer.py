@@ -17,6 +17,7 @@ from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.episodes import EpisodeDocs
 from pps.ingest.vectors import PassageVectors
+from pps.ingest.windows import WINDOW_TURNS
 from pps.ingest.written import NOTHING_WRITTEN, Written
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
@@ -25,6 +26,8 @@ from pps.journal.values import Change
 _PAGE = 500
 _DRAINED_AT_ONCE = 10_000
 """Outbox rows of one change of the indexes: a commit costs more than a thousand rows."""
+_APPLIED_AT_ONCE, _EMBEDDED_AT_ONCE = 10_000, 512
+"""Documents of one kind that go into the indexes together, without vectors and with them."""
 _TURNED = "facts_turned_at"
 REEMBEDDING = "reembedding"
 """Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
@@ -127,22 +130,31 @@ class Indexer:
             await self._journal.clear_dirty(rows)
 
     async def _apply(self, changes: Sequence[Change], written: Written) -> None:
-        """Mirror and index what exists of the given ids, and drop index entries of what does not."""
+        """Mirror and index what exists of the given ids, and drop index entries of what does not.
+
+        Some are read and embedded while those before them are put into the indexes.
+        """
         ids: dict[ItemKind, list[str]] = {"node": [], "fact": []}  # first: turns are indexed with their mirrored facts
         for change in dict.fromkeys(changes):
             ids.setdefault(change.kind, []).append(change.id)
-        docs: list[IndexDoc] = []
-        for kind, wanted in ids.items():
-            docs += await self._docs(kind, wanted, written) if wanted else []
-        present = {(doc.collection, doc.owner) for doc in docs}
-        deletes = [
-            (collection, owner)
-            for kind, wanted in ids.items()
-            for collection in _COLLECTIONS.get(kind, ())
-            for owner in wanted
-            if (collection, owner) not in present
-        ]
-        await self._indexes.apply(docs, deletes)
+        if turns := ids.get("episode"):  # and they are found by the words of their neighbours
+            ids["episode"] = list(dict.fromkeys([*turns, *await self._journal.near(turns, WINDOW_TURNS)]))
+        at_once = _APPLIED_AT_ONCE if self._vectors is None else _EMBEDDED_AT_ONCE
+        before: asyncio.Task[None] | None = None
+        try:
+            for kind, wanted in ids.items():
+                for at in range(0, len(wanted), at_once):
+                    some = wanted[at : at + at_once]
+                    docs = await self._docs(kind, some, written)
+                    if before is not None:
+                        await before
+                    before = asyncio.create_task(self._indexes.apply(docs, _gone(kind, some, docs)))
+            if before is not None:
+                await before
+        except BaseException:
+            if before is not None:
+                await _over(before)
+            raise
 
     async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
         """Empty both indexes and fill them from graph, journal and anchors; return documents by kind."""
@@ -266,11 +278,13 @@ class Indexer:
     async def _docs(self, kind: ItemKind, ids: Sequence[str], written: Written) -> list[IndexDoc]:
         if kind == "node":
             known = written.nodes
-            nodes = [*known.values(), *await self._client.nodes([uuid for uuid in ids if uuid not in known])]
+            nodes = [known[uuid] for uuid in ids if uuid in known]
+            nodes += await self._client.nodes([uuid for uuid in ids if uuid not in known])
             await self._journal.mirror_nodes(nodes, gone=_absent(ids, nodes))
             return await self._embedded([_node_text(node) for node in nodes])
         if kind == "fact":
-            facts = [*written.facts.values(), *await self._client.facts([i for i in ids if i not in written.facts])]
+            facts = [written.facts[uuid] for uuid in ids if uuid in written.facts]
+            facts += await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
             await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
             return await self._embedded(_fact_texts(facts))
         if kind == "episode":
@@ -342,14 +356,21 @@ def holds(fact: Fact, at: datetime) -> bool:
     return fact.invalid_at > at
 
 
-async def _over(graph: asyncio.Future[None]) -> None:
+async def _over(work: asyncio.Future[None]) -> None:
     """Wait until a write that is given up has ended, whatever became of it."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
-        graph.cancel()
-    await asyncio.wait([graph])
-    if not graph.cancelled():
-        graph.exception()
+        work.cancel()
+    await asyncio.wait([work])
+    if not work.cancelled():
+        work.exception()
+
+
+def _gone(kind: ItemKind, ids: Sequence[str], docs: Sequence[IndexDoc]) -> list[tuple[str, str]]:
+    """Return the collections and owners that have no document any more."""
+    present = {(doc.collection, doc.owner) for doc in docs}
+    places = [(collection, owner) for collection in _COLLECTIONS.get(kind, ()) for owner in ids]
+    return [place for place in places if place not in present]
 
 
 def _absent(ids: Iterable[str], there: Sequence[Node] | Sequence[Fact]) -> set[str]:

@@ -24,7 +24,6 @@ from pps.ingest.records import Relation, plan_relation
 from pps.ingest.rules import extract
 from pps.ingest.steps import tags_in
 from pps.ingest.vectors import PassageVectors
-from pps.ingest.windows import WINDOW_TURNS
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.requests import Changes
 from pps.journal.journal import Journal
@@ -148,7 +147,7 @@ class Pipeline:
             await self._client.save_mentions(list(batch.mentions))
             await self._linker.keep(batch)
 
-        await self._indexer.write(await self._changes(batch), put, batch.nodes, batch.facts)
+        await self._indexer.write(_changes(batch), put, batch.nodes, batch.facts)
         await self._link(batch.fresh)
 
     async def _link(self, fresh: Iterable[str]) -> None:
@@ -181,23 +180,13 @@ class Pipeline:
             return {}
         return await self._vectors.of([text for part in texts for text in part])
 
-    async def _changes(self, batch: Batch) -> list[Change]:
-        """Return every id whose index entry changes, neighbours of new turns among them."""
-        around = await self._journal.around_many(list(batch.episodes), WINDOW_TURNS)
-        episodes = dict.fromkeys(turn.uuid for window in around.values() for turn in window)
-        return [
-            *(Change("node", uuid) for uuid in batch.nodes),
-            *(Change("fact", uuid) for uuid in batch.facts),
-            *(Change("episode", uuid) for uuid in {**episodes, **dict.fromkeys(batch.episodes)}),
-        ]
-
     async def _extract_by_model(self, job: Job) -> Changes:
         """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""
         changes = await self._client.extract_episode(job.turn.uuid)
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
             *(Change("fact", uuid) for uuid in changes.facts),
-            *(Change("episode", turn.uuid) for turn in await self._journal.around(job.turn.uuid, WINDOW_TURNS)),
+            Change("episode", job.turn.uuid),
         ]
         await self._journal.mark_dirty(marked)
         nodes = await self._client.nodes(list(changes.nodes))
@@ -207,6 +196,15 @@ class Pipeline:
 
 
 _Drafts = tuple[tuple[NodeDraft, ...], tuple[FactDraft, ...]]
+
+
+def _changes(batch: Batch) -> list[Change]:
+    """Return every id whose index entry changes. A turn's own entry was noted with the turn: here its facts count."""
+    return [
+        *(Change("node", uuid) for uuid in batch.nodes),
+        *(Change("fact", uuid) for uuid in batch.facts),
+        *(Change("episode", uuid) for uuid, episode in batch.episodes.items() if episode.facts),
+    ]
 
 
 async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:

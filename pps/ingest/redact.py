@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TypeAlias
 
 from pps.core.values import JSON, FactDraft, NodeDraft
 from pps.ingest.detectors import Detector, Span, detectors
 
 _MOST_ROUNDS = 4
+_Hints: TypeAlias = tuple[list[tuple[str, list[int]]], list[tuple[str, list[int]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,17 @@ class Redactor:
             attributes=self.attributes(node.attributes),
         )
 
-    def fact(self, fact: FactDraft) -> FactDraft:
-        """Return a fact without secrets; texts of facts to replace are redacted as those were."""
-        texts = (fact.subject, fact.object, fact.text, *fact.invalidates)
-        # Nearly every fact is clean. All its texts at once hold every hint that one of them holds.
-        hinted = _hinted("\n".join(texts)) if self._on else []
-        if not any(True for one in hinted for text in texts for _ in one.find(text)):
-            return fact
+    def facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
+        """Return facts without secrets; texts of facts to replace are redacted as those were.
+
+        Nearly every fact is clean. All texts at once hold every hint that one of them holds, and that is only a few.
+        """
+        if not self._on:
+            return tuple(facts)
+        hints = _held("\n".join(["\n".join(_texts(fact)) for fact in facts]))
+        return tuple(fact if _is_clean(_texts(fact), hints) else self._fact(fact) for fact in facts)
+
+    def _fact(self, fact: FactDraft) -> FactDraft:
         return replace(
             fact,
             subject=self.text(fact.subject),
@@ -109,9 +115,18 @@ class Redactor:
         return value
 
 
+def _texts(fact: FactDraft) -> tuple[str, ...]:
+    return (fact.subject, fact.object, fact.text, *fact.invalidates)
+
+
+def _is_clean(texts: Sequence[str], hints: _Hints) -> bool:
+    hinted = _hinted("\n".join(texts), hints)
+    return not any(True for one in hinted for text in texts for _ in one.find(text))
+
+
 def _found(text: str) -> list[tuple[Span, str]]:
     """Return the spans of a text's secrets in order, those that overlap joined; the first kind names them."""
-    spans = [(span, one.kind) for one in _hinted(text) for span in one.find(text)]
+    spans = [(span, one.kind) for one in _hinted(text, _hints()) for span in one.find(text)]
     spans.sort(key=lambda found: found[0])
     joined: list[tuple[Span, str]] = []
     for (start, end), kind in spans:
@@ -123,16 +138,20 @@ def _found(text: str) -> list[tuple[Span, str]]:
     return joined
 
 
-def _hinted(text: str) -> list[Detector]:
+def _hinted(text: str, hints: _Hints) -> list[Detector]:
     """Return the detectors one of whose hints a text holds, in their order; each hint is looked for once."""
-    every, (folded, exact), lower = detectors(), _hints(), text.lower()
-    places = {at for hint, ats in folded if hint in lower for at in ats}
-    places |= {at for hint, ats in exact if hint in text for at in ats}
-    return [every[at] for at in sorted(places)]
+    every = detectors()
+    return [every[at] for at in sorted({at for some in _held(text, hints) for _, ats in some for at in ats})]
+
+
+def _held(text: str, hints: _Hints | None = None) -> _Hints:
+    """Return those of the hints, or of all, that a text holds."""
+    (folded, exact), lower = hints or _hints(), text.lower()
+    return [one for one in folded if one[0] in lower], [one for one in exact if one[0] in text]
 
 
 @cache
-def _hints() -> tuple[list[tuple[str, list[int]]], list[tuple[str, list[int]]]]:
+def _hints() -> _Hints:
     """Return the hints that any case fits and those that are exact, each with the places of its detectors."""
     places: dict[str, list[int]] = {}
     for at, one in enumerate(detectors()):

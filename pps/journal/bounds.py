@@ -31,6 +31,8 @@ _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 def is_text(value: str) -> bool:
     """Tell whether a string can be written as UTF-8 (a lone surrogate cannot)."""
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -128,14 +128,17 @@ class Journal:
 
     async def around(self, uuid: str, n: int) -> list[Turn]:
         """Return up to ``n`` turns before, the turn, and up to ``n`` after, within its session."""
-        if not 0 <= n <= MAX_LIMIT:
-            raise InvalidRequest("n", f"must be 0 to {MAX_LIMIT:,}")
+        _check_around(n)
         return await self._readers.read(partial(turns.around, uuid=uuid, n=n))
+
+    async def near(self, uuids: Sequence[str], n: int) -> list[str]:
+        """Return uuids of the turns at most ``n`` places from any of some turns in its session, in order."""
+        _check_around(n)
+        return await self._readers.read(partial(turns.near, uuids=uuids, n=n))
 
     async def around_many(self, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:
         """Return uuid → what ``around`` returns of it, in one read; absent uuids are left out."""
-        if not 0 <= n <= MAX_LIMIT:
-            raise InvalidRequest("n", f"must be 0 to {MAX_LIMIT:,}")
+        _check_around(n)
         return await self._readers.read(partial(turns.around_many, uuids=uuids, n=n))
 
     async def scan(self, after_seq: int, limit: int) -> list[Turn]:
@@ -357,6 +360,11 @@ class Journal:
             except InvalidRequest as error:
                 raise InvalidRequest(f"entries[{number}]", error.message) from error
         return prepared
+
+
+def _check_around(n: int) -> None:
+    if not 0 <= n <= MAX_LIMIT:
+        raise InvalidRequest("n", f"must be 0 to {MAX_LIMIT:,}")
 
 
 @dataclass(frozen=True, slots=True)

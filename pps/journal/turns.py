@@ -220,6 +220,21 @@ def around_many(connection: sqlite3.Connection, uuids: Sequence[str], n: int) ->
     return {uuid: [turns[seq] for seq in places[uuid]] for uuid in dict.fromkeys(uuids) if uuid in places}
 
 
+def near(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> list[str]:
+    """Return uuids of the turns at most ``n`` places from any of some turns in its session, those themselves included.
+
+    Absent uuids are left out.
+    """
+    middles = connection.execute(
+        "SELECT session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))", (json.dumps(list(uuids)),)
+    ).fetchall()
+    wanted = sorted({place for session, seq in middles for place in _places(connection, session, seq, n)})
+    rows = connection.execute(
+        "SELECT uuid FROM turns WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(wanted),)
+    )
+    return [uuid for (uuid,) in rows]
+
+
 def _places(connection: sqlite3.Connection, session: str, seq: int, n: int) -> list[int]:
     """Return the numbers of a turn and of its neighbours, in order; one index answers, without the texts."""
     earlier = connection.execute(

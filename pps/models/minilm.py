@@ -96,7 +96,10 @@ class MiniLMEmbedder:
 
     def split(self, text: str) -> list[str]:
         """Return passages of at most 254 word pieces; sentences of up to 40 pieces overlap."""
-        return split_to_window(readable(text), _count, _CONTENT_TOKENS, overlap=_OVERLAP_TOKENS)
+        text = readable(text)
+        if len(text.encode()) <= _CONTENT_TOKENS:  # a piece has a byte or more: most turns need not be counted
+            return [text.strip()] if text.strip() else []
+        return split_to_window(text, _count, _CONTENT_TOKENS, overlap=_OVERLAP_TOKENS)
 
     def close(self) -> None:
         """Give back its threads; a call that comes later starts them again."""

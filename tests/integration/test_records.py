@@ -248,6 +248,7 @@ async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_gra
 async def test_a_drain_ends_although_there_is_always_something_new(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert await memory.settled()  # from here on only this test drains
     parts, apply, pages = memory._parts, memory._parts.indexes.apply, list[int]()
 
     async def noted_meanwhile(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:

@@ -100,12 +100,22 @@ def test_nodes_facts_attributes_and_tags_lose_theirs_also_where_only_a_name_tell
             },
         )
     )
-    fact = redactor.fact(FactDraft("Ana", "HAS", text, text=f"Ana has {text}", invalidates=(text,)))
+    (fact,) = redactor.facts([FactDraft("Ana", "HAS", text, text=f"Ana has {text}", invalidates=(text,))])
     assert secret not in repr((node, fact))
     assert node.tags == ("tea",)
     assert node.attributes["api_key"] == "[redacted: API Key]"
     assert (node.attributes["n"], node.attributes["plain"]) == (1, "x=y")
     assert redactor.count == 10
+
+
+def test_of_many_facts_only_the_one_with_a_secret_is_changed() -> None:
+    text, secret = SECRETS["GitHub Token"]
+    plain = [FactDraft("Ana", "HAS", f"a key {number}", text="The key is hers. So is the token.") for number in range(9)]
+    redactor = Redactor(on=True)
+    facts = redactor.facts([*plain, FactDraft("Ana", "HAS", "it", text=text), *plain])
+    assert [one for one in facts if one in plain] == [*plain, *plain]
+    assert facts[9].text == text.replace(secret, "[redacted: GitHub Token]")
+    assert (redactor.count, redactor.facts([])) == (1, ())
 
 
 def test_it_can_be_turned_off() -> None:

@@ -69,6 +69,13 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=1500)
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.text())
+def test_a_word_piece_has_a_byte_or_more(text: str) -> None:
+    """``MiniLMEmbedder.split`` counts on it."""
+    text = readable(text)
+    assert pieces(text) <= len(text.encode())
+
+
 @given(text=_TEXT, limit=st.integers(8, 60), overlap=st.integers(0, 20))
 def test_every_word_is_in_a_passage_and_no_passage_is_too_long(text: str, limit: int, overlap: int) -> None:
     parts = split_to_window(text, pieces, limit, overlap=overlap)
