@@ -110,7 +110,8 @@ def test_nodes_facts_attributes_and_tags_lose_theirs_also_where_only_a_name_tell
 
 def test_of_many_facts_only_the_one_with_a_secret_is_changed() -> None:
     text, secret = SECRETS["GitHub Token"]
-    plain = [FactDraft("Ana", "HAS", f"a key {number}", text="The key is hers. So is the token.") for number in range(9)]
+    text_of_others = "The key is hers. So is the token."
+    plain = [FactDraft("Ana", "HAS", f"key {number}", text=text_of_others) for number in range(9)]
     redactor = Redactor(on=True)
     facts = redactor.facts([*plain, FactDraft("Ana", "HAS", "it", text=text), *plain])
     assert [one for one in facts if one in plain] == [*plain, *plain]
