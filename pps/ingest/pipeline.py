@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 
 from pps.core.ids import EntityId, is_uuid
+from pps.core.spoken import spoken
 from pps.core.text import fold
 from pps.core.time import now
-from pps.core.values import FactDraft, Node, NodeDraft, Skipped
+from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
 from pps.ingest.batch import Batch, TurnOutcome
@@ -62,7 +63,7 @@ class Pipeline:
         """
         drafts = {job.id: _drafts(job) async for job in _one_by_one(jobs)}
         batch, outcomes = await self._planned(jobs, drafts)
-        await self.write(batch)
+        await self.write(batch, [job.turn for job in jobs])
         return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
 
     async def read(self, job: Job) -> JobResult:
@@ -135,10 +136,16 @@ class Pipeline:
             found += await self._client.facts_of_nodes(sorted(filter(None, ends)), _FACTS_OF_A_NODE)
         known.stored.update((fact.uuid, fact) for fact in found)
 
-    async def write(self, batch: Batch) -> None:
-        """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes."""
+    async def write(self, batch: Batch, turns: Sequence[Turn] = ()) -> None:
+        """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes.
+
+        Args:
+            batch: What is written.
+            turns: Those that it comes from; the words of those with facts are embedded along with the facts.
+        """
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
-        texts = await self._texts_to_vectors([n.name for n in nodes], [f.text for f in facts])
+        told = [turn for turn in turns if batch.episodes[turn.uuid].facts]
+        texts = await self._texts_to_vectors([*(n.name for n in nodes), *(f.text for f in facts)], told)
 
         async def put() -> None:
             await self._client.save_nodes(nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts})
@@ -175,10 +182,10 @@ class Pipeline:
             batch.put_node(node)
         await self.write(batch)
 
-    async def _texts_to_vectors(self, *texts: Sequence[str]) -> dict[str, Vector]:
+    async def _texts_to_vectors(self, texts: Sequence[str], told: Sequence[Turn]) -> dict[str, Vector]:
         if self._vectors is None:
             return {}
-        return await self._vectors.of([text for part in texts for text in part])
+        return await self._vectors.of(texts, soon=[spoken(turn) for turn in told])
 
     async def _extract_by_model(self, job: Job) -> Changes:
         """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""

@@ -182,6 +182,25 @@ async def test_texts_are_embedded_a_few_at_a_time_as_long_as_it_must_be_gentle()
     assert calls == [40]
 
 
+async def test_what_is_asked_for_next_is_embedded_in_the_same_call_however_much_it_is() -> None:
+    calls: list[int] = []
+
+    class Counting(HashEmbedder):
+        def embed_passages(self, texts: Sequence[str]) -> Matrix:
+            calls.append(len(texts))
+            return super().embed_passages(texts)
+
+    vectors = PassageVectors(Counting())
+    facts, turns = [f"fact {number}" for number in range(3_000)], ["One.", " ".join(map(str, range(500))), ""]
+    found = await vectors.of(facts, soon=turns)
+    passages = await vectors.passages([*facts, *turns])
+    parts = [part for some, _ in passages[-3:] for part in some]
+    assert calls == [len(facts) + len(parts)]
+    assert len(parts) > 3
+    assert set(facts) <= found.keys()
+    assert (passages[0][1][0] == found["fact 0"]).all()
+
+
 def test_a_queue_stalls_only_when_nothing_ends() -> None:
     long_ago, lately, start = NOW - timedelta(hours=2), NOW - timedelta(seconds=3), NOW - timedelta(hours=5)
     assert stalled_s(QUEUE, start, NOW) == 0
