@@ -11,7 +11,7 @@ from pps.models.protocols import Matrix, Vector
 
 _BATCH = 1000
 _WRITTEN_AT_ONCE = 256
-"""Rows of one upsert. Chroma keeps the interpreter until they are on disk, and nothing is answered meanwhile: 0.33 s for
+"""Rows of one upsert. Chroma keeps the interpreter until they are on disk, and nothing is answered then: 0.33 s for
 1,000 rows, 0.13 for these, which take a quarter more time a row; half as many take half as much again, for 0.1 s."""
 _PROBES = 32
 _ALIKE = 0.999
