@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreError
+from pps.index.blanking import Blanking
 from pps.index.chroma import ChromaClient, Number, chroma_errors
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.holding import Holding
@@ -49,6 +50,7 @@ class VectorIndex:
         self._graphs = graphs
         self._marks = marks
         self._dimension = int(marks["pps_dimension"])
+        self._blanking = Blanking(folder)
         self._writing = threading.RLock()
         self._closing = contextlib.ExitStack()
 
@@ -71,6 +73,7 @@ class VectorIndex:
             client, graphs = attach(path, rows, state, marks)
             rows.mark({"state": "open"})
             index = cls(path, rows, client, graphs, marks)
+            index._blank()  # a crash may have left what was saved just before
             index._closing = stack.pop_all()
             return index
 
@@ -93,6 +96,7 @@ class VectorIndex:
             if graph is not None:
                 gone = self._rows.keys(collection, owners)
                 graph.delete(gone)
+                self._blank()
                 self._rows.put(collection, (), drop=gone)
 
     def query(
@@ -151,6 +155,7 @@ class VectorIndex:
                 with self._closing:
                     with chroma_errors(self._folder):
                         client.close()
+                    self._blank()
                     self._rows.mark({"state": "clean", "files": listing(self._folder)})
 
     def _write(self, collection: str, rows: Sequence[VectorRow], *, whole: bool) -> None:
@@ -168,7 +173,12 @@ class VectorIndex:
             older = self._rows.keys(collection, {owner for owner, _ in keys}) if whole else []
             surplus = [key for key in older if key not in latest]
             graph.delete(surplus)
+            self._blank()
             self._rows.put(collection, latest.values(), drop=surplus)
+
+    def _blank(self) -> None:
+        with chroma_errors(self._folder):
+            self._blanking.blank()
 
     def _opened(self) -> ChromaClient:
         if self._client is None:

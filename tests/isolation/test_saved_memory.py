@@ -1,0 +1,55 @@
+"""Nothing of the process's memory, which holds the words of every open entity, is saved in the files of one of them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pps.index.vectors import VectorIndex, VectorRow
+from tests.index_data import FINGERPRINT, GROUP, clustered, rows_of
+
+
+def rooms(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield what each graph's files hold behind their last row."""
+    for header in folder.glob("*/header.bin"):
+        _, _, _, rows, width = struct.unpack_from("<IQQQQ", header.read_bytes())
+        yield "length.bin", header.with_name("length.bin").read_bytes()[rows * 4 :]
+        yield "data_level0.bin", header.with_name("data_level0.bin").read_bytes()[rows * width :]
+
+
+@pytest.mark.parametrize("count", [1, 5, 990, 2_300])
+def test_behind_the_last_row_of_a_graph_are_zeros(tmp_path: Path, count: int) -> None:
+    rows = rows_of(clustered(count, 1)[0])
+    index = VectorIndex.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT)
+    for collection in ("facts", "nodes"):
+        index.replace(collection, rows)
+        theirs = ["the words of another entity " * 20 for _ in range(500)]  # and memory that is free again
+        del theirs
+        index.delete(collection, [rows[0].owner])
+        assert not b"".join(rest for _, rest in rooms(tmp_path)).strip(b"\0")
+    index.close()
+    assert {name for name, _ in rooms(tmp_path)} == {"length.bin", "data_level0.bin"}
+    assert not b"".join(rest for _, rest in rooms(tmp_path)).strip(b"\0")
+
+
+def test_what_a_crash_left_behind_the_last_row_is_gone_when_the_index_is_open_again(tmp_path: Path) -> None:
+    vectors, queries = clustered(40, 1)
+    rows = rows_of(vectors)
+    with_index(tmp_path, rows)
+    for lengths in tmp_path.glob("*/length.bin"):
+        size = lengths.stat().st_size
+        lengths.write_bytes(lengths.read_bytes()[:-64] + b"the words of another entity".ljust(64, b"!"))
+        assert lengths.stat().st_size == size
+    index = VectorIndex.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT)
+    assert not b"".join(rest for _, rest in rooms(tmp_path)).strip(b"\0")
+    assert len(index.query("facts", queries[0], 40)) == 40
+    index.close()
+
+
+def with_index(folder: Path, rows: list[VectorRow]) -> None:
+    index = VectorIndex.open(folder, group=GROUP, fingerprint=FINGERPRINT)
+    index.replace("facts", rows)
+    index.close()
