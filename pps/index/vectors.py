@@ -155,7 +155,7 @@ class VectorIndex:
                 with self._closing:
                     with chroma_errors(self._folder):
                         client.close()
-                    self._blank()
+                        Blanking(self._folder).blank()  # every graph: of two saves in one tick of the clock it saw one
                     self._rows.mark({"state": "clean", "files": listing(self._folder)})
 
     def _write(self, collection: str, rows: Sequence[VectorRow], *, whole: bool) -> None:

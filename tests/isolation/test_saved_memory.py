@@ -49,6 +49,18 @@ def test_what_a_crash_left_behind_the_last_row_is_gone_when_the_index_is_open_ag
     index.close()
 
 
+def test_a_save_that_no_clock_tells_from_the_one_before_is_found_at_the_latest_when_the_index_is_closed(
+    tmp_path: Path,
+) -> None:
+    rows = rows_of(clustered(40, 1)[0])
+    index = VectorIndex.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT)
+    index.replace("facts", rows)
+    (lengths,) = tmp_path.glob("*/length.bin")
+    lengths.write_bytes(lengths.read_bytes()[:-64] + b"the words of another entity".ljust(64, b"!"))
+    index.close()
+    assert not b"".join(rest for _, rest in rooms(tmp_path)).strip(b"\0")
+
+
 def with_index(folder: Path, rows: list[VectorRow]) -> None:
     index = VectorIndex.open(folder, group=GROUP, fingerprint=FINGERPRINT)
     index.replace("facts", rows)
