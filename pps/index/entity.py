@@ -25,6 +25,10 @@ T = TypeVar("T")
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 
 _THREADS = 4
+_QUIET_S, _LONG_QUIET_S = 2.0, 30.0
+"""How long nobody must have asked or written before vectors go into the graph of neighbours, a worthwhile number of
+them and any: a slice of them keeps the process for 0.13 s."""
+_WORTHWHILE = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,6 +186,24 @@ class EntityIndexes:
                 {} if self._vectors is None else {name: self._vectors.count(name) for name in COLLECTIONS},
             )
         )
+
+    async def tidy(self) -> bool:
+        """Put a slice of new vectors into the graph of neighbours if nobody has asked or written for a while.
+
+        Returns:
+            Whether there may be more to do in a second or two.
+
+        Raises:
+            StoreError: The vector index failed; what it finds is as before.
+        """
+        found = self._vectors
+        if found is None or not found.waiting:
+            return False
+        worthwhile = found.waiting >= _WORTHWHILE
+        if found.quiet_s < (_QUIET_S if worthwhile else _LONG_QUIET_S):
+            return worthwhile
+        async with self._changing:
+            return await self._run(found.merge)
 
     async def purge(self) -> int:
         """Take the text of deleted and replaced documents off the disk; return how many there were."""

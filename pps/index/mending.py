@@ -84,7 +84,7 @@ def _agreeing(
         graphs[name] = Neighbours.make(folder, client, name, marks)
     for name, graph in graphs.items():
         if doubtful:
-            if graph.size() != sizes.get(name, 0):
+            if not graph.agrees(rows, name):
                 graph.agree(rows, name)
             if not graph.answers(rows, name):
                 raise StoreError(f"the graph of {name} in {folder} lost rows in a crash")
@@ -108,6 +108,7 @@ def _made_again(
             graphs[name] = Neighbours.make(folder, client, name, marks)
             for keys, matrix in rows.pages(name):
                 graphs[name].upsert(keys, matrix)
+            rows.merged(name)
     except BaseException:
         _close(folder, client)
         raise

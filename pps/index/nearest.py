@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pps.index.neighbours import Neighbours
+from pps.index.buffer import Covered
 from pps.index.rows import RowKey, RowStore
 from pps.models.protocols import Vector
 
@@ -45,7 +45,7 @@ class VectorHit:
 class Nearest:
     """One query of one collection for ``k`` owners; ``allowed`` as in ``VectorIndex.query``."""
 
-    graph: Neighbours
+    graph: Covered
     rows: RowStore
     collection: str
     probe: Vector

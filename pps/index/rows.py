@@ -3,7 +3,7 @@
 Chroma's graph of neighbours is not safe from a kill: it saves its files in place, and one that is caught
 in the middle cannot be loaded, or takes the process down. So every row is kept here as well. The graph
 can then be made again without asking a model, and a few rows are scored exactly, faster than through
-Chroma.
+Chroma. Which rows are not in the graph yet is noted here too.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ CREATE TABLE IF NOT EXISTS marks (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rows (
     collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, at INTEGER, vector BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS rows_key ON rows (collection, owner, part);
+CREATE TABLE IF NOT EXISTS waiting (
+    collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, over INTEGER NOT NULL,
+    PRIMARY KEY (collection, owner, part)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sizes (collection TEXT PRIMARY KEY, size INTEGER NOT NULL);
 CREATE TRIGGER IF NOT EXISTS rows_in AFTER INSERT ON rows BEGIN
     INSERT INTO sizes VALUES (new.collection, 1) ON CONFLICT DO UPDATE SET size = size + 1;
@@ -84,21 +87,36 @@ class RowStore:
         with self._changing() as db:
             db.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?)", list(marks.items()))
 
-    def same(self, collection: str, keys: Sequence[RowKey], matrix: Matrix) -> set[RowKey]:
-        """Return the keys whose row holds that vector already."""
+    def compare(self, collection: str, keys: Sequence[RowKey], matrix: Matrix) -> dict[RowKey, bool]:
+        """Return of the keys that have a row whether it holds that vector already."""
         place = {key: at for at, key in enumerate(keys)}
-        held: set[RowKey] = set()
-        for batch, stored in self.pages(collection, {owner for owner, _ in keys}):
-            held |= {
-                key
-                for key, row in zip(batch, stored, strict=True)
-                if key in place and np.array_equal(row, matrix[place[key]])
-            }
-        return held
+        return {
+            key: np.array_equal(row, matrix[place[key]])
+            for batch, stored in self.pages(collection, {owner for owner, _ in keys})
+            for key, row in zip(batch, stored, strict=True)
+            if key in place
+        }
 
-    def put(self, collection: str, rows: Iterable[VectorRow], drop: Iterable[RowKey] = ()) -> None:
-        """Add or replace rows and drop others, all or nothing."""
+    def put(
+        self,
+        collection: str,
+        rows: Iterable[VectorRow],
+        drop: Iterable[RowKey] = (),
+        waiting: Mapping[RowKey, bool] | None = None,
+    ) -> None:
+        """Add or replace rows and drop others, all or nothing.
+
+        Args:
+            collection: Where.
+            rows: What is added or replaced.
+            drop: The keys of what goes.
+            waiting: Keys of rows whose vector is not in the graph yet, and whether an older one of theirs is.
+        """
         with self._changing() as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?)",
+                [(collection, *key, over) for key, over in (waiting or {}).items()],
+            )
             db.executemany(
                 "INSERT INTO rows VALUES (?, ?, ?, ?, ?) ON CONFLICT (collection, owner, part) "
                 "DO UPDATE SET at = excluded.at, vector = excluded.vector",
@@ -107,10 +125,26 @@ class RowStore:
                     for row in rows
                 ],
             )
-            db.executemany(
-                "DELETE FROM rows WHERE collection = ? AND owner = ? AND part = ?",
-                [(collection, owner, part) for owner, part in drop],
-            )
+            gone = [(collection, owner, part) for owner, part in drop]
+            for table in ("rows", "waiting"):
+                db.executemany(f"DELETE FROM {table} WHERE collection = ? AND owner = ? AND part = ?", gone)  # noqa: S608
+
+    def waiting(self, collection: str) -> dict[RowKey, bool]:
+        """Return the keys of the rows whose vector is not in the graph yet, and whether an older one of theirs is."""
+        with self._reading() as db:
+            found = db.execute("SELECT owner, part, over FROM waiting WHERE collection = ?", (collection,)).fetchall()
+        return {(owner, part): bool(over) for owner, part, over in found}
+
+    def merged(self, collection: str, keys: Iterable[RowKey] | None = None) -> None:
+        """Note that the graph has the latest vector of these rows, or of every row of the collection."""
+        with self._changing() as db:
+            if keys is None:
+                db.execute("DELETE FROM waiting WHERE collection = ?", (collection,))
+            else:
+                db.executemany(
+                    "DELETE FROM waiting WHERE collection = ? AND owner = ? AND part = ?",
+                    [(collection, *key) for key in keys],
+                )
 
     def keys(self, collection: str, owners: Iterable[str]) -> list[RowKey]:
         """Return the keys of the owners' rows."""
@@ -175,6 +209,7 @@ class RowStore:
         """Drop every row; marks stay."""
         with self._changing() as db:
             db.execute("DELETE FROM rows")
+            db.execute("DELETE FROM waiting")
 
     def close(self) -> None:
         """Close the file."""

@@ -29,6 +29,8 @@ _GIVES_WAY_S = 5.0
 """How long turns that come in one by one, without a pause between them, are only acknowledged."""
 _LOOK_S = 60.0
 """How often an idle worker looks for facts that end by the clock."""
+_TIDY_S = 1.0
+"""How long a worker with nothing to do waits between two small steps of tidying up."""
 _NEEDED: dict[Stage, tuple[Provider, ...]] = {"save": ("store", "embedder"), "read": ("store", "embedder", "extractor")}
 _MODEL: dict[Stage, Provider] = {"save": "embedder", "read": "extractor"}
 _ENDED = ("done", "failed", "dropped")
@@ -47,6 +49,10 @@ class Steps(Protocol):
 
     async def settle(self) -> None:
         """Bring the indexes up to date with the clock and with what was left over."""
+        ...
+
+    async def tidy(self) -> bool:
+        """Do a little of what can wait until nobody needs anything; tell whether there may soon be more to do."""
         ...
 
 
@@ -272,9 +278,17 @@ class Worker:
             await self._steps.settle()
             if not self._wake.is_set():
                 self._settled.set()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S))):
-                await self._wake.wait()
+        await self._sleep(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S)))
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait to be woken, at most so long; look meanwhile whether there is something to tidy up."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        while not self._wake.is_set() and clock() < until:
+            pause_s = _TIDY_S if await self._steps.tidy() else seconds
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(until, clock() + pause_s)):
+                    await self._wake.wait()
 
     async def _tell(self, jobs: Sequence[Job]) -> None:
         for job in jobs:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError
+from pps.index.rows import RowStore
 from pps.index.vectors import COLLECTIONS, VectorIndex, VectorRow
 from pps.models.protocols import Fingerprint, Matrix
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP, OTHER_GROUP, best, clustered, rows_of
@@ -30,12 +31,16 @@ def index(tmp_path: Path) -> Iterator[VectorIndex]:
     made.close()
 
 
-@pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[VectorIndex, Matrix, Matrix]]:
+@pytest.fixture(scope="module", params=["half in the graph", "all in the graph"])
+def crowd(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[VectorIndex, Matrix, Matrix]]:
     """6,000 rows of 3,000 owners, and 20 queries; read only."""
     vectors, queries = clustered(6000, 20)
     made = opened(tmp_path_factory.mktemp("crowd"))
     made.replace("episodes", rows_of(vectors, parts=2))
+    while made.merge() and request.param == "all in the graph":
+        pass
     yield made, vectors, queries
     made.close()
 
@@ -328,6 +333,8 @@ def test_what_is_broken_of_chroma_is_made_again_from_the_rows(
     vectors, _ = clustered(1500, 1)
     first = opened(tmp_path)
     first.replace("facts", rows_of(vectors))
+    while first.merge():
+        pass
     first.close()
     damage(tmp_path)
     with caplog.at_level(logging.WARNING):
@@ -362,6 +369,94 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         opened(tmp_path / "chroma")
 
 
+class Model:
+    """What an index should hold and find, by scoring everything."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, int], Matrix] = {}
+
+    def best(self, probe: Matrix, k: int) -> list[str]:
+        found: dict[str, float] = {}
+        for (owner, _), vector in self.rows.items():
+            cosine = float(vector @ probe / (np.linalg.norm(vector) * np.linalg.norm(probe)))
+            found[owner] = max(cosine, found.get(owner, -2.0))
+        return sorted(found, key=lambda owner: -found[owner])[:k]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_found_does_not_tell_what_is_in_the_graph_yet(tmp_path: Path, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    vectors, probes = clustered(900, 5)
+    index, model = opened(tmp_path), Model()
+    for _ in range(60):
+        step = draw.integers(0, 6)
+        owners = [f"o{at}" for at in draw.choice(200, draw.integers(1, 30), replace=False)]
+        if step <= 2:  # new owners, and new vectors of old ones, in or out of the graph
+            rows = [
+                VectorRow(owner, part, vectors[draw.integers(0, 900)])
+                for owner in owners
+                for part in range(draw.integers(1, 4))
+            ]
+            index.replace("facts", rows)
+            model.rows = {key: row for key, row in model.rows.items() if key[0] not in owners}
+            model.rows.update({(row.owner, row.part): row.vector for row in rows})
+        elif step == 3:
+            index.delete("facts", owners[:5])
+            model.rows = {key: row for key, row in model.rows.items() if key[0] not in owners[:5]}
+        elif step == 4:
+            index.merge()
+        else:
+            index.close()
+            index = opened(tmp_path)
+        there = {owner for owner, _ in model.rows}
+        assert index.owners("facts") == there
+        for probe in probes:
+            hits = index.query("facts", probe, 10)
+            wanted = model.best(probe, 10)
+            assert len(hits) == len(wanted)
+            assert len({hit.owner for hit in hits} & set(wanted)) >= len(wanted) - 1  # the graph is approximate
+            for hit in hits:
+                vector = model.rows[hit.owner, hit.part]
+                assert hit.similarity == pytest.approx(float(vector @ probe / np.linalg.norm(vector)), abs=1e-4)
+            some = set(sorted(there)[:90])
+            assert len(index.query("facts", probe, 50, some)) == min(50, len(some))
+    index.close()
+
+
+def test_vectors_wait_for_the_graph_and_are_found_meanwhile(index: VectorIndex) -> None:
+    vectors, _ = clustered(600, 1)
+    index.replace("facts", rows_of(vectors))
+    assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 300, 599)] == ["o0", "o300", "o599"]
+    assert [(index.waiting, index.merge()) for _ in range(4)] == [(600, True), (344, True), (88, False), (0, False)]
+    assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 300, 599)] == ["o0", "o300", "o599"]
+
+
+def test_no_more_than_some_thousands_wait(tmp_path: Path) -> None:
+    vectors, _ = clustered(5000, 1)
+    index = opened(tmp_path)
+    index.replace("facts", rows_of(vectors))
+    index.close()
+    with sqlite3.connect(tmp_path / "rows.db") as db:
+        (waiting,) = db.execute("SELECT count(*) FROM waiting").fetchone()
+    with sqlite3.connect(tmp_path / "chroma.sqlite3") as db:
+        (inside,) = db.execute("SELECT count(*) FROM embeddings").fetchone()
+    assert (waiting <= 4096, waiting + inside) == (True, 5000)
+
+
+def test_rows_that_the_disk_refuses_are_not_found(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, _ = clustered(80, 1)
+    index.replace("facts", rows_of(vectors[:70]))
+
+    def refuse(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowStore, "put", refuse)
+        with pytest.raises(StoreError, match="full"):
+            index.replace("facts", rows_of(vectors[70:], start=70))
+    assert {hit.owner for hit in index.query("facts", vectors[75], 80)} == {f"o{at}" for at in range(70)}
+
+
 def test_queries_and_writes_run_beside_each_other(index: VectorIndex) -> None:
     vectors, _ = clustered(3000, 1)
     index.replace("facts", rows_of(vectors[:500]))
@@ -378,6 +473,7 @@ def test_queries_and_writes_run_beside_each_other(index: VectorIndex) -> None:
             for at in range(500, 3000, 250):
                 index.replace("facts", rows_of(vectors[at : at + 250], start=at))
                 index.delete("facts", [f"o{at + 1}"])
+                index.merge()
         finally:
             done.set()
         for one in asking:

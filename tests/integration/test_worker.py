@@ -57,6 +57,9 @@ class Scripted:
     async def settle(self) -> None:
         """Nothing is derived here."""
 
+    async def tidy(self) -> bool:
+        return False
+
 
 @pytest.fixture
 async def journal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Journal]:

@@ -112,7 +112,7 @@ async def everything(one: One) -> object:
         await memory.get([one.turn, one.fact, one.node]),
         await memory.anchor_list(),
         [(hit.id, hit.text) for hit in (await memory.recall("coffee kitchen Ana", limit=50))["facts"]],
-        [(hit.id, hit.text) for hit in (await memory.recall(one.mark, limit=50))["turns"]],
+        [(hit.id, hit.text) for hit in (await memory.recall(one.mark, limit=50))["episodes"]],
     )
 
 

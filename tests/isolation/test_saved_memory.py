@@ -26,6 +26,8 @@ def test_behind_the_last_row_of_a_graph_are_zeros(tmp_path: Path, count: int) ->
     index = VectorIndex.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT)
     for collection in ("facts", "nodes"):
         index.replace(collection, rows)
+        while index.merge():
+            pass
         theirs = ["the words of another entity " * 20 for _ in range(500)]  # and memory that is free again
         del theirs
         index.delete(collection, [rows[0].owner])
@@ -55,6 +57,7 @@ def test_a_save_that_no_clock_tells_from_the_one_before_is_found_at_the_latest_w
     rows = rows_of(clustered(40, 1)[0])
     index = VectorIndex.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT)
     index.replace("facts", rows)
+    index.merge()
     (lengths,) = tmp_path.glob("*/length.bin")
     lengths.write_bytes(lengths.read_bytes()[:-64] + b"the words of another entity".ljust(64, b"!"))
     index.close()
@@ -64,4 +67,5 @@ def test_a_save_that_no_clock_tells_from_the_one_before_is_found_at_the_latest_w
 def with_index(folder: Path, rows: list[VectorRow]) -> None:
     index = VectorIndex.open(folder, group=GROUP, fingerprint=FINGERPRINT)
     index.replace("facts", rows)
+    index.merge()
     index.close()
