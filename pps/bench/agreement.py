@@ -49,6 +49,8 @@ def agreement(
             for at in range(0, size, _AT_ONCE):
                 rows = [VectorRow(str(at + place), 0, row) for place, row in enumerate(matrix[at : at + _AT_ONCE])]
                 index.replace("facts", rows)
+            while index.merge():
+                pass
             turns = size // FACTS_A_TURN
             draw = np.random.default_rng(world.seed)
             near: Matrix = matrix[draw.integers(0, size, _QUESTIONS)]
