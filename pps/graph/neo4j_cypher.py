@@ -114,11 +114,12 @@ FACTS_AMONG_FEW = (
     "WHERE e.group_id = $group_id AND o.group_id = $group_id AND o.uuid IN $uuids "
     f"WITH n AS s, e, o ORDER BY e.uuid {_FACT}"
 )
-_PAIR = (
-    "UNWIND $rows AS row MATCH (s:{first}) USING INDEX s:{first}(uuid) "
+_PAIR_OF_ROW = (
+    "MATCH (s:{first}) USING INDEX s:{first}(uuid) "
     "WHERE s.uuid = row.subject AND s.group_id = $group_id "
     "MATCH (o:Entity) USING INDEX o:Entity(uuid) WHERE o.uuid = row.object AND o.group_id = $group_id "
 )
+_PAIR = f"UNWIND $rows AS row {_PAIR_OF_ROW}"
 FACTS_BETWEEN = (
     f"{_PAIR.format(first='Entity')} MATCH (s)-[e:RELATES_TO]->(o) WHERE e.group_id = $group_id "
     f"WITH DISTINCT s, e, o ORDER BY e.uuid {_FACT}"
@@ -246,8 +247,27 @@ SET_COMMUNITY_VECTORS = (
 _OWN_FACT = (
     "MATCH ()-[e:RELATES_TO]->() USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = row.uuid AND e.group_id = $group_id "
 )
+
+
+def _columns(joined: str, row: str) -> str:
+    """Return the beginning that makes each ``row`` out of columns, some of them one text with commas between.
+
+    The driver spends a microsecond on each value and each key: a fact's row is thirty, and four this way.
+    """
+    lists = ", ".join(f"split(${name}, ',') AS {name}" for name in joined.split())
+    return f"WITH {lists} UNWIND range(0, size(ids) - 1) AS i WITH {{{row}}} AS row "
+
+
+_NEW_FACTS = _columns(
+    f"ids subjects objects episodes {' '.join(_FACT_TIMES)}",
+    "uuid: ids[i], subject: subjects[i], object: objects[i], vector: $vectors[i], data: {name: $names[i], "
+    "fact: $facts[i], pps: $pps[i], episodes: [one IN split(episodes[i], ' ') WHERE one <> ''], "
+    + ", ".join(f"{name}: nullIf({name}[i], '')" for name in _FACT_TIMES)
+    + "}",
+)
 CREATE_FACTS = (
-    f"{_PAIR.format(first='Entity')} CREATE (s)-[e:RELATES_TO {{uuid: row.uuid, group_id: $group_id}}]->(o) "
+    f"{_NEW_FACTS} {_PAIR_OF_ROW.format(first='Entity')} "
+    "CREATE (s)-[e:RELATES_TO {uuid: row.uuid, group_id: $group_id}]->(o) "
     f"WITH e, row, row.data AS data SET e += {_data(_FACT_TIMES)} WITH e, row WHERE row.vector IS NOT NULL "
     f"CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )
@@ -262,7 +282,8 @@ SET_FACT_VECTORS = (
 )
 
 SAVE_MENTIONS = (
-    f"{_PAIR.format(first='Episodic')} AND NOT EXISTS {{ (s)-[:MENTIONS]->(o) }} "
+    _columns("ids subjects objects", "uuid: ids[i], subject: subjects[i], object: objects[i]")
+    + f"{_PAIR_OF_ROW.format(first='Episodic')} AND NOT EXISTS {{ (s)-[:MENTIONS]->(o) }} "
     "CREATE (s)-[:MENTIONS {uuid: row.uuid, group_id: $group_id, created_at: $now}]->(o)"
 )
 DELETE_MENTIONS = (

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 
-from pps.core.errors import NotFound
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.time import now
 from pps.core.values import Community, Episode, Fact, Node
 from pps.core.vectors import Vector
@@ -22,6 +22,7 @@ _Item = TypeVar("_Item", Node, Fact, Episode, Community)
 _Row = dict[str, Any]
 
 _CLEARED_AT_ONCE = 5_000
+_FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 
 
 class Neo4jWrites(Neo4jGroup):
@@ -49,14 +50,15 @@ class Neo4jWrites(Neo4jGroup):
             for batch in batches(_latest(facts)):
                 await self._own(transaction, cypher.OWN_NODES, (end for f in batch for end in (f.subject, f.object)))
                 there = await self._there(transaction, cypher.FACTS_THERE, batch)
-                rows = {fact.uuid: _fact_row(fact, there.get(fact.uuid)) for fact in batch}
                 old = [fact for fact in batch if fact.uuid in there]
-                new = [rows[fact.uuid] | _vector(fact, vectors) for fact in batch if fact.uuid not in there]
-                moved = [row for uuid, row in rows.items() if uuid in there and _moved(row, there[uuid])]
+                rows = {fact.uuid: _fact_row(fact, there[fact.uuid]) for fact in old}
+                moved = [row for uuid, row in rows.items() if _moved(row, there[uuid])]
                 await self._run_rows(transaction, cypher.MOVE_FACTS, moved)
-                await self._run_rows(transaction, cypher.UPDATE_FACTS, [rows[uuid] for uuid in there])
-                await self._run_rows(transaction, cypher.CREATE_FACTS, new)
+                await self._run_rows(transaction, cypher.UPDATE_FACTS, list(rows.values()))
                 await self._run_rows(transaction, cypher.SET_FACT_VECTORS, _vector_rows(old, vectors))
+                new = [fact for fact in batch if fact.uuid not in there]
+                if new:
+                    await self._run(transaction, cypher.CREATE_FACTS, **_fact_columns(new, vectors))
 
         await self._write(facts, work)
 
@@ -77,8 +79,12 @@ class Neo4jWrites(Neo4jGroup):
             for batch in batches(list(dict.fromkeys(pairs))):
                 await self._own(transaction, cypher.OWN_EPISODES, (episode for episode, _ in batch))
                 await self._own(transaction, cypher.OWN_NODES, (node for _, node in batch))
-                rows = [_join(mapping.mention_id(self.group, *pair), *pair) for pair in batch]
-                await self._run(transaction, cypher.SAVE_MENTIONS, rows=rows, now=now())
+                columns = {
+                    "ids": _joined([mapping.mention_id(self.group, *pair) for pair in batch]),
+                    "subjects": _joined([episode for episode, _ in batch]),
+                    "objects": _joined([node for _, node in batch]),
+                }
+                await self._run(transaction, cypher.SAVE_MENTIONS, **columns, now=now())
 
         await self._write(pairs, work)
 
@@ -189,8 +195,31 @@ def _node_row(node: Node, stored: _Row | None) -> _Row:
     return {"uuid": node.uuid, "labels": labels, "dropped": dropped, "data": data}
 
 
-def _fact_row(fact: Fact, stored: _Row | None) -> _Row:
-    foreign = mapping.foreign_attributes(stored["attributes"]) if stored else None
+def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[str, Any]:
+    """Return new facts by columns, as ``CREATE_FACTS`` takes them."""
+    return {
+        "ids": _joined([fact.uuid for fact in facts]),
+        "subjects": _joined([fact.subject for fact in facts]),
+        "objects": _joined([fact.object for fact in facts]),
+        "episodes": _joined([" ".join(fact.episodes) for fact in facts]),
+        **{name: _joined([_text(getattr(fact, name)) or "" for fact in facts]) for name in _FACT_TIMES},
+        "names": [fact.relation for fact in facts],
+        "facts": [fact.text for fact in facts],
+        "pps": [mapping.fact_pps(fact, None) for fact in facts],
+        "vectors": [_digits(vectors[fact.uuid]) if fact.uuid in vectors else None for fact in facts],
+    }
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Return texts as one, commas between; InvalidRequest when one of them has a comma itself."""
+    joined = ",".join(texts)
+    if joined.count(",") >= len(texts):
+        raise InvalidRequest("uuid", "must not have a comma")
+    return joined
+
+
+def _fact_row(fact: Fact, stored: _Row) -> _Row:
+    foreign = mapping.foreign_attributes(stored["attributes"])
     data = {
         "name": fact.relation,
         "fact": fact.text,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class VectorIndex:
     call returns, and is seen by every query that starts after that.
     """
 
+    _used: ClassVar[float] = 0.0
+
     def __init__(
         self,
         folder: Path,
@@ -61,7 +63,6 @@ class VectorIndex:
         self._marks = marks
         self._dimension = int(marks["pps_dimension"])
         self._blanking = Blanking(folder)
-        self._used = time.monotonic()
         self._writing = threading.RLock()
         self._closing = contextlib.ExitStack()
 
@@ -106,7 +107,7 @@ class VectorIndex:
         with self._writing:
             found = self._found(collection)
             if found is not None:
-                self._used = time.monotonic()
+                VectorIndex._used = time.monotonic()
                 gone = self._rows.keys(collection, owners)
                 self._take_out(found, gone)
                 self._rows.put(collection, (), drop=gone)
@@ -129,13 +130,13 @@ class VectorIndex:
         graph = self._found(collection)
         if graph is None or (allowed is not None and not allowed):
             return []
-        self._used = time.monotonic()
+        VectorIndex._used = time.monotonic()
         return Nearest(graph, self._rows, collection, probe, k, allowed).hits()
 
     @property
     def quiet_s(self) -> float:
-        """Seconds since the last query or change."""
-        return time.monotonic() - self._used
+        """Seconds since the last query or change of any index of this process: a merge would hold all of them up."""
+        return time.monotonic() - VectorIndex._used
 
     @property
     def waiting(self) -> int:
@@ -202,7 +203,7 @@ class VectorIndex:
         keys = list(latest)
         with self._writing:
             found = self._made(collection)
-            self._used = time.monotonic()
+            VectorIndex._used = time.monotonic()
             held = self._rows.compare(collection, keys, matrix)
             changed = [at for at, key in enumerate(keys) if not held.get(key)]
             waiting = {keys[at]: keys[at] in held and found.inside(keys[at]) for at in changed}

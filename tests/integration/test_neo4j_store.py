@@ -21,7 +21,7 @@ from graphiti_core.search.search_config_recipes import (
     NODE_HYBRID_SEARCH_RRF,
 )
 
-from pps.core.errors import NotFound
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.values import Episode, Fact, Node
 from pps.graph import neo4j_cypher as cypher
@@ -102,6 +102,47 @@ async def _reads_in_order(pool: Neo4jPool, statement: str) -> None:
     operators = set(_operators(summary.plan))
     assert "Limit" in operators
     assert "Top" not in operators
+
+
+async def test_facts_travel_by_columns_and_each_keeps_its_own(neo4j_pool: Neo4jPool) -> None:
+    store = Neo4jStore(neo4j_pool.driver(), new_group())
+    ends = [Node(new_id(), name, T0) for name in ("Sam", "Tea, green")]
+    await store.save_nodes(ends, {})
+    moments = [None, T0, T0 + timedelta(days=1, microseconds=7)]
+    facts = [
+        Fact(
+            uuid=new_id(),
+            subject=ends[at % 2].uuid,
+            object=ends[1].uuid,
+            relation="LIKES, OR SO",
+            text=f"a,b,, 'c' \n{at}, and ; | \x1f",
+            created_at=T0,
+            episodes=tuple(new_id() for _ in range(at % 4)),
+            valid_at=moments[at % 3],
+            invalid_at=moments[(at + 1) % 3],
+            expired_at=moments[(at + 2) % 3],
+            attributes={"note": f"x,{at}"} if at % 2 else {},
+        )
+        for at in range(1_201)
+    ]
+    vectors = {fact.uuid: np.full(3, at, dtype=np.float32) for at, fact in enumerate(facts) if at % 5}
+    await store.save_facts(facts, vectors)
+    found = {fact.uuid: fact for fact in await store.facts([fact.uuid for fact in facts])}
+    assert found == {fact.uuid: fact for fact in facts}
+    kept = await store.fact_vectors([fact.uuid for fact in facts])
+    assert {uuid: vector.tolist() for uuid, vector in kept.items()} == {u: v.tolist() for u, v in vectors.items()}
+    await store.clear()
+
+
+async def test_an_id_that_would_shift_its_column_is_refused_and_nothing_is_saved(neo4j_pool: Neo4jPool) -> None:
+    store = Neo4jStore(neo4j_pool.driver(), new_group())
+    sam = Node(new_id(), "Sam", T0)
+    await store.save_nodes([sam], {})
+    good, bad = (Fact(uuid, sam.uuid, sam.uuid, "IS", "Sam is Sam", T0) for uuid in (new_id(), f"{new_id()},x"))
+    with pytest.raises(InvalidRequest, match="comma"):
+        await store.save_facts([good, bad], {})
+    assert (await store.counts()).facts == 0
+    await store.clear()
 
 
 async def test_of_two_groups_that_save_one_new_id_at_once_exactly_one_has_it(neo4j_pool: Neo4jPool) -> None:
