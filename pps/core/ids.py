@@ -13,6 +13,7 @@ from pps.core.errors import InvalidRequest
 
 _NAMESPACE = uuid.UUID("6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11")
 _SHA1_SO_FAR = hashlib.sha1(_NAMESPACE.bytes, usedforsecurity=False)
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 _GROUP = re.compile(r"ent_[a-z0-9]{26}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -63,11 +64,8 @@ def stable_id(group: str, *parts: str) -> str:
     """
     sha1 = _SHA1_SO_FAR.copy()
     sha1.update("".join([f"{len(part)}:{part}" for part in (group, *parts)]).encode())
-    digest = bytearray(sha1.digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    text = sha1.hexdigest()
+    return f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{_VARIANT[text[16]]}{text[17:20]}-{text[20:32]}"
 
 
 def check_uuid(value: str, field: str = "id") -> str:
@@ -80,7 +78,7 @@ def check_uuid(value: str, field: str = "id") -> str:
 def are_uuids(values: Iterable[object]) -> bool:
     """Tell whether all values are canonical lower-case UUID strings: as ``is_uuid``, for thousands at once."""
     try:
-        return all(map(_UUID.fullmatch, values))  # pyright: ignore[reportArgumentType] - what is no text is a TypeError
+        return all(map(_UUID.fullmatch, set(values)))  # pyright: ignore[reportArgumentType] - what is no text is a TypeError
     except TypeError:
         return False
 

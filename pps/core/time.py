@@ -34,12 +34,14 @@ def parse(text: str, field: str = "time") -> datetime:
 
 def iso(moment: datetime) -> str:
     """Return ISO 8601 in UTC with microseconds and ``Z``: sorts as text, reads everywhere."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def micros(moment: datetime) -> int:
     """Return microseconds since 1970-01-01 UTC, exact."""
-    delta = moment.astimezone(UTC) - _EPOCH
+    delta = moment - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 

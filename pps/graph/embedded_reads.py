@@ -14,7 +14,7 @@ from pps.graph import embedded_statements as statements
 from pps.graph import traverse
 from pps.graph.embedded_statements import AT_ONCE, ByNumber
 from pps.graph.embedded_write import parts
-from pps.graph.mapping import community_of, episode_of, fact_of, in_order, node_of, parse_cursor, vector_of
+from pps.graph.mapping import community_of, episode_of, fact_of, in_order, joined, node_of, parse_cursor, vector_of
 from pps.graph.protocol import Executor, Rows, TimelineOptions
 from pps.graph.traverse import Link
 
@@ -190,7 +190,7 @@ class EmbeddedReads:
     async def _by_uuid(self, statement: str, uuids: Sequence[str]) -> Rows:
         rows: Rows = []
         for part in parts(list(dict.fromkeys(uuids)), _IDS_AT_ONCE):
-            rows += await self._run(statement, uuids=list(part))
+            rows += await self._run(statement, uuids=joined(part))
         return rows
 
     async def _run(self, statement: str, **parameters: Any) -> Rows:

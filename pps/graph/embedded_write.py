@@ -18,6 +18,7 @@ import pyarrow
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.vectors import Vector
 from pps.graph.ladybug_schema import NODE_TABLES
+from pps.graph.mapping import joined
 from pps.graph.protocol import Rows, Transaction
 
 _T = TypeVar("_T")
@@ -66,12 +67,12 @@ class EmbeddedWriter:
             NotFound: One of them belongs to another group.
         """
         statement = (
-            f"UNWIND $uuids AS id MATCH (n:{table} {{uuid: id}}) "
+            f"UNWIND string_split($uuids, ',') AS id MATCH (n:{table} {{uuid: id}}) "
             f"RETURN n.uuid AS uuid, n.group_id = $group_id AS ours{columns}"
         )
         found: dict[str, Any] = {}
         for part in parts(uuids):
-            for row in await self.run(statement, uuids=list(part)):
+            for row in await self.run(statement, uuids=joined(part)):
                 if not row["ours"]:
                     raise NotFound(_NAMES[table])
                 found[row["uuid"]] = row
@@ -113,11 +114,12 @@ class EmbeddedWriter:
     async def owned(self, table: str, uuids: Sequence[str]) -> list[str]:
         """Return those of the uuids that exist in the group, once each."""
         statement = (
-            f"UNWIND $uuids AS id MATCH (n:{table} {{uuid: id}}) WHERE n.group_id = $group_id RETURN n.uuid AS uuid"
+            f"UNWIND string_split($uuids, ',') AS id MATCH (n:{table} {{uuid: id}}) "
+            "WHERE n.group_id = $group_id RETURN n.uuid AS uuid"
         )
         found: list[str] = []
         for part in parts(list(dict.fromkeys(uuids))):
-            found += [row["uuid"] for row in await self.run(statement, uuids=list(part))]
+            found += [row["uuid"] for row in await self.run(statement, uuids=joined(part))]
         return found
 
     async def delete(self, table: str, uuids: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar, cast
 
@@ -71,6 +71,18 @@ def attributes_text(pps: str, foreign: Mapping[str, Any]) -> str:
     if pps is _PLAIN_PPS and not foreign:
         return _PLAIN_FACT
     return json.dumps({**foreign, ATTRIBUTE: pps}, ensure_ascii=False)
+
+
+def joined(texts: Collection[str]) -> str:
+    """Return ids, or other texts without commas, as one: drivers take a microsecond or two for each value.
+
+    Raises:
+        InvalidRequest: One of them has a comma.
+    """
+    text = ",".join(texts)
+    if text.count(",") >= max(1, len(texts)):
+        raise InvalidRequest("uuid", "must not have a comma")
+    return text
 
 
 def foreign_attributes(attributes: object) -> dict[str, Any]:

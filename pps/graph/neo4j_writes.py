@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import NotFound
 from pps.core.time import now
 from pps.core.values import Community, Episode, Fact, Node
 from pps.core.vectors import Vector
@@ -80,9 +80,9 @@ class Neo4jWrites(Neo4jGroup):
                 await self._own(transaction, cypher.OWN_EPISODES, (episode for episode, _ in batch))
                 await self._own(transaction, cypher.OWN_NODES, (node for _, node in batch))
                 columns = {
-                    "ids": _joined([mapping.mention_id(self.group, *pair) for pair in batch]),
-                    "subjects": _joined([episode for episode, _ in batch]),
-                    "objects": _joined([node for _, node in batch]),
+                    "ids": mapping.joined([mapping.mention_id(self.group, *pair) for pair in batch]),
+                    "subjects": mapping.joined([episode for episode, _ in batch]),
+                    "objects": mapping.joined([node for _, node in batch]),
                 }
                 await self._run(transaction, cypher.SAVE_MENTIONS, **columns, now=now())
 
@@ -198,24 +198,16 @@ def _node_row(node: Node, stored: _Row | None) -> _Row:
 def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[str, Any]:
     """Return new facts by columns, as ``CREATE_FACTS`` takes them."""
     return {
-        "ids": _joined([fact.uuid for fact in facts]),
-        "subjects": _joined([fact.subject for fact in facts]),
-        "objects": _joined([fact.object for fact in facts]),
-        "episodes": _joined([" ".join(fact.episodes) for fact in facts]),
-        **{name: _joined([_text(getattr(fact, name)) or "" for fact in facts]) for name in _FACT_TIMES},
+        "ids": mapping.joined([fact.uuid for fact in facts]),
+        "subjects": mapping.joined([fact.subject for fact in facts]),
+        "objects": mapping.joined([fact.object for fact in facts]),
+        "episodes": mapping.joined([" ".join(fact.episodes) for fact in facts]),
+        **{name: mapping.joined([_text(getattr(fact, name)) or "" for fact in facts]) for name in _FACT_TIMES},
         "names": [fact.relation for fact in facts],
         "facts": [fact.text for fact in facts],
         "pps": [mapping.fact_pps(fact, None) for fact in facts],
         "vectors": [_digits(vectors[fact.uuid]) if fact.uuid in vectors else None for fact in facts],
     }
-
-
-def _joined(texts: Sequence[str]) -> str:
-    """Return texts as one, commas between; InvalidRequest when one of them has a comma itself."""
-    joined = ",".join(texts)
-    if joined.count(",") >= len(texts):
-        raise InvalidRequest("uuid", "must not have a comma")
-    return joined
 
 
 def _fact_row(fact: Fact, stored: _Row) -> _Row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from pps.core.text import fold
@@ -20,8 +20,8 @@ def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node], gone: Itera
     """Mirror nodes; one that is known already is replaced with its names and tags; forget those that are gone."""
     drop(connection, "node", gone)
     batch = list({node.uuid: node for node in nodes}.values())
-    numbers = _numbers(connection, [node.uuid for node in batch])
-    connection.executemany("DELETE FROM mirror_node WHERE id = ?", [(number,) for number in numbers.values()])
+    numbers, known = _numbers(connection, [node.uuid for node in batch])
+    connection.executemany("DELETE FROM mirror_node WHERE id = ?", [(numbers[uuid],) for uuid in known])
     connection.executemany(
         "INSERT INTO mirror_node (id, uuid, kind, source, created_at) VALUES (?, ?, ?, ?, ?)",
         [(numbers[node.uuid], node.uuid, node.kind, _source(node), micros(node.created_at)) for node in batch],
@@ -42,8 +42,9 @@ def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact], gone: Itera
     drop(connection, "fact", gone)
     batch = list({fact.uuid: fact for fact in facts}.values())
     involved = {id_ for fact in batch for id_ in (fact.uuid, fact.subject, fact.object, *fact.episodes)}
-    numbers = _numbers(connection, sorted(involved))
-    connection.executemany("DELETE FROM mirror_fact WHERE id = ?", [(numbers[fact.uuid],) for fact in batch])
+    numbers, known = _numbers(connection, involved)
+    older = [(numbers[fact.uuid],) for fact in batch if fact.uuid in known]
+    connection.executemany("DELETE FROM mirror_fact WHERE id = ?", older)
     connection.executemany(
         """INSERT INTO mirror_fact
             (id, uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at)
@@ -192,10 +193,14 @@ def facts_turning(connection: sqlite3.Connection, after: datetime, until: dateti
     return [uuid for (uuid,) in rows]
 
 
-def _numbers(connection: sqlite3.Connection, uuids: Sequence[str]) -> dict[str, int]:
-    """Return the number of each uuid, giving one to those that have none."""
-    connection.executemany("INSERT OR IGNORE INTO mirror_id (uuid) VALUES (?)", [(uuid,) for uuid in uuids])
-    return _known_numbers(connection, uuids)
+def _numbers(connection: sqlite3.Connection, uuids: Collection[str]) -> tuple[dict[str, int], set[str]]:
+    """Return the number of each uuid, giving one to those that have none, and which had one."""
+    numbers = _known_numbers(connection, list(uuids))
+    known = set(numbers)
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM mirror_id").fetchone()
+    new = {uuid: number for number, uuid in enumerate(sorted(set(uuids) - known), last + 1)}
+    connection.executemany("INSERT INTO mirror_id (uuid, id) VALUES (?, ?)", new.items())
+    return numbers | new, known
 
 
 def _known_numbers(connection: sqlite3.Connection, uuids: Sequence[str]) -> dict[str, int]:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
+import orjson
+
 from pps.core.time import iso, parse
 from pps.core.values import JSON, Chunk, FactDraft, FactKind, ItemKind, NodeDraft, RecordDraft, Skipped, Turn
 
 Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "dropped"]
+_ATTRIBUTES = '"attributes":{"'
 Stage: TypeAlias = Literal["save", "read"]
 """What a job waits for: its turn is saved with what was given; a model reads what is saved."""
 
@@ -199,20 +202,25 @@ class ItemFilter:
 
 def dump_payload(payload: JobPayload) -> str:
     """Return a payload as JSON; raises ValueError or TypeError when an attribute has no JSON form."""
-    return _dump(
-        {
-            "extraction": payload.extraction,
-            "nodes": [_node_json(node) for node in payload.nodes],
-            "facts": [_fact_json(fact) for fact in payload.facts],
-            "record": None if payload.record is None else _record_json(payload.record),
-            "links": list(payload.links),
-        }
-    )
+    data: dict[str, object] = {
+        "extraction": payload.extraction,
+        "nodes": [_node_json(node) for node in payload.nodes],
+        "facts": [_fact_json(fact) for fact in payload.facts],
+        "record": None if payload.record is None else _record_json(payload.record),
+        "links": list(payload.links),
+    }
+    if payload.nodes or payload.record:
+        return _dump(data)
+    try:
+        return orjson.dumps(data).decode()  # texts alone, thousands of them: five times as fast
+    except TypeError:
+        return _dump(data)
 
 
 def load_payload(text: str) -> JobPayload:
     """Return the payload that ``dump_payload`` wrote."""
-    data = _object(json.loads(text))
+    # A user's own numbers may be of any length, which only json reads.
+    data = _object(json.loads(text) if _ATTRIBUTES in text else orjson.loads(text))
     return JobPayload(
         nodes=tuple(_load_node(_object(item)) for item in _list(data["nodes"])),
         facts=tuple(_load_fact(_object(item)) for item in _list(data["facts"])),
