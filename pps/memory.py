@@ -268,6 +268,7 @@ class Memory:
 
         Raises:
             NotFound: One of them is not this entity's; nothing was changed.
+            StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         await self._parts.worker.settled(5.0)
         return await self._parts.forgetter.forget(ids, dry_run=dry_run)

@@ -191,6 +191,7 @@ async def _assembled(
     forgetter = Forgetter(client, journal, indexer, anchors, self_node)
     merging = Merging(client, journal, indexer, vectors, self_node)
     notes = await _repaired(forgetter, merging, indexer, anchors)
+    forgetter.after(worker)
     merging.after(worker)
     records = Records(
         RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redaction, automatic), merging

@@ -6,6 +6,7 @@ carried through at the next start.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +19,7 @@ from pps.ingest.anchors import Anchors
 from pps.ingest.indexer import Indexer
 from pps.ingest.records import record_id
 from pps.ingest.windows import WINDOW_TURNS
+from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Change
@@ -49,6 +51,11 @@ class Forgetter:
         self._indexer = indexer
         self._anchors = anchors
         self._self_node = self_node
+        self._worker: Worker | None = None
+
+    def after(self, worker: Worker) -> None:
+        """Let this worker have nothing in hand while something is forgotten: it would bring it back."""
+        self._worker = worker
 
     async def forget(self, ids: Sequence[str], *, dry_run: bool) -> Forgotten:
         """Plan, and unless it is a dry run carry out, the removal of ids and slugs.
@@ -56,12 +63,14 @@ class Forgetter:
         Raises:
             InvalidRequest: No id, more than 500, or the entity's own node.
             NotFound: One of them is not this entity's; nothing was changed.
+            StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
-        plan = await self._plan(ids)
-        if not dry_run:
-            await self._drop_given(plan)
-            await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
-            await self._carry_out(plan)
+        async with self._worker.held() if self._worker and not dry_run else contextlib.nullcontext():
+            plan = await self._plan(ids)
+            if not dry_run:
+                await self._drop_given(plan)
+                await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
+                await self._carry_out(plan)
         return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
 
     async def resume(self) -> None:

@@ -7,7 +7,8 @@ through at the next start. Facts keep their ids and their words; only their ends
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
@@ -96,8 +97,7 @@ class Merging:
             raise InvalidRequest("drop", "the entity's own node stays; keep that one")
         if dry_run:
             return plan_of("", await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop")))
-        async with self._lock:
-            await self._quiet()
+        async with self._lock, self._quiet():
             moves = await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop"))
             at = now()
             id_ = stable_id(self._client.entity.group, "merge", keep, drop, iso(at))
@@ -121,8 +121,7 @@ class Merging:
             InvalidRequest: It is undone already, or a later merge took its node away: undo that one first.
             StoreConflict: As ``merge``.
         """
-        async with self._lock:
-            await self._quiet()
+        async with self._lock, self._quiet():
             row = await self._journal.merges.get(check_uuid(merge))
             if row is None:
                 raise NotFound("merge")
@@ -146,9 +145,15 @@ class Merging:
                 await self._take_back(moves)
             await self._journal.merges.put(replace(row, state="applied" if row.state == "applying" else "undone"))
 
-    async def _quiet(self) -> None:
-        if self._worker and not await self._worker.settled(_QUIET_S):
+    @contextlib.asynccontextmanager
+    async def _quiet(self) -> AsyncGenerator[None]:
+        if self._worker is None:
+            yield
+            return
+        if not await self._worker.settled(_QUIET_S):
             raise StoreConflict("texts are still being taken in; try again when `ingestion_stats` shows none")
+        async with self._worker.held():
+            yield
 
     async def _moves(self, keep: str, drop: str) -> Moves:
         nodes = {node.uuid: node for node in await self._client.nodes([keep, drop])}

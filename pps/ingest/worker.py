@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from typing import Protocol
 
-from pps.core.errors import BudgetSpent, PPSError, StoreUnavailable
+from pps.core.errors import BudgetSpent, PPSError, StoreConflict, StoreUnavailable
 from pps.ingest.retrying import Provider
 from pps.ingest.working import Failing, WorkRules
 from pps.journal.journal import Journal
@@ -77,6 +77,7 @@ class Worker:
         self._wanted = 0
         self._came = self._came_before = 0
         self._in_hand: list[Job] = []
+        self._hands = asyncio.Lock()
         self._one_by_one: dict[Stage, int] = {"save": 0, "read": 0}
         self._hurry = False
         self.started_at = self._rules.now()
@@ -132,6 +133,27 @@ class Worker:
             if job and job.state in _ENDED and not future.done():
                 future.set_result(job)
             return await future
+
+    @contextlib.asynccontextmanager
+    async def held(self, timeout_s: float = 120.0) -> AsyncGenerator[None]:
+        """Keep the worker from taking a job in hand; what it has in hand is waited for.
+
+        What a job writes is planned before: whatever changes the graph meanwhile would be undone by it.
+
+        Raises:
+            StoreConflict: It did not end in time, as when a language model reads a text.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._hands.acquire()
+        except TimeoutError:
+            raise StoreConflict(
+                f"a text is being taken in for more than {timeout_s:.0f} s; try again when `ingestion_stats` shows none"
+            ) from None
+        try:
+            yield
+        finally:
+            self._hands.release()
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is."""
@@ -220,24 +242,28 @@ class Worker:
         try:
             limit = 1 if stage == "read" or self._one_by_one[stage] else _BATCH
             at = self._rules.end_of_time if self._hurry else self._rules.now()
-            jobs = await self._queue.take(stage, limit, at)
-            if not jobs:
-                return False
-            self._in_hand = jobs
-            try:
-                await self._work(stage, jobs)
-            except BudgetSpent as spent:
-                await self._queue.put_back([job.id for job in jobs], spent.until)
-                self._hurry = False
-            except PPSError as error:
-                await self._failed(jobs, error)
-            else:
-                self._one_by_one[stage] = max(0, self._one_by_one[stage] - 1)
-                breakers.succeeded(needed)
-            self._in_hand = []
+            async with self._hands:
+                self._in_hand = jobs = await self._queue.take(stage, limit, at)
+                if jobs and await self._tried(stage, jobs):
+                    breakers.succeeded(needed)
+                self._in_hand = []
         finally:
             breakers.release(needed, self)
-        return True
+        return bool(jobs)
+
+    async def _tried(self, stage: Stage, jobs: list[Job]) -> bool:
+        """Do the work, or note why it could not be done; tell which."""
+        try:
+            await self._work(stage, jobs)
+        except BudgetSpent as spent:
+            await self._queue.put_back([job.id for job in jobs], spent.until)
+            self._hurry = False
+        except PPSError as error:
+            await self._failed(jobs, error)
+        else:
+            self._one_by_one[stage] = max(0, self._one_by_one[stage] - 1)
+            return True
+        return False
 
     async def _work(self, stage: Stage, jobs: Sequence[Job]) -> None:
         if stage == "read":

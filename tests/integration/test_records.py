@@ -219,6 +219,7 @@ async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drai
 async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_graph_has_them(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert await memory.settled()  # from here on only this test drains
     monkeypatch.setattr("pps.ingest.indexer._DRAINED_AT_ONCE", 3)
     parts = memory._parts
     nodes = {one.uuid: one for one in (Node(str(uuid4()), f"Ship {number}", START) for number in range(8))}
