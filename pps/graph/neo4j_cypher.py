@@ -231,7 +231,7 @@ def _save(label: str, times: tuple[str, ...]) -> str:
     )
 
 
-_VECTOR = "[x IN split(row.vector, ',') | toFloat(x)]"
+_VECTOR = "toFloatList(split(row.vector, ','))"
 SAVE_NODES = (
     f"{_save('Entity', _NODE_TIMES)} REMOVE n:$(row.dropped) SET n:$(row.labels) "
     "WITH n, row WHERE row.vector IS NOT NULL "
