@@ -26,7 +26,7 @@ from pps.link.start import connect, stop
 from tests.integration.surfaces.serving import clean_env, pps
 
 KILLS = int(os.environ.get("PPS_KILLS", "3"))
-TURNS = int(os.environ.get("PPS_TURNS", "300"))
+TURNS = int(os.environ.get("PPS_TURNS", "1500"))
 EVENTS = int(os.environ.get("PPS_EVENTS", "4"))
 SOURCES = ("whisper", "screenpipe", "mcp", "editor", "api")
 PEOPLE = 40
