@@ -145,7 +145,7 @@ async def _edges(memory: Memory, wanted: Asked, questions: Questions) -> dict[st
     async def recipe(query: str) -> object:
         return await memory.recall(query, profile="EDGE_HYBRID_SEARCH_RRF", limit=_LIMIT)
 
-    for query in questions.take(min(20, wanted.calls)):
+    for query in questions.take(2 * wanted.calls):  # Neo4j's machine compiles what it runs often
         await facts(query)
         await recipe(query)
     return {
