@@ -40,8 +40,9 @@ async def structured(settings: Settings, world: World, facts: int) -> dict[str, 
     """Measure structured facts without vectors and with given ones, and stock Graphiti's bulk write of the same.
 
     Each is measured on a store that has done the same before, with other facts: a server that has just started
-    compiles every statement anew, and Neo4j's machine compiles what it runs often while it runs. Some thousands of vectors are found without being in the graph of neighbours: the
-    rate with the time that it takes to put them there is given as well.
+    compiles every statement anew, and Neo4j's machine compiles what it runs often while it runs. Some thousands of
+    vectors are found without being in the graph of neighbours: the rate with the time that it takes to put them there
+    is given as well.
 
     Args:
         settings: Of a throw-away data folder.
