@@ -206,9 +206,9 @@ async def open_stock(settings: Settings, path: Path, embedder: Embedder) -> Stoc
     return await StockGraphiti.neo4j(connection, embedder)
 
 
-def _rows(entity: EntityId, given: GivenVectors, world: World, facts: int) -> Rows:
+def _rows(entity: EntityId, given: GivenVectors, world: World, count: int) -> Rows:
     """Return the facts of the first turns as Graphiti's rows, with the nodes and turns that they stand on."""
-    turns = list(world.turns(0, facts // FACTS_A_TURN))
+    turns = list(world.turns(0, count // FACTS_A_TURN))
     drafts = [(number, fact) for number in range(len(turns)) for fact in world.facts(number)]
     names = dict.fromkeys(name for _, fact in drafts for name in (fact.subject, fact.object))
     ids = {name: stable_id(entity.group, "node", name) for name in names}
