@@ -20,10 +20,14 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 
 from pps.core.errors import StoreError
+from pps.core.sql import insert
 from pps.models.protocols import Matrix, Vector
 
 RowKey: TypeAlias = tuple[str, int]
 """An owner and a part."""
+
+_KEYS_GIVEN = """collection = ? AND (owner, part) IN
+    (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))"""
 
 State: TypeAlias = Literal["clean", "open", "probing"]
 """``clean`` after a close; ``open`` while it is open, so a crash leaves it; ``probing`` while a graph that
@@ -113,21 +117,20 @@ class RowStore:
             waiting: Keys of rows whose vector is not in the graph yet, and whether an older one of theirs is.
         """
         with self._changing() as db:
-            db.executemany(
-                "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?)",
-                [(collection, *key, over) for key, over in (waiting or {}).items()],
-            )
-            db.executemany(
-                "INSERT INTO rows VALUES (?, ?, ?, ?, ?) ON CONFLICT (collection, owner, part) "
-                "DO UPDATE SET at = excluded.at, vector = excluded.vector",
+            marks = [(collection, *key, over) for key, over in (waiting or {}).items()]
+            insert(db, "INSERT OR REPLACE INTO waiting", marks)
+            insert(
+                db,
+                "INSERT INTO rows",
                 [
                     (collection, row.owner, row.part, row.at, np.asarray(row.vector, dtype=np.float32).tobytes())
                     for row in rows
                 ],
+                "ON CONFLICT (collection, owner, part) DO UPDATE SET at = excluded.at, vector = excluded.vector",
             )
-            gone = [(collection, owner, part) for owner, part in drop]
+            gone = json.dumps(list(drop))
             for table in ("rows", "waiting"):
-                db.executemany(f"DELETE FROM {table} WHERE collection = ? AND owner = ? AND part = ?", gone)  # noqa: S608
+                db.execute(f"DELETE FROM {table} WHERE {_KEYS_GIVEN}", (collection, gone))  # noqa: S608 - constants
 
     def waiting(self, collection: str) -> dict[RowKey, bool]:
         """Return the keys of the rows whose vector is not in the graph yet, and whether an older one of theirs is."""
@@ -141,10 +144,7 @@ class RowStore:
             if keys is None:
                 db.execute("DELETE FROM waiting WHERE collection = ?", (collection,))
             else:
-                db.executemany(
-                    "DELETE FROM waiting WHERE collection = ? AND owner = ? AND part = ?",
-                    [(collection, *key) for key in keys],
-                )
+                db.execute(f"DELETE FROM waiting WHERE {_KEYS_GIVEN}", (collection, json.dumps(list(keys))))  # noqa: S608
 
     def keys(self, collection: str, owners: Iterable[str]) -> list[RowKey]:
         """Return the keys of the owners' rows."""

@@ -26,13 +26,17 @@ _EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _RUN = re.compile(f"[{_HAN}{_KANA}{_BOPOMOFO}{_HANGUL}{_SOUTH_EAST}]+|[{_EMOJI}]")
 _ONE_HAN = re.compile(f"[{_HAN}]")
 
+_SPACE = ord(" ")
+_REMEMBERED = 10_000
+"""Characters whose kind is kept: more than most texts have, and no text can make it fill the memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
     """One text, cut.
 
     Attributes:
-        words: What is written with spaces; a word tokenizer may have it.
+        words: The words of what is written with spaces, with nothing but spaces between them.
         runs: Unbroken runs of characters of scripts without spaces, and single emoji.
     """
 
@@ -66,7 +70,25 @@ def split(text: str) -> Split:
     Half a surrogate pair, which no file can hold, becomes a question mark.
     """
     if text.isascii():
-        return Split(text, ())
+        return Split(text.translate(_SPACED), ())
     text = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode())
     runs: list[str] = _RUN.findall(text)
-    return Split(_RUN.sub(" ", text), tuple(runs)) if runs else Split(text, ())
+    rest = _RUN.sub(" ", text) if runs else text
+    return Split(rest.translate(_SPACED), tuple(runs))
+
+
+class _Spaced(dict[int, int]):
+    """For ``str.translate``: what belongs to a word stays (letters, marks, numbers), all else becomes a space.
+
+    What this Python's Unicode does not know yet is taken for a letter of a new script.
+    """
+
+    def __missing__(self, point: int) -> int:
+        category = unicodedata.category(chr(point))
+        found = point if category[0] in "LMN" or category == "Cn" else _SPACE
+        if len(self) < _REMEMBERED:
+            self[point] = found
+        return found
+
+
+_SPACED = _Spaced()

@@ -25,7 +25,6 @@ from tantivy import (
 from pps.core.errors import ConfigError
 from pps.index.scripts import split
 
-_WORD = r"[\p{L}\p{M}\p{N}]+"
 _LONGEST_WORD_BYTES = 80
 _READ_CHARACTERS = 100_000
 _MAX_TERMS = 48
@@ -104,15 +103,19 @@ class Terms:
         if doc.at is not None:
             made.add_integer("at", doc.at)
         made.add_text("body", body.words)
-        made.add_text("title", title.words)
-        made.add_text("pairs", " ".join((*title.pairs(), *body.pairs())))
-        made.add_text("characters", " ".join((*title.characters(), *body.characters())))
+        if doc.title:
+            made.add_text("title", title.words)
+        if body.runs or title.runs:
+            made.add_text("pairs", " ".join((*title.pairs(), *body.pairs())))
+            made.add_text("characters", " ".join((*title.characters(), *body.characters())))
         return made
 
     def again(self, stored: Document) -> Document:
         """Return a stored document in the shape in which it is written."""
         fields = stored.to_dict()
         fields["tag"] = [tag(fields["owner"][0])]
+        for name in fields.keys() & {"body", "title"}:
+            fields[name] = [split(text).words for text in fields[name]]
         return Document.from_dict(fields, self._schema)  # pyright: ignore[reportUnknownMemberType]  # a bare dict
 
     def query(self, text: str, searcher: Searcher) -> Query | None:
@@ -163,12 +166,12 @@ def _condensed(terms: Counter[Weighted], searcher: Searcher) -> Iterable[Weighte
 
 
 def _analyzer(language: str, *, stops: bool) -> TextAnalyzer:
-    """Return a tokenizer: words, lower case, no accents, stems; ``language`` may be ``none``.
+    """Return a tokenizer of words with spaces between: lower case, no accents, stems; ``language`` may be ``none``.
 
     English loses its accents before stemming, so that "résumés" and "resumes" are one; others after, since
     their stemmers read accents.
     """
-    builder = TextAnalyzerBuilder(Tokenizer.regex(_WORD)).filter(Filter.remove_long(_LONGEST_WORD_BYTES))
+    builder = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.remove_long(_LONGEST_WORD_BYTES))
     builder = builder.filter(Filter.lowercase())
     if language in ("none", "english"):
         builder = builder.filter(Filter.ascii_fold())

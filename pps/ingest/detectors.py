@@ -106,6 +106,8 @@ def _own(kind: str, hints: tuple[str, ...], pattern: str, **more: Unpack[_More])
 
 
 _ASSIGNED = r"[\w.\-]{0,40}[\"'\])]{0,2}[ \t]{0,4}(?::=|=>|::|==|=|:)[ \t]{0,4}[\"'`(]{0,2}"
+_DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
+"""How two digits, with which such a token begins, look in base 64."""
 _KEY_WORDS = ("key", "secret", "token", "passw", "pwd", "auth", "contras")
 _PEM = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_END = re.compile(r"(?:[\s\\nr]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr]{0,8}-----END [A-Z0-9 ]{0,60}-----")
@@ -159,7 +161,7 @@ def _of_library() -> tuple[Detector, ...]:
         # Its second pattern finds words in capitals.
         Detector("Artifactory Credentials", ("AKC",), _patterns(ArtifactoryDetector)[:1]),
         known(AzureStorageKeyDetector, "AccountKey="),
-        known(DiscordBotTokenDetector, ".", accepts=_is_discord),
+        known(DiscordBotTokenDetector, *_DISCORD, accepts=_is_discord),
         known(GitHubTokenDetector, "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
         known(GitLabTokenDetector, "glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "GR1348941", "glcbt-", "glimt-"),
         known(GitLabTokenDetector, "glptt-", "glagent-", "gloas-"),

@@ -5,9 +5,11 @@ Pure functions on values. What a marker stood for is nowhere: neither its length
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from typing import TypeAlias
 
 from pps.core.values import JSON, FactDraft, NodeDraft
@@ -87,12 +89,17 @@ class Redactor:
     def facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
         """Return facts without secrets; texts of facts to replace are redacted as those were.
 
-        Nearly every fact is clean. All texts at once hold every hint that one of them holds, and that is only a few.
+        Nearly every fact is clean: those that hold a hint are found in all texts at once.
         """
         if not self._on:
             return tuple(facts)
-        hints = _held("\n".join(["\n".join(_texts(fact)) for fact in facts]))
-        return tuple(fact if _is_clean(_texts(fact), hints) else self._fact(fact) for fact in facts)
+        texts = ["\n".join(_texts(fact)) for fact in facts]
+        hints = _held("\n".join(texts))
+        clean = list(facts)
+        for at in _holding(texts, hints):
+            if not _is_clean(_texts(facts[at]), hints):
+                clean[at] = self._fact(facts[at])
+        return tuple(clean)
 
     def _fact(self, fact: FactDraft) -> FactDraft:
         return replace(
@@ -122,6 +129,22 @@ def _texts(fact: FactDraft) -> tuple[str, ...]:
 def _is_clean(texts: Sequence[str], hints: _Hints) -> bool:
     hinted = _hinted("\n".join(texts), hints)
     return not any(True for one in hinted for text in texts for _ in one.find(text))
+
+
+def _holding(texts: Sequence[str], hints: _Hints) -> list[int]:
+    """Return the places of the texts that hold one of the hints, in order."""
+    folded, exact = hints
+    found: set[int] = set()
+    for some, these in (([text.lower() for text in texts] if folded else [], folded), (texts, exact)):
+        whole = "\n".join(some)
+        ends = list(accumulate(len(text) + 1 for text in some))
+        for hint, _ in these:
+            at = whole.find(hint)
+            while at >= 0:
+                place = bisect_right(ends, at)
+                found.add(place)
+                at = whole.find(hint, ends[place])
+    return sorted(found)
 
 
 def _found(text: str) -> list[tuple[Span, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pps.core.errors import InvalidRequest, NotFound
+from pps.core.sql import listed
 from pps.core.time import micros, now
 from pps.journal.job_reads import OPEN, STAGES, due_at, select
 from pps.journal.values import (
@@ -57,9 +58,10 @@ def claim(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime
         (number, limit),
     ).fetchall()
     began = micros(now())
-    connection.executemany(
-        "UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ? WHERE id = ?",
-        [(began, one) for (one,) in found],
+    connection.execute(
+        """UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ?
+            WHERE id IN (SELECT value FROM json_each(?))""",
+        (began, listed(one for (one,) in found)),
     )
     return found[0][0], found[-1][0]
 
@@ -100,29 +102,21 @@ def charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
 def saved(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> None:
     """Move jobs on to the second stage, with what the first one made."""
     _note(connection, [number for number, _ in results], "done")
-    connection.executemany(
-        """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, code = '', error = '', next_at = 0,
-            first_failed_at = 0, result = ? WHERE id = ?""",
-        [(dump_result(result), number) for number, result in results],
-    )
+    _ended_well(connection, "state = 'queued', stage = 1", results)
 
 
 def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
     """Mark jobs as done; return how many there were: a turn may have been forgotten meanwhile."""
     _note(connection, [number for number, _ in results], "done")
-    cursor = connection.executemany(
-        """UPDATE jobs SET state = 'done', failures = 0, code = '', error = '', next_at = 0, first_failed_at = 0,
-            result = ? WHERE id = ?""",
-        [(dump_result(result), number) for number, result in results],
-    )
-    return cursor.rowcount
+    return _ended_well(connection, "state = 'done'", results)
 
 
 def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
     """Queue jobs again whose attempt together came to nothing through no fault of theirs; not before ``until``."""
-    connection.executemany(
-        "UPDATE jobs SET state = 'queued', next_at = ? WHERE id = ? AND state = 'running'",
-        [(micros(until) if until else 0, one) for one in job_ids],
+    connection.execute(
+        """UPDATE jobs SET state = 'queued', next_at = ?
+            WHERE id IN (SELECT value FROM json_each(?)) AND state = 'running'""",
+        (micros(until) if until else 0, listed(job_ids)),
     )
 
 
@@ -193,20 +187,30 @@ def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
     return True
 
 
+def _ended_well(connection: sqlite3.Connection, change: str, results: Sequence[tuple[int, JobResult]]) -> int:
+    """Change jobs and note their results; return how many there were."""
+    return connection.execute(
+        f"""UPDATE jobs SET {change}, failures = 0, code = '', error = '', next_at = 0, first_failed_at = 0,
+            result = json_extract(given.value, '$[1]')
+            FROM json_each(?) AS given WHERE jobs.id = json_extract(given.value, '$[0]')""",  # noqa: S608 - a constant
+        (json.dumps([(number, dump_result(result)) for number, result in results]),),
+    ).rowcount
+
+
 def _note(
     connection: sqlite3.Connection, job_ids: Sequence[int], outcome: str, code: str = "", error: str = ""
 ) -> None:
     """Write the end of the attempts in hand; what they cost moves from the jobs to them."""
-    rows = [(outcome, micros(now()), code, error, one) for one in job_ids]
-    connection.executemany(
+    connection.execute(
         """INSERT INTO attempts (job, stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out,
             cost_micros) SELECT id, stage, ?, began_at, ?, ?, ?, tokens_in, tokens_out, cost_micros
-            FROM jobs WHERE id = ?""",
-        rows,
+            FROM jobs WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
+        (outcome, micros(now()), code, error, listed(job_ids)),
     )
-    connection.executemany(
-        "UPDATE jobs SET tokens_in = 0, tokens_out = 0, cost_micros = 0 WHERE id = ? AND tokens_in + cost_micros > 0",
-        [(one,) for one in job_ids],
+    connection.execute(
+        """UPDATE jobs SET tokens_in = 0, tokens_out = 0, cost_micros = 0
+            WHERE id IN (SELECT value FROM json_each(?)) AND tokens_in + cost_micros > 0""",
+        (listed(job_ids),),
     )
 
 

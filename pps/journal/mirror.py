@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
+from pps.core.sql import insert, listed
 from pps.core.text import fold
 from pps.core.time import micros, utc
 from pps.core.values import Fact, ItemKind, Node
@@ -21,18 +22,20 @@ def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node], gone: Itera
     drop(connection, "node", gone)
     batch = list({node.uuid: node for node in nodes}.values())
     numbers, known = _numbers(connection, [node.uuid for node in batch])
-    connection.executemany("DELETE FROM mirror_node WHERE id = ?", [(numbers[uuid],) for uuid in known])
-    connection.executemany(
-        "INSERT INTO mirror_node (id, uuid, kind, source, created_at) VALUES (?, ?, ?, ?, ?)",
+    _delete(connection, "mirror_node", [numbers[uuid] for uuid in known])
+    insert(
+        connection,
+        "INSERT INTO mirror_node (id, uuid, kind, source, created_at)",
         [(numbers[node.uuid], node.uuid, node.kind, _source(node), micros(node.created_at)) for node in batch],
     )
-    connection.executemany(
-        "INSERT OR IGNORE INTO mirror_tag (tag, node) VALUES (?, ?)",
+    insert(
+        connection,
+        "INSERT OR IGNORE INTO mirror_tag (tag, node)",
         [(fold(tag), numbers[node.uuid]) for node in batch for tag in node.tags],
     )
-    connection.executemany(
-        """INSERT INTO mirror_name (node, name, folded, spelling, head, size, is_alias)
-            VALUES (?, ?, ?, ?, ?, ?, ?)""",
+    insert(
+        connection,
+        "INSERT INTO mirror_name (node, name, folded, spelling, head, size, is_alias)",
         [(numbers[node.uuid], *row) for node in batch for row in _name_rows(node)],
     )
 
@@ -43,12 +46,11 @@ def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact], gone: Itera
     batch = list({fact.uuid: fact for fact in facts}.values())
     involved = {id_ for fact in batch for id_ in (fact.uuid, fact.subject, fact.object, *fact.episodes)}
     numbers, known = _numbers(connection, involved)
-    older = [(numbers[fact.uuid],) for fact in batch if fact.uuid in known]
-    connection.executemany("DELETE FROM mirror_fact WHERE id = ?", older)
-    connection.executemany(
+    _delete(connection, "mirror_fact", [numbers[fact.uuid] for fact in batch if fact.uuid in known])
+    insert(
+        connection,
         """INSERT INTO mirror_fact
-            (id, uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            (id, uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at)""",
         [
             (
                 numbers[fact.uuid],
@@ -65,8 +67,9 @@ def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact], gone: Itera
             for fact in batch
         ],
     )
-    connection.executemany(
-        "INSERT OR IGNORE INTO mirror_support (episode, fact) VALUES (?, ?)",
+    insert(
+        connection,
+        "INSERT OR IGNORE INTO mirror_support (episode, fact)",
         [(numbers[episode], numbers[fact.uuid]) for fact in batch for episode in fact.episodes],
     )
 
@@ -76,13 +79,13 @@ def drop(connection: sqlite3.Connection, kind: ItemKind, ids: Iterable[str]) -> 
 
     The ids keep their numbers: facts may still name them as ends.
     """
-    numbers = [(number,) for number in _known_numbers(connection, list(ids)).values()]
+    numbers = _known_numbers(connection, list(ids)).values()
     if kind == "node":
-        connection.executemany("DELETE FROM mirror_node WHERE id = ?", numbers)
+        _delete(connection, "mirror_node", numbers)
     elif kind == "fact":
-        connection.executemany("DELETE FROM mirror_fact WHERE id = ?", numbers)
+        _delete(connection, "mirror_fact", numbers)
     elif kind == "episode":
-        connection.executemany("DELETE FROM mirror_support WHERE episode = ?", numbers)
+        _delete(connection, "mirror_support", numbers, "episode")
 
 
 def clear(connection: sqlite3.Connection) -> None:
@@ -199,16 +202,23 @@ def _numbers(connection: sqlite3.Connection, uuids: Collection[str]) -> tuple[di
     known = set(numbers)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM mirror_id").fetchone()
     new = {uuid: number for number, uuid in enumerate(sorted(set(uuids) - known), last + 1)}
-    connection.executemany("INSERT INTO mirror_id (uuid, id) VALUES (?, ?)", new.items())
+    insert(connection, "INSERT INTO mirror_id (uuid, id)", list(new.items()))
     return numbers | new, known
 
 
+def _delete(connection: sqlite3.Connection, table: str, numbers: Collection[int], column: str = "id") -> None:
+    if numbers:
+        statement = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
+        connection.execute(statement, (listed(numbers),))
+
+
 def _known_numbers(connection: sqlite3.Connection, uuids: Sequence[str]) -> dict[str, int]:
-    rows = connection.execute(
-        "SELECT uuid, id FROM mirror_id WHERE uuid IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(uuids)),),
-    )
-    return dict(rows.fetchall())
+    (found,) = connection.execute(
+        """SELECT json_group_object(uuid, id) FROM mirror_id
+            WHERE uuid IN (SELECT value FROM json_each(?))""",
+        (listed(uuids),),
+    ).fetchone()
+    return json.loads(found)
 
 
 def _longest_by_head(connection: sqlite3.Connection, units: Sequence[str]) -> dict[str, int]:

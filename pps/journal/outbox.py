@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from pps.core.sql import insert, listed
 from pps.core.values import ItemKind
 from pps.journal.values import Change, DirtyChange
 
@@ -16,10 +17,8 @@ def mark(connection: sqlite3.Connection, changes: Iterable[Change]) -> range:
     A change that is noted again gets a new ``seq``, so clearing the older one cannot lose it.
     """
     first = _next(connection)
-    connection.executemany(
-        "INSERT OR REPLACE INTO outbox (kind, id) VALUES (?, ?)",
-        [(change.kind, change.id) for change in changes],
-    )
+    rows = [(change.kind, change.id) for change in changes]
+    insert(connection, "INSERT OR REPLACE INTO outbox (kind, id)", rows)
     return range(first, _next(connection))
 
 
@@ -31,7 +30,7 @@ def dirty(connection: sqlite3.Connection, limit: int, after: int = 0) -> list[Di
 
 def clear(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
     """Drop changes whose index entries are on disk."""
-    connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in seqs])
+    connection.execute("DELETE FROM outbox WHERE seq IN (SELECT value FROM json_each(?))", (listed(seqs),))
 
 
 def count(connection: sqlite3.Connection) -> int:

@@ -47,7 +47,7 @@ def move(connection: sqlite3.Connection, old: str, new: str) -> None:
 
 def put_links(connection: sqlite3.Connection, links: Mapping[str, Iterable[str]]) -> None:
     """Note turn → the titles that it links to, in place of those it linked to before."""
-    connection.executemany("DELETE FROM turn_links WHERE turn = ?", [(turn,) for turn in links])
+    connection.execute(f"DELETE FROM turn_links WHERE turn IN {_LIST}", (json.dumps(list(links)),))  # noqa: S608
     connection.executemany(
         "INSERT OR IGNORE INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?",
         [(fold(title), turn) for turn, titles in links.items() for title in titles],

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from pps.core.errors import InvalidRequest
+from pps.core.sql import insert
 from pps.core.time import micros, utc
 
 KEPT_D = 30
@@ -23,10 +24,7 @@ KEPT_MARKS = 200_000
 def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
     """Note that a session was shown these ids, and drop what is too old or too much."""
     moment = utc(at, "at")
-    connection.executemany(
-        "INSERT INTO shown (session, id, at) VALUES (?, ?, ?)",
-        [(session, id_, micros(moment)) for id_ in ids],
-    )
+    insert(connection, "INSERT INTO shown (session, id, at)", [(session, id_, micros(moment)) for id_ in ids])
     connection.execute("DELETE FROM shown WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),))
     connection.execute("DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tantivy import TextAnalyzerBuilder, Tokenizer
 
+from pps.index import scripts
 from pps.index.scripts import split
 
 
@@ -14,8 +18,9 @@ from pps.index.scripts import split
     [
         ("plain ASCII text", "plain ASCII text", ()),
         ("Ünïcode wörds", "Ünïcode wörds", ()),
+        ("don't say \u2018no\u2019_yet; 3.5\u00a0km", "don t say  no  yet  3 5 km", ()),
         ("我喜欢咖啡", " ", ("我喜欢咖啡",)),
-        ("买 iPhone 充电器!", "  iPhone  !", ("买", "充电器")),
+        ("买 iPhone 充电器!", "  iPhone   ", ("买", "充电器")),
         ("コーヒーを飲む", " ", ("コーヒーを飲む",)),
         ("ｺｰﾋｰ", " ", ("コーヒー",)),
         ("กาแฟร้อน", " ", ("กาแฟร้อน",)),
@@ -49,3 +54,24 @@ def test_any_text_can_be_cut_and_written(text: str) -> None:
 def test_no_character_that_carries_meaning_is_lost(text: str) -> None:
     cut = split(text)
     assert set("".join((cut.words, *cut.runs))) - {" "} == set(text) - {" "}
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cn"])))
+def test_words_are_runs_of_letters_marks_and_numbers_of_any_script(text: str) -> None:
+    by_class = TextAnalyzerBuilder(Tokenizer.regex(r"[\p{L}\p{M}\p{N}]+")).build()
+    by_space = TextAnalyzerBuilder(Tokenizer.whitespace()).build()
+    cut = split(text)
+    assert by_space.analyze(cut.words) == by_class.analyze(cut.words)
+    meant = {one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one)[0] in "LMN"}
+    assert meant <= set("".join((cut.words, *cut.runs)))
+
+
+def test_a_letter_that_is_newer_than_this_python_is_a_letter() -> None:
+    assert split("a\u0378b").words == "a\u0378b"
+
+
+def test_no_text_fills_the_memory_with_its_characters() -> None:
+    every = "".join(chr(point) for point in range(0x110000) if not 0xD800 <= point < 0xE000)
+    for at in range(0, len(every), 50_000):
+        split(every[at : at + 50_000])
+    assert len(scripts._SPACED) <= 10_000
