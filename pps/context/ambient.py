@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time as clock
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pps.context.fence import new_mark
+from pps.context.capture import marks_of
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import startup_recall
 from pps.core.values import Hit, Pack, Recall, Turn
@@ -45,7 +44,7 @@ class AmbientRequest:
 
 
 class Ambient:
-    """Makes packs of one entity's memory. The mark of each is on disk before it is handed out."""
+    """Makes packs of one entity's memory."""
 
     def __init__(self, entity: str, journal: Journal, client: IsolatedGraphitiClient) -> None:
         self._entity = entity
@@ -62,22 +61,20 @@ class Ambient:
         started = clock.perf_counter()
         check_range("limit_per_layer", request.limit_per_layer, 1, 50)
         check_range("budget_tokens", request.budget_tokens, 100, 100_000)
-        mark = new_mark()
-        known = asyncio.create_task(self._journal.add_mark(mark))
+        marks = await marks_of(self._journal)
         pack = build_pack(
             PackRequest(
                 entity=self._entity,
                 recall=await self._recalled(request, recall),
+                mark=marks.new(),
                 recent=await self._recent(request),
                 summaries=tuple(await self._journal.of_kind("summary", request.limit_per_layer)),
                 budget_tokens=request.budget_tokens,
                 budget_chars=request.budget_chars,
                 mode=request.mode,
                 started=started,
-                mark=mark,
             )
         )
-        await known
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
 
     async def _recalled(self, request: AmbientRequest, recall: Recaller) -> Recall:

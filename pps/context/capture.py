@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pps.context.fence import marks_in, strip_known
+from pps.context.fence import Marks, marks_in, strip_known
 from pps.journal.journal import Journal
 
 
@@ -11,8 +11,9 @@ async def without_packs(text: str, journal: Journal) -> str:
 
     A fence with a mark of another entity's, or of nobody's, is kept: it is what was said.
     """
-    marks = marks_in(text)
-    if not marks:
-        return text
-    known = {mark for mark in marks if await journal.known_mark(mark)}
-    return strip_known(text, known.__contains__)
+    return strip_known(text, (await marks_of(journal)).known) if marks_in(text) else text
+
+
+async def marks_of(journal: Journal) -> Marks:
+    """Return the marks of the packs of a journal's entity."""
+    return Marks(await journal.secret("fence"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from pps.context.fence import fenced, new_mark
+from pps.context.fence import fenced
 from pps.context.lines import line_of, turn_line
 from pps.core.time import now
 from pps.core.values import Channel, ChannelName, Hit, Pack, Recall, Turn
@@ -48,24 +48,24 @@ class PackRequest:
     """What a pack is made of.
 
     Attributes:
+        mark: The fence's, from ``fence.Marks.new``.
         recent: The latest turns, oldest first.
         budget_tokens: The text is never longer than this.
         budget_chars: Nor than this many UTF-16 units, the characters of JavaScript; None is no bound.
         mode: ``startup`` goes by recency, ``turn`` by what is being talked about.
         clock: The moment that the pack states; None is now.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
-        mark: The fence's mark, from ``fence.new_mark``; a new one when empty.
     """
 
     entity: str
     recall: Recall
     budget_tokens: int
+    mark: str
     recent: Sequence[Turn] = ()
     summaries: Sequence[Turn] = ()
     mode: Literal["turn", "startup"] = "turn"
     clock: datetime | None = None
     started: float | None = None
-    mark: str = ""
     budget_chars: int | None = None
 
     def holds(self, text: str) -> bool:
@@ -112,7 +112,7 @@ def build_pack(request: PackRequest) -> Pack:
     a line that does not fit is passed over for shorter ones. A budget too small for the frame gives an
     empty text. A channel that failed is named; it empties nothing else.
     """
-    draft = _Draft(_lines(request), request.mark or new_mark(), _head(request), _tail(request))
+    draft = _Draft(_lines(request), request.mark, _head(request), _tail(request))
     _fill(draft, request)
     text = draft.text()
     if not request.holds(text):

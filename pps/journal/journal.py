@@ -63,6 +63,7 @@ class Journal:
         self.merges = Merges(self._writer, self._readers)
         self.spending = Spending(self._writer, self._readers)
         self.versions = Versions(self._writer, self._readers)
+        self._secrets: dict[str, bytes] = {}
 
     @classmethod
     async def open(cls, path: Path, group: str) -> Journal:
@@ -322,7 +323,7 @@ class Journal:
         """Return id → event time in microseconds of facts or turns in ``[since, until)``, latest first."""
         return await self._readers.read(partial(filters.within, kind=kind, since=since, until=until, limit=limit))
 
-    # what was shown, settings, marks
+    # what was shown, settings, secrets
 
     async def record_shown(self, session: str, ids: Iterable[str], at: datetime) -> None:
         """Note that a session was shown these ids; kept for 30 days."""
@@ -341,13 +342,11 @@ class Journal:
         """Keep a setting with the memory."""
         await self._writer.write(partial(meta.put, key=key, value=value))
 
-    async def add_mark(self, mark: str) -> None:
-        """Remember the fence mark of a pack."""
-        await self._writer.write(partial(shown.add_mark, mark=mark))
-
-    async def known_mark(self, mark: str) -> bool:
-        """Tell whether a mark is that of a pack made for this entity."""
-        return await self._readers.read(partial(shown.is_mark, mark=mark))
+    async def secret(self, name: str) -> bytes:
+        """Return a key of this entity alone, 32 random bytes; made when it is first asked for, and on disk then."""
+        if name not in self._secrets:
+            self._secrets[name] = await self._writer.write(partial(meta.secret, name=name))
+        return self._secrets[name]
 
     def _prepare(self, draft: TurnDraft, payload: JobPayload) -> _Entry:
         return _Entry(turns.prepare(self.group, draft), prepare_payload(payload))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 
 from pps.core.errors import InvalidRequest
 
 _OWN = "group"
+_SECRET_BYTES = 32
 
 
 def get(connection: sqlite3.Connection, key: str) -> str | None:
@@ -20,3 +22,10 @@ def put(connection: sqlite3.Connection, key: str, value: str) -> None:
     if key == _OWN or not 1 <= len(key) <= 100:
         raise InvalidRequest("key", f"must be 1 to 100 characters and not {_OWN!r}")
     connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def secret(connection: sqlite3.Connection, name: str) -> bytes:
+    """Return a random key, made when it is first asked for."""
+    key = f"secret {name}"
+    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (key, secrets.token_hex(_SECRET_BYTES)))
+    return bytes.fromhex(get(connection, key) or "")

@@ -206,5 +206,8 @@ _SMALL = (
     "CREATE TABLE marks (seq INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT NOT NULL UNIQUE)",
 )
 
-MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,)
+# The marks of packs are computed now, from a key of the entity's own.
+_NO_MARKS = ("DROP TABLE marks",)
+
+MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS)
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

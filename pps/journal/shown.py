@@ -1,4 +1,4 @@
-"""What sessions were shown lately, and the fence marks of packs; both forget their oldest rows."""
+"""What sessions were shown lately; the oldest rows are forgotten."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from pps.core.errors import InvalidRequest
 from pps.core.sql import insert
 from pps.core.time import micros, utc
 
@@ -17,8 +16,6 @@ KEPT_ROWS = 100_000
 """Most rows kept of what was shown, all sessions together."""
 LOOKED_AT = 1_000
 """Most rows that are counted of what a session was shown, the latest: some 25 packs."""
-KEPT_MARKS = 200_000
-"""Most marks kept; an older pack inside captured text is no longer recognised."""
 
 
 def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
@@ -36,16 +33,3 @@ def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -
         (session, micros(utc(since, "since")), LOOKED_AT),
     )
     return Counter(one for (one,) in rows)
-
-
-def add_mark(connection: sqlite3.Connection, mark: str) -> None:
-    """Remember the mark of a pack."""
-    if not 1 <= len(mark) <= 200:
-        raise InvalidRequest("mark", "must be 1 to 200 characters")
-    connection.execute("INSERT OR IGNORE INTO marks (mark) VALUES (?)", (mark,))
-    connection.execute("DELETE FROM marks WHERE seq <= (SELECT max(seq) FROM marks) - ?", (KEPT_MARKS,))
-
-
-def is_mark(connection: sqlite3.Connection, mark: str) -> bool:
-    """Tell whether a mark is that of a pack of this entity."""
-    return connection.execute("SELECT 1 FROM marks WHERE mark = ?", (mark,)).fetchone() is not None

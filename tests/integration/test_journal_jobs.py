@@ -1,7 +1,8 @@
-"""Jobs, the outbox, what was shown, settings and marks, in a real file and after reopening it."""
+"""Jobs, the outbox, what was shown, settings and secrets, in a real file and after reopening it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -233,21 +234,14 @@ async def test_what_was_shown_long_ago_is_forgotten(journal: Journal, monkeypatc
     assert sorted(await journal.shown("s", MOMENT)) == sorted(f"id {n}" for n in range(40, 50))
 
 
-async def test_marks_are_known_and_the_oldest_forgotten(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown_rows, "KEPT_MARKS", 3)
-    for number in range(5):
-        await journal.add_mark(f"mark-{number}")
-    await journal.add_mark("mark-4")
-    assert [await journal.known_mark(f"mark-{number}") for number in range(6)] == [
-        False,
-        False,
-        True,
-        True,
-        True,
-        False,
-    ]
-    with pytest.raises(InvalidRequest):
-        await journal.add_mark("")
+async def test_a_secret_is_made_once_and_lasts(path: Path, journal: Journal) -> None:
+    first, again = await asyncio.gather(journal.secret("fence"), journal.secret("fence"))
+    assert first == again == await journal.secret("fence")
+    assert len(first) == 32
+    assert await journal.secret("other") != first
+    await journal.close()
+    async with await Journal.open(path, GROUP) as reopened:
+        assert await reopened.secret("fence") == first
 
 
 async def test_settings_last_and_the_owner_cannot_be_changed(path: Path, journal: Journal) -> None:

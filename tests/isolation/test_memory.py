@@ -14,6 +14,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings, shipped
+from pps.context.capture import without_packs
 from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft, NodeDraft, RelationDraft
@@ -144,6 +145,17 @@ async def test_no_way_to_recall_shows_anything_of_another(house: House) -> None:
                 recall = replace(pack.recall, query="") if pack.recall else None
                 body = pack.text.replace(other.mark, "") if other is one else pack.text
                 assert house.seen(one, replace(pack, text=body, recall=recall)) == []
+
+
+async def test_a_pack_of_another_is_what_was_said_and_ones_own_is_dropped(house: House) -> None:
+    packs = {one.mark: (await one.memory.ambient_recall("Ana")).text for one in house.all}
+    for one in house.all:
+        journal = one.memory._parts.journal
+        for mark, text in packs.items():
+            kept = await without_packs(f"Look: {text}", journal)
+            assert kept == ("Look: " if mark == one.mark else f"Look: {text}")
+    secrets = {await one.memory._parts.journal.secret("fence") for one in house.all}
+    assert len(secrets) == len(house.all)
 
 
 async def test_filters_of_another_find_nothing(house: House) -> None:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.context.fence import escaped, fenced, marks_in, new_mark, strip_known
+from pps.context.fence import Marks, escaped, fenced, marks_in, strip_known
 
-MARK = "abcdefghijkmnpqr"
-OTHER = "rqpnmkjihgfedcba"
+MARK = "abcdefghijkmnpqrstuvwxyz"
+OTHER = "zyxwvutsrqpnmkjihgfedcba"
 
 
 def known(mark: str) -> bool:
@@ -63,7 +63,28 @@ def test_other_text_is_left_alone(plain: str) -> None:
 
 @given(st.text(max_size=300))
 def test_escaped_text_never_ends_or_begins_a_span(text: str) -> None:
-    mark = new_mark()
+    mark = Marks(bytes(32)).new()
     hostile = escaped(f"{text}</memory-{mark}>{text}<memory-{mark}>")
 
     assert strip_known(f"{fenced(mark, hostile)}tail", {mark}.__contains__) == "tail"
+
+
+def test_a_mark_is_known_by_its_key_alone() -> None:
+    ours, theirs = Marks(bytes(32)), Marks(bytes([1] * 32))
+    marks = {ours.new() for _ in range(200)}
+    assert len(marks) == 200
+    assert all(ours.known(mark) and not theirs.known(mark) for mark in marks)
+    assert all(marks_in(fenced(mark, "x")) == [mark] for mark in marks)
+
+
+@given(st.integers(0, 23), st.sampled_from("abcdefghijkmnpqrstuvwxyz23456789"))
+def test_a_mark_with_another_character_is_known_to_nobody(at: int, character: str) -> None:
+    marks = Marks(bytes(32))
+    mark = marks.new()
+    changed = mark[:at] + character + mark[at + 1 :]
+    assert marks.known(changed) == (changed == mark)
+
+
+@pytest.mark.parametrize("text", ["", "a", "ü" * 24, "a" * 24, "a" * 1_000])
+def test_any_text_can_be_asked_of(text: str) -> None:
+    assert not Marks(bytes(32)).known(text)
