@@ -17,7 +17,7 @@ from tantivy import DocAddress, Index, IndexWriter, Query, Searcher
 
 from pps.core.errors import StoreConflict, StoreError
 from pps.core.text import first_line
-from pps.index.terms import Terms, TextDoc, only, tag
+from pps.index.terms import HALVES, Terms, TextDoc, only, owner_of, tag
 
 _HEAP_BYTES = 15_000_000
 """The least that tantivy takes; it is used as it fills, not at once."""
@@ -215,7 +215,12 @@ def segments(folder: Path) -> list[tuple[int, int]]:
 
 
 def _read(searcher: Searcher, hits: _Hits, allowed: AbstractSet[str] | None = None) -> list[TextHit]:
-    found = [TextHit(searcher.doc(address)["owner"][0], score) for score, address in hits]
+    addresses = [address for _, address in hits]
+    columns = [searcher.fast_field_values(half, addresses) for half in HALVES]
+    found = [
+        TextHit(searcher.doc(address)["owner"][0] if high is None else owner_of(high, low), score)
+        for (score, address), high, low in zip(hits, *columns, strict=True)
+    ]
     found.sort(key=lambda hit: (-hit.score, hit.owner))
     return found if allowed is None else [hit for hit in found if hit.owner in allowed]
 

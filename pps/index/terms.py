@@ -23,6 +23,7 @@ from tantivy import (
 )
 
 from pps.core.errors import ConfigError
+from pps.core.ids import is_uuid
 from pps.index.scripts import split
 
 _LONGEST_WORD_BYTES = 80
@@ -31,6 +32,9 @@ _MAX_TERMS = 48
 _TITLE_BOOST = 2.0
 _HAN_BOOST = 0.3
 _K1_IDF = 0.5
+HALVES = ("high", "low")
+"""Columns of an owner's two halves: reading numbers takes a twentieth of the time of a stored document."""
+_64_BITS = 2**64 - 1
 
 Weighted = tuple[str, str, float]
 """A field, a term of it and the term's boost."""
@@ -60,6 +64,8 @@ def schema() -> Schema:
     builder = SchemaBuilder()
     builder.add_text_field("owner", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field("tag", fast=True)
+    for half in HALVES:
+        builder.add_integer_field(half, fast=True)
     builder.add_integer_field("at", stored=True)
     for field, tokenizer in (
         ("body", "body"),
@@ -69,6 +75,20 @@ def schema() -> Schema:
     ):
         builder.add_text_field(field, stored=True, tokenizer_name=tokenizer, index_option="freq")
     return builder.build()
+
+
+def halves(owner: str) -> tuple[int, int] | None:
+    """Return an owner that is a UUID as two signed numbers of 64 bits; None for another."""
+    if not is_uuid(owner):
+        return None
+    both = bytes.fromhex(owner.replace("-", ""))
+    return int.from_bytes(both[:8], signed=True), int.from_bytes(both[8:], signed=True)
+
+
+def owner_of(high: int, low: int) -> str:
+    """Return the owner whose halves these are."""
+    text = f"{high & _64_BITS:016x}{low & _64_BITS:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def tag(owner: str) -> int:
@@ -99,7 +119,8 @@ class Terms:
         body, title = split(doc.body), split(doc.title)
         made = Document()
         made.add_text("owner", doc.owner)
-        made.add_integer("tag", tag(doc.owner))
+        for name, number in _columns(doc.owner):
+            made.add_integer(name, number)
         if doc.at is not None:
             made.add_integer("at", doc.at)
         made.add_text("body", body.words)
@@ -113,7 +134,7 @@ class Terms:
     def again(self, stored: Document) -> Document:
         """Return a stored document in the shape in which it is written."""
         fields = stored.to_dict()
-        fields["tag"] = [tag(fields["owner"][0])]
+        fields.update((name, [number]) for name, number in _columns(fields["owner"][0]))
         for name in fields.keys() & {"body", "title"}:
             fields[name] = [split(text).words for text in fields[name]]
         return Document.from_dict(fields, self._schema)  # pyright: ignore[reportUnknownMemberType]  # a bare dict
@@ -145,6 +166,10 @@ class Terms:
     def _term(self, field: str, term: str, boost: float) -> Query:
         query = Query.term_query(self._schema, field, term, "freq")
         return query if boost == 1.0 else Query.boost_query(query, boost)
+
+
+def _columns(owner: str) -> list[tuple[str, int]]:
+    return [("tag", tag(owner)), *zip(HALVES, halves(owner) or (), strict=False)]
 
 
 def only(query: Query, owners: Iterable[str], fields: Schema) -> Query:

@@ -18,7 +18,7 @@ from pps.index.terms import Terms, TextDoc
 
 __all__ = ["TextDoc", "TextHit", "TextIndex"]
 
-_LAYOUT = 1
+_LAYOUT = 2
 _MARKS = "index.json"
 
 

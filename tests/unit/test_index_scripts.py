@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+import uuid
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from tantivy import TextAnalyzerBuilder, Tokenizer
 
 from pps.index import scripts
 from pps.index.scripts import split
+from pps.index.terms import halves, owner_of
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,18 @@ def test_no_text_fills_the_memory_with_its_characters() -> None:
     for at in range(0, len(every), 50_000):
         split(every[at : at + 50_000])
     assert len(scripts._SPACED) <= 10_000
+
+
+@given(st.uuids())
+def test_an_owner_that_is_a_uuid_is_two_numbers_and_back(owner: uuid.UUID) -> None:
+    found = halves(str(owner))
+    assert found is not None
+    assert all(-(2**63) <= half < 2**63 for half in found)
+    assert owner_of(*found) == str(owner)
+
+
+@pytest.mark.parametrize(
+    "owner", ["", "kitchen", "1B4E28BA-2FA1-5D2B-883F-0016D3CCA427", "1b4e28ba2fa15d2b883f0016d3cca427"]
+)
+def test_an_owner_that_is_no_uuid_has_no_halves(owner: str) -> None:
+    assert halves(owner) is None
