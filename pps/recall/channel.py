@@ -47,20 +47,25 @@ class _Ranking:
 async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int) -> Channel:
     """Return a channel's best ``limit`` hits; full whenever the entity has that many matches.
 
-    Where many are passed over, the perspectives are asked again, deeper; what is then still empty is
-    filled with the best of those passed over. A perspective that fails is named in ``notes``.
+    Where many are passed over, all that was found is ordered, and then the perspectives are asked again, deeper;
+    what is then still empty is filled with the best of those passed over. A perspective that fails is named in
+    ``notes``.
 
     Raises:
         PPSError: No perspective could find anything, or what was found could not be read.
         IsolationError: A foreign row came back; nothing of this recall may be shown.
     """
     depth = max(profile.depth, 2 * limit)
-    pool = max(_POOL * limit, _LEAST_POOL)
-    for deep, most in ((depth, pool), (_DEEPER * depth, _DEEPER * depth)):
-        lists = await find(ask, channel, profile, deep)
-        short = lists.cut_short(deep)
-        if profile.fusion == "sum":
-            await complete(ask, channel, lists)
+    pool, wide = max(_POOL * limit, _LEAST_POOL), _DEEPER * depth
+    lists, asked, found, short = Lists(), 0, 0, False
+    for deep, most in ((depth, pool), (depth, wide), (wide, wide)):
+        if deep > asked:
+            lists, asked = await find(ask, channel, profile, deep), deep
+            short, found = lists.cut_short(deep), min(lists.size(), wide)
+            if profile.fusion == "sum":
+                await complete(ask, channel, lists)
+        elif found <= pool:
+            continue
         with ask.timed("fetch", channel):
             ranked = await _ranked(ask, channel, profile, lists, limit, most)
         ranking = await _reordered(ask, channel, profile, ranked, limit)
@@ -68,7 +73,7 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         if len(picked) < len(ranking.best(limit)):  # mirror and indexes may be a moment ahead of the graph
             ranking = await _reordered(ask, channel, profile, await _there(ask, channel, ranked), limit)
             picked = await _read(ask, channel, ranking.best(limit))
-        if len(ranking.order) >= limit or not short:
+        if len(ranking.order) >= limit or (found <= most and not short):
             break
     with ask.timed("fetch", channel):
         hits = await make_hits(ask, picked, ranking.scores, lists)

@@ -22,6 +22,10 @@ class Lists:
     said: dict[str, list[Scored]] = field(default_factory=dict[str, list[Scored]])
     failed: dict[str, PPSError] = field(default_factory=dict[str, PPSError])
 
+    def size(self) -> int:
+        """Return how many different candidates they have."""
+        return len({one.id for entries in self.said.values() for one in entries})
+
     def cut_short(self, depth: int) -> bool:
         """Tell whether asking deeper could bring something new."""
         return any(len(entries) >= depth for entries in self.said.values())

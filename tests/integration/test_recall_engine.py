@@ -15,14 +15,17 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
 from pps.core.time import now
-from pps.core.values import Fact, FactDraft, Node, Recall
+from pps.core.values import ChannelName, Fact, FactDraft, Node, Recall
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
+from pps.recall import channel
+from pps.recall.ask import Ask
 from pps.recall.channel import NO_EMBEDDER
 from pps.recall.engine import RecallEngine
-from pps.recall.profiles import Profiles
+from pps.recall.finding import Lists, find
+from pps.recall.profiles import ChannelProfile, Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Tuning
 from tests.integration.recall_scene import START, play, sources
@@ -206,6 +209,29 @@ async def test_one_fact_a_pair_is_shown_and_the_rest_fills_what_stays_empty(memo
     assert len(set(pairs)) == 5
     many = await memory.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
     assert len(many["facts"]) == 10
+
+
+async def test_what_was_found_is_ordered_whole_before_anything_is_asked_again(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await remember_facts(
+        memory, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas a story about bread {at}.") for at in range(26)]
+    )
+    depths = list[int]()
+
+    async def noted(ask: Ask, name: ChannelName, profile: ChannelProfile, depth: int) -> Lists:
+        depths.append(depth)
+        return await find(ask, name, profile, depth)
+
+    monkeypatch.setattr(channel, "find", noted)
+    few = await memory.recall("a story about bread", profile="ambient", limit=3, channels=("facts",))
+    assert len({frozenset(hit.names or ()) for hit in few["facts"]}) == 3
+    assert len(depths) == 1
+
+    many = await memory.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
+    assert len(many["facts"]) == 10
+    assert len(depths) == 3
+    assert depths[2] > depths[1]
 
 
 async def test_fresh_facts_win_in_ambient_recall_only(memory: Memory, tmp_path: Path) -> None:
