@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("PPS_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_", "OLLAMA_", "GRAPHITI_", "XDG_")
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
+
+settings.register_profile("pps", deadline=None)  # a busy machine is not a defect
+settings.load_profile("pps")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
