@@ -18,11 +18,17 @@ _ALIKE = 0.999
 
 
 class Neighbours:
-    """One Chroma collection; ids and vectors only. Calls may run beside each other."""
+    """One Chroma collection; ids and vectors only. Calls may run beside each other.
 
-    def __init__(self, folder: Path, chroma: ChromaCollection) -> None:
+    Args:
+        filled: Whether anything was put into it. Chroma fails on a query beside the very first rows (it looks for
+            files that are not there yet), so until those are in nothing is asked of it.
+    """
+
+    def __init__(self, folder: Path, chroma: ChromaCollection, *, filled: bool = True) -> None:
         self._folder = folder
         self._chroma = chroma
+        self._filled = filled
 
     @classmethod
     def make(cls, folder: Path, client: ChromaClient, name: str, marks: Mapping[str, Number]) -> Neighbours:
@@ -31,6 +37,7 @@ class Neighbours:
             return cls(
                 folder,
                 client.create_collection(name, configuration={"hnsw": HNSW}, metadata=marks, embedding_function=None),
+                filled=False,
             )
 
     def upsert(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
@@ -39,6 +46,7 @@ class Neighbours:
             for at in range(0, len(keys), SLICE):
                 part = slice(at, at + SLICE)
                 self._chroma.upsert([_id(key) for key in keys[part]], matrix[part])
+                self._filled = True
 
     def delete(self, keys: Sequence[RowKey]) -> None:
         """Drop rows."""
@@ -57,6 +65,8 @@ class Neighbours:
 
         A few rows of such a graph cannot be reached from everywhere, so it can be fewer than exist.
         """
+        if not self._filled:
+            return []
         with chroma_errors(self._folder):
             found = self._chroma.query(
                 query_embeddings=[probe],

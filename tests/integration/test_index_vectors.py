@@ -457,6 +457,34 @@ def test_rows_that_the_disk_refuses_are_not_found(index: VectorIndex, monkeypatc
     assert {hit.owner for hit in index.query("facts", vectors[75], 80)} == {f"o{at}" for at in range(70)}
 
 
+@pytest.mark.parametrize("reopened", [False, True])
+def test_queries_run_beside_the_first_rows_of_a_graph(tmp_path: Path, reopened: bool) -> None:
+    vectors, _ = clustered(300, 1)
+    for number in range(12):
+        index = opened(tmp_path / f"{number}")
+        index.replace("facts", rows_of(vectors))
+        if reopened:
+            index.close()
+            index = opened(tmp_path / f"{number}")
+        done = threading.Event()
+
+        def ask(index: VectorIndex = index, done: threading.Event = done) -> None:
+            while not done.is_set():
+                assert index.query("facts", vectors[7], 1)[0].owner == "o7"
+                assert len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(250)})) == 20
+
+        with ThreadPoolExecutor(3) as threads:
+            asking = [threads.submit(ask) for _ in range(3)]
+            try:
+                while index.merge():
+                    pass
+            finally:
+                done.set()
+            for one in asking:
+                one.result()
+        index.close()
+
+
 def test_queries_and_writes_run_beside_each_other(index: VectorIndex) -> None:
     vectors, _ = clustered(3000, 1)
     index.replace("facts", rows_of(vectors[:500]))
