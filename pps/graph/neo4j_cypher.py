@@ -1,7 +1,8 @@
 """Every statement that PPS itself sends to Neo4j for one entity. Each binds ``group_id`` and matches on it.
 
-Ids are looked up by the unique index on ``uuid`` (the hints say so, since statistics of a young database
-mislead the planner), and the group is compared with what was found: on nodes, on edges, and on both ends.
+Ids are looked up by the unique index on ``uuid`` and the group is compared with what was found: on nodes, on
+edges, and on both ends. The hints say which index and that it is sought in, never read through: statistics of
+a young database mislead the planner, and a plan is kept when the database is no longer young.
 Pages are ordered by ``group_id`` first, which is the same for all, or the planner would not
 take the order of the index. Vectors are never read along with a row: at 384 numbers they are most of it.
 What gives many rows gives them as one list, ``rows``: the driver waits for the network twice a record.
@@ -54,20 +55,20 @@ _OURS = "e.group_id = $group_id AND s.group_id = $group_id AND o.group_id = $gro
 
 def _by_uuid(label: str) -> str:
     return (
-        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX n:{label}(uuid) "
+        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX SEEK n:{label}(uuid) "
         "WHERE n.uuid = uuid AND n.group_id = $group_id "
     )
 
 
 def _page(label: str) -> str:
     return (
-        f"MATCH (n:{label}) USING INDEX n:{label}(group_id, uuid) "
+        f"MATCH (n:{label}) USING INDEX SEEK n:{label}(group_id, uuid) "
         "WHERE n.group_id = $group_id AND n.uuid > $after WITH n ORDER BY n.group_id, n.uuid LIMIT $limit "
     )
 
 
 _FACT_BY_UUID = (
-    "UNWIND $uuids AS uuid MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(uuid) "
+    "UNWIND $uuids AS uuid MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(uuid) "
     f"WHERE e.uuid = uuid AND {_OURS} "
 )
 
@@ -83,11 +84,11 @@ FACT_VECTORS = f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL " + _rows("uui
 SCAN_NODES = f"{_page('Entity')} {_NODE}"
 SCAN_EPISODES = f"{_page('Episodic')} {_EPISODE}"
 SCAN_COMMUNITIES = (
-    "MATCH (n:Community) USING INDEX n:Community(group_id) WHERE n.group_id = $group_id AND n.uuid > $after "
+    "MATCH (n:Community) USING INDEX SEEK n:Community(group_id) WHERE n.group_id = $group_id AND n.uuid > $after "
     f"WITH n ORDER BY n.group_id, n.uuid LIMIT $limit {_COMMUNITY}"
 )
 SCAN_FACTS = (
-    "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, uuid) "
+    "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, uuid) "
     f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.group_id, e.uuid LIMIT $limit {_FACT}"
 )
 
@@ -101,7 +102,7 @@ FACTS_OF_NODES = (
     f"WITH e, startNode(e) AS s, endNode(e) AS o {_FACT}"
 )
 FACTS_OF_EPISODES = (
-    "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id) "
+    "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id) "
     f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) WITH s, e, o ORDER BY e.uuid {_FACT}"
 )
 # Few nodes: every pair is looked up. Many: every fact that leaves one of them is.
@@ -115,9 +116,9 @@ FACTS_AMONG_FEW = (
     f"WITH n AS s, e, o ORDER BY e.uuid {_FACT}"
 )
 _PAIR_OF_ROW = (
-    "MATCH (s:{first}) USING INDEX s:{first}(uuid) "
+    "MATCH (s:{first}) USING INDEX SEEK s:{first}(uuid) "
     "WHERE s.uuid = row.subject AND s.group_id = $group_id "
-    "MATCH (o:Entity) USING INDEX o:Entity(uuid) WHERE o.uuid = row.object AND o.group_id = $group_id "
+    "MATCH (o:Entity) USING INDEX SEEK o:Entity(uuid) WHERE o.uuid = row.object AND o.group_id = $group_id "
 )
 _PAIR = f"UNWIND $rows AS row {_PAIR_OF_ROW}"
 FACTS_BETWEEN = (
@@ -149,13 +150,13 @@ def timeline(*, node: bool, dated: bool, conditions: list[str]) -> str:
     """
     if node:
         match = (
-            "MATCH (n:Entity) USING INDEX n:Entity(uuid) WHERE n.uuid = $node AND n.group_id = $group_id "
+            "MATCH (n:Entity) USING INDEX SEEK n:Entity(uuid) WHERE n.uuid = $node AND n.group_id = $group_id "
             "MATCH (n)-[e:RELATES_TO]-(other:Entity) WITH DISTINCT e, startNode(e) AS s, endNode(e) AS o "
         )
     elif dated:
-        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, valid_at, uuid) "
+        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, valid_at, uuid) "
     else:
-        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX e:RELATES_TO(group_id, uuid) "
+        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, uuid) "
     present = "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL" if dated else "e.valid_at IS NULL AND e.uuid > $last"
     where = " AND ".join((_OURS, present, *conditions))
     order = "e.group_id, e.valid_at, e.uuid" if dated else "e.group_id, e.uuid"
@@ -192,7 +193,7 @@ FOREIGN_EDGES = f"CALL () {{ {_CROSSING} }} RETURN count(DISTINCT e) AS edges"
 
 def _there(label: str) -> str:
     return (
-        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX n:{label}(uuid) WHERE n.uuid = uuid "
+        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX SEEK n:{label}(uuid) WHERE n.uuid = uuid "
         "WITH n, uuid, coalesce(n.group_id, '') = $group_id AS ours "
     )
 
@@ -208,7 +209,7 @@ NODES_THERE = _there("Entity") + _rows(
 EPISODES_THERE = _there("Episodic") + _rows("uuid: uuid, ours: ours")
 COMMUNITIES_THERE = _there("Community") + _rows("uuid: uuid, ours: ours")
 FACTS_THERE = (
-    "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = uuid "
+    "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX SEEK e:RELATES_TO(uuid) WHERE e.uuid = uuid "
     "WITH s, e, o, uuid, coalesce(e.group_id, '') = $group_id AS ours "
     + _rows(
         f"uuid: uuid, ours: ours, subject: {_if_ours('s.uuid')}, object: {_if_ours('o.uuid')}, "
@@ -240,12 +241,12 @@ SAVE_NODES = (
 SAVE_EPISODES = _save("Episodic", _EPISODE_TIMES)
 SAVE_COMMUNITIES = _save("Community", _NODE_TIMES)
 SET_COMMUNITY_VECTORS = (
-    "UNWIND $rows AS row MATCH (n:Community) USING INDEX n:Community(uuid) WHERE n.uuid = row.uuid AND "
+    "UNWIND $rows AS row MATCH (n:Community) USING INDEX SEEK n:Community(uuid) WHERE n.uuid = row.uuid AND "
     f"n.group_id = $group_id CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
 )
 
 _OWN_FACT = (
-    "MATCH ()-[e:RELATES_TO]->() USING INDEX e:RELATES_TO(uuid) WHERE e.uuid = row.uuid AND e.group_id = $group_id "
+    "MATCH ()-[e:RELATES_TO]->() USING INDEX SEEK e:RELATES_TO(uuid) WHERE e.uuid = row.uuid AND e.group_id = $group_id "
 )
 
 
@@ -287,12 +288,12 @@ SAVE_MENTIONS = (
     "CREATE (s)-[:MENTIONS {uuid: row.uuid, group_id: $group_id, created_at: $now}]->(o)"
 )
 DELETE_MENTIONS = (
-    "UNWIND $rows AS row MATCH (n:Episodic) USING INDEX n:Episodic(uuid) WHERE n.uuid = row.episode AND "
+    "UNWIND $rows AS row MATCH (n:Episodic) USING INDEX SEEK n:Episodic(uuid) WHERE n.uuid = row.episode AND "
     "n.group_id = $group_id MATCH (n)-[e:MENTIONS]->(m:Entity) WHERE m.uuid = row.node AND e.group_id = $group_id "
     "DELETE e"
 )
 DROP_MEMBERS = (
-    "UNWIND $rows AS row MATCH (n:Community) USING INDEX n:Community(uuid) WHERE n.uuid = row.uuid AND "
+    "UNWIND $rows AS row MATCH (n:Community) USING INDEX SEEK n:Community(uuid) WHERE n.uuid = row.uuid AND "
     "n.group_id = $group_id MATCH (n)-[e:HAS_MEMBER]->(m) WHERE NOT m.uuid IN row.members DELETE e"
 )
 SAVE_MEMBERS = (
@@ -303,16 +304,18 @@ SAVE_MEMBERS = (
 DELETE_NODES = f"{_by_uuid('Entity')} DETACH DELETE n RETURN count(*) AS gone"
 DELETE_EPISODES = f"{_by_uuid('Episodic')} DETACH DELETE n RETURN count(*) AS gone"
 DELETE_FACTS = (
-    "UNWIND $uuids AS uuid MATCH ()-[e:RELATES_TO]->() USING INDEX e:RELATES_TO(uuid) "
+    "UNWIND $uuids AS uuid MATCH ()-[e:RELATES_TO]->() USING INDEX SEEK e:RELATES_TO(uuid) "
     "WHERE e.uuid = uuid AND e.group_id = $group_id DELETE e RETURN count(*) AS gone"
 )
 CLEAR = (
     *(
-        f"MATCH ()-[e:{kind}]->() WHERE e.group_id = $group_id WITH e LIMIT $limit DELETE e RETURN count(*) AS gone"
+        f"MATCH ()-[e:{kind}]->() USING INDEX SEEK e:{kind}(group_id) WHERE e.group_id = $group_id "
+        "WITH e LIMIT $limit DELETE e RETURN count(*) AS gone"
         for kind in _TYPES
     ),
     *(
-        f"MATCH (n:{label}) WHERE n.group_id = $group_id WITH n LIMIT $limit DETACH DELETE n RETURN count(*) AS gone"
+        f"MATCH (n:{label}) USING INDEX SEEK n:{label}(group_id) WHERE n.group_id = $group_id "
+        "WITH n LIMIT $limit DETACH DELETE n RETURN count(*) AS gone"
         for label in _LABELS
     ),
 )

@@ -34,7 +34,7 @@ _Object = TypeVar("_Object", EntityNode, EntityEdge, EpisodicNode, CommunityNode
 
 _EDGE_ON_NEO4J = """
 UNWIND $uuids AS id
-MATCH (n:Entity)-[e:RELATES_TO]->(m:Entity) USING INDEX e:RELATES_TO(uuid)
+MATCH (n:Entity)-[e:RELATES_TO]->(m:Entity) USING INDEX SEEK e:RELATES_TO(uuid)
 WHERE e.uuid = id AND e.group_id = $group_id AND n.group_id = $group_id AND m.group_id = $group_id
 RETURN """
 _EDGE_ON_KUZU = """
@@ -61,7 +61,7 @@ def _on_neo4j() -> _Statements:
     def by_uuid(x: str, label: str, columns: str) -> str:
         # The hint is for young databases, whose statistics mislead the planner.
         return (
-            f"UNWIND $uuids AS id MATCH ({x}:{label}) USING INDEX {x}:{label}(uuid) "
+            f"UNWIND $uuids AS id MATCH ({x}:{label}) USING INDEX SEEK {x}:{label}(uuid) "
             f"WHERE {x}.uuid = id AND {x}.group_id = $group_id RETURN {columns}"
         )
 

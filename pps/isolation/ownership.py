@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 _NODES = ("Entity", "Episodic", "Community", "Saga")
 _EDGES = ("RELATES_TO", "MENTIONS", "HAS_MEMBER", "HAS_EPISODE", "NEXT_EPISODE")
-_PATTERNS = tuple(f"(x:{label}) USING INDEX x:{label}(uuid)" for label in _NODES) + tuple(
-    f"()-[x:{kind}]->() USING INDEX x:{kind}(uuid)" for kind in _EDGES
+_PATTERNS = tuple(f"(x:{label}) USING INDEX SEEK x:{label}(uuid)" for label in _NODES) + tuple(
+    f"()-[x:{kind}]->() USING INDEX SEEK x:{kind}(uuid)" for kind in _EDGES
 )
 
 # Labelled, so that each branch is an index look-up: 2 ms for 20 ids against 20 to 30 without labels. The hints are

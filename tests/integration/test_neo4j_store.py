@@ -69,6 +69,7 @@ def statements() -> Iterator[tuple[str, str]]:
 async def test_every_statement_binds_the_group_and_seeks_in_an_index(neo4j_pool: Neo4jPool, statement: str) -> None:
     """A bound on work: no statement looks at other groups' rows on its way to its own."""
     assert "$group_id" in statement
+    assert statement.count("USING INDEX") == statement.count("USING INDEX SEEK"), "a hint that a scan would satisfy"
     given: dict[str, Any] = {"uuids": ["x"], "rows": [], "limit": 10, "after": "", "last": "", "node": "x"}
     _, summary, _ = await neo4j_pool.driver().execute_query(
         f"EXPLAIN {statement}", group_id=new_group(), relation="KNOWS", now=T0, **given
@@ -77,6 +78,7 @@ async def test_every_statement_binds_the_group_and_seeks_in_an_index(neo4j_pool:
     assert not operators & {"AllNodesScan", "NodeByLabelScan", "DirectedAllRelationshipsScan"}, operators
     assert not any("TypeScan" in operator or "UndirectedAll" in operator for operator in operators), operators
     assert any("IndexSeek" in operator for operator in operators), operators
+    assert not any("IndexScan" in operator for operator in operators), operators
 
 
 def _operators(plan: dict[str, Any]) -> Iterator[str]:
