@@ -17,6 +17,7 @@ import pyarrow
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.vectors import Vector
+from pps.graph import embedded_statements as statements
 from pps.graph.ladybug_schema import NODE_TABLES
 from pps.graph.mapping import joined
 from pps.graph.protocol import Rows, Transaction
@@ -67,7 +68,7 @@ class EmbeddedWriter:
             NotFound: One of them belongs to another group.
         """
         statement = (
-            f"UNWIND string_split($uuids, ',') AS id MATCH (n:{table} {{uuid: id}}) "
+            f"{statements.IDS} MATCH (n:{table} {{uuid: id}}) "
             f"RETURN n.uuid AS uuid, n.group_id = $group_id AS ours{columns}"
         )
         found: dict[str, Any] = {}
@@ -114,8 +115,7 @@ class EmbeddedWriter:
     async def owned(self, table: str, uuids: Sequence[str]) -> list[str]:
         """Return those of the uuids that exist in the group, once each."""
         statement = (
-            f"UNWIND string_split($uuids, ',') AS id MATCH (n:{table} {{uuid: id}}) "
-            "WHERE n.group_id = $group_id RETURN n.uuid AS uuid"
+            f"{statements.IDS} MATCH (n:{table} {{uuid: id}}) WHERE n.group_id = $group_id RETURN n.uuid AS uuid"
         )
         found: list[str] = []
         for part in parts(list(dict.fromkeys(uuids))):

@@ -24,6 +24,8 @@ from pps.core.vectors import Vector
 ATTRIBUTE = "pps"
 DEFAULT_KIND = "Thing"
 
+FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
+"""The times of a fact, as properties."""
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _ROW_FIELDS = frozenset(
     (

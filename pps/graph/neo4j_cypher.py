@@ -10,9 +10,10 @@ What gives many rows gives them as one list, ``rows``: the driver waits for the 
 
 from __future__ import annotations
 
+from pps.graph import mapping
+
 _NODE_TIMES = ("created_at",)
 _EPISODE_TIMES = ("valid_at", "created_at")
-_FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 
 
 def _times(variable: str, *names: str) -> str:
@@ -37,10 +38,10 @@ def _rows(columns: str) -> str:
 _NODE = _rows(f"uuid: n.uuid, labels: labels(n), attributes: {_all('n', ('name_embedding',), _NODE_TIMES)}")
 _FACT = _rows(
     "uuid: e.uuid, source_node_uuid: s.uuid, target_node_uuid: o.uuid, "
-    f"attributes: {_all('e', ('fact_embedding', 'reference_time'), _FACT_TIMES)}"
+    f"attributes: {_all('e', ('fact_embedding', 'reference_time'), mapping.FACT_TIMES)}"
 )
 _NODE_OTHERS = _all("n", ("name_embedding", *_NODE_TIMES), ())
-_FACT_OTHERS = _all("e", ("fact_embedding", "reference_time", *_FACT_TIMES), ())
+_FACT_OTHERS = _all("e", ("fact_embedding", "reference_time", *mapping.FACT_TIMES), ())
 _EPISODE = _rows(
     f"uuid: n.uuid, name: n.name, content: n.content, {_times('n', *_EPISODE_TIMES)}, "
     "source: n.source, source_description: n.source_description, entity_edges: n.entity_edges"
@@ -246,7 +247,8 @@ SET_COMMUNITY_VECTORS = (
 )
 
 _OWN_FACT = (
-    "MATCH ()-[e:RELATES_TO]->() USING INDEX SEEK e:RELATES_TO(uuid) WHERE e.uuid = row.uuid AND e.group_id = $group_id "
+    "MATCH ()-[e:RELATES_TO]->() USING INDEX SEEK e:RELATES_TO(uuid) "
+    "WHERE e.uuid = row.uuid AND e.group_id = $group_id "
 )
 
 
@@ -260,16 +262,16 @@ def _columns(joined: str, row: str) -> str:
 
 
 _NEW_FACTS = _columns(
-    f"ids subjects objects episodes {' '.join(_FACT_TIMES)}",
+    f"ids subjects objects episodes {' '.join(mapping.FACT_TIMES)}",
     "uuid: ids[i], subject: subjects[i], object: objects[i], vector: $vectors[i], data: {name: $names[i], "
     "fact: $facts[i], pps: $pps[i], episodes: [one IN split(episodes[i], ' ') WHERE one <> ''], "
-    + ", ".join(f"{name}: nullIf({name}[i], '')" for name in _FACT_TIMES)
+    + ", ".join(f"{name}: nullIf({name}[i], '')" for name in mapping.FACT_TIMES)
     + "}",
 )
 CREATE_FACTS = (
     f"{_NEW_FACTS} {_PAIR_OF_ROW.format(first='Entity')} "
     "CREATE (s)-[e:RELATES_TO {uuid: row.uuid, group_id: $group_id}]->(o) "
-    f"WITH e, row, row.data AS data SET e += {_data(_FACT_TIMES)} WITH e, row WHERE row.vector IS NOT NULL "
+    f"WITH e, row, row.data AS data SET e += {_data(mapping.FACT_TIMES)} WITH e, row WHERE row.vector IS NOT NULL "
     f"CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )
 MOVE_FACTS = (
@@ -277,7 +279,7 @@ MOVE_FACTS = (
     "CREATE (s)-[moved:RELATES_TO]->(o) SET moved = kept "
     "REMOVE moved.source_node_uuid, moved.target_node_uuid, moved.source_uuid, moved.target_uuid"
 )
-UPDATE_FACTS = f"UNWIND $rows AS row {_OWN_FACT} WITH e, row.data AS data SET e += {_data(_FACT_TIMES)}"
+UPDATE_FACTS = f"UNWIND $rows AS row {_OWN_FACT} WITH e, row.data AS data SET e += {_data(mapping.FACT_TIMES)}"
 SET_FACT_VECTORS = (
     f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from pps.core.errors import InvalidRequest, StoreConflict
+from pps.graph import mapping
 from pps.graph.protocol import Executor, Rows, Transaction
 
 _T = TypeVar("_T")
 
-_TIMES = frozenset(("created_at", "expired_at", "valid_at", "invalid_at"))
+_TIMES = frozenset(mapping.FACT_TIMES)
 _BATCH = 1_000
 _TRIES = 6
 _FIRST_DELAY_S = 0.02

@@ -22,7 +22,6 @@ _Item = TypeVar("_Item", Node, Fact, Episode, Community)
 _Row = dict[str, Any]
 
 _CLEARED_AT_ONCE = 5_000
-_FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 
 
 class Neo4jWrites(Neo4jGroup):
@@ -202,7 +201,7 @@ def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[
         "subjects": mapping.joined([fact.subject for fact in facts]),
         "objects": mapping.joined([fact.object for fact in facts]),
         "episodes": mapping.joined([" ".join(fact.episodes) for fact in facts]),
-        **{name: mapping.joined([_text(getattr(fact, name)) or "" for fact in facts]) for name in _FACT_TIMES},
+        **{name: mapping.joined([_text(getattr(fact, name)) or "" for fact in facts]) for name in mapping.FACT_TIMES},
         "names": [fact.relation for fact in facts],
         "facts": [fact.text for fact in facts],
         "pps": [mapping.fact_pps(fact, None) for fact in facts],
