@@ -44,6 +44,25 @@ class _Ranking:
         return [*self.order, *self.passed][:limit]
 
 
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """How long each list may be, how many candidates are ordered, and how many where those do not fill the channel."""
+
+    depth: int
+    pool: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """What the perspectives said, its order, and what is shown; ``deeper`` when asking for more could fill it."""
+
+    lists: Lists
+    ranking: _Ranking
+    picked: Mapping[str, Item]
+    deeper: bool
+
+
 async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int) -> Channel:
     """Return a channel's best ``limit`` hits; full whenever the entity has that many matches.
 
@@ -56,28 +75,39 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         IsolationError: A foreign row came back; nothing of this recall may be shown.
     """
     depth = max(profile.depth, 2 * limit)
-    pool, wide = max(_POOL * limit, _LEAST_POOL), _DEEPER * depth
-    lists, asked, found, short = Lists(), 0, 0, False
-    for deep, most in ((depth, pool), (depth, wide), (wide, wide)):
-        if deep > asked:
-            lists, asked = await find(ask, channel, profile, deep), deep
-            short, found = lists.cut_short(deep), min(lists.size(), wide)
-            if profile.fusion == "sum":
-                await complete(ask, channel, lists)
-        elif found <= pool:
-            continue
-        with ask.timed("fetch", channel):
-            ranked = await _ranked(ask, channel, profile, lists, limit, most)
-        ranking = await _reordered(ask, channel, profile, ranked, limit)
-        picked = await _read(ask, channel, ranking.best(limit))
-        if len(picked) < len(ranking.best(limit)):  # mirror and indexes may be a moment ahead of the graph
-            ranking = await _reordered(ask, channel, profile, await _there(ask, channel, ranked), limit)
-            picked = await _read(ask, channel, ranking.best(limit))
-        if len(ranking.order) >= limit or (found <= most and not short):
-            break
+    wide = _DEEPER * depth
+    filled = await _filled(ask, channel, profile, limit, _Effort(depth, max(_POOL * limit, _LEAST_POOL), wide))
+    if filled.deeper:
+        filled = await _filled(ask, channel, profile, limit, _Effort(wide, wide, wide))
     with ask.timed("fetch", channel):
-        hits = await make_hits(ask, picked, ranking.scores, lists)
-    return Channel(channel, hits, notes=(*_notes(ask, profile, lists), *ranking.notes))
+        hits = await make_hits(ask, filled.picked, filled.ranking.scores, filled.lists)
+    return Channel(channel, hits, notes=(*_notes(ask, profile, filled.lists), *filled.ranking.notes))
+
+
+async def _filled(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int, effort: _Effort) -> _Filled:
+    """Ask the perspectives once and order the best; where places stay empty, all that was found."""
+    lists = await find(ask, channel, profile, effort.depth)
+    cut_short, found = lists.cut_short(effort.depth), min(lists.size(), effort.most)
+    if profile.fusion == "sum":
+        await complete(ask, channel, lists)
+    ranking, picked = await _ordered(ask, channel, profile, lists, limit, effort.pool)
+    if len(ranking.order) < limit and found > effort.pool:
+        ranking, picked = await _ordered(ask, channel, profile, lists, limit, effort.most)
+    return _Filled(lists, ranking, picked, deeper=cut_short and len(ranking.order) < limit)
+
+
+async def _ordered(
+    ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, limit: int, pool: int
+) -> tuple[_Ranking, dict[str, Item]]:
+    """Order the best ``pool`` candidates and read those that are shown."""
+    with ask.timed("fetch", channel):
+        ranked = await _ranked(ask, channel, profile, lists, limit, pool)
+    ranking = await _reordered(ask, channel, profile, ranked, limit)
+    picked = await _read(ask, channel, ranking.best(limit))
+    if len(picked) < len(ranking.best(limit)):  # mirror and indexes may be a moment ahead of the graph
+        ranking = await _reordered(ask, channel, profile, await _there(ask, channel, ranked), limit)
+        picked = await _read(ask, channel, ranking.best(limit))
+    return ranking, picked
 
 
 async def _ranked(
