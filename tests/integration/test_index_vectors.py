@@ -6,8 +6,9 @@ import logging
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -457,6 +458,26 @@ def test_rows_that_the_disk_refuses_are_not_found(index: VectorIndex, monkeypatc
     assert {hit.owner for hit in index.query("facts", vectors[75], 80)} == {f"o{at}" for at in range(70)}
 
 
+@contextmanager
+def asked_by_three(index: VectorIndex, vectors: Matrix, allowed: int) -> Generator[None]:
+    """Have three threads ask meanwhile; each answer must be right and full, with and without a filter."""
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            assert index.query("facts", vectors[7], 1)[0].owner == "o7"
+            assert len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(allowed)})) == 20
+
+    with ThreadPoolExecutor(3) as threads:
+        asking = [threads.submit(ask) for _ in range(3)]
+        try:
+            yield
+        finally:
+            done.set()
+        for one in asking:
+            one.result()
+
+
 @pytest.mark.parametrize("reopened", [False, True])
 def test_queries_run_beside_the_first_rows_of_a_graph(tmp_path: Path, reopened: bool) -> None:
     vectors, _ = clustered(300, 1)
@@ -466,44 +487,18 @@ def test_queries_run_beside_the_first_rows_of_a_graph(tmp_path: Path, reopened: 
         if reopened:
             index.close()
             index = opened(tmp_path / f"{number}")
-        done = threading.Event()
-
-        def ask(index: VectorIndex = index, done: threading.Event = done) -> None:
-            while not done.is_set():
-                assert index.query("facts", vectors[7], 1)[0].owner == "o7"
-                assert len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(250)})) == 20
-
-        with ThreadPoolExecutor(3) as threads:
-            asking = [threads.submit(ask) for _ in range(3)]
-            try:
-                while index.merge():
-                    pass
-            finally:
-                done.set()
-            for one in asking:
-                one.result()
+        with asked_by_three(index, vectors, 250):
+            while index.merge():
+                pass
         index.close()
 
 
 def test_queries_and_writes_run_beside_each_other(index: VectorIndex) -> None:
     vectors, _ = clustered(3000, 1)
     index.replace("facts", rows_of(vectors[:500]))
-    done = threading.Event()
-
-    def ask() -> None:
-        while not done.is_set():
-            assert index.query("facts", vectors[7], 1)[0].owner == "o7"
-            assert len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(400)})) == 20
-
-    with ThreadPoolExecutor(3) as threads:
-        asking = [threads.submit(ask) for _ in range(3)]
-        try:
-            for at in range(500, 3000, 250):
-                index.replace("facts", rows_of(vectors[at : at + 250], start=at))
-                index.delete("facts", [f"o{at + 1}"])
-                index.merge()
-        finally:
-            done.set()
-        for one in asking:
-            one.result()
+    with asked_by_three(index, vectors, 400):
+        for at in range(500, 3000, 250):
+            index.replace("facts", rows_of(vectors[at : at + 250], start=at))
+            index.delete("facts", [f"o{at + 1}"])
+            index.merge()
     assert index.count("facts") == 2990
