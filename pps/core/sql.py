@@ -14,6 +14,9 @@ from collections.abc import Iterable, Sequence
 _SIZES = (128, 8, 1)
 """Rows of one statement. Only these, so that a connection keeps three statements at most for one insertion."""
 
+LIST = "(SELECT value FROM json_each(?))"
+"""What stands after ``IN`` where ``listed`` values are the parameter: one statement for any number of them."""
+
 Value = str | int | float | bytes | None
 
 
@@ -37,5 +40,5 @@ def insert(connection: sqlite3.Connection, statement: str, rows: Iterable[Sequen
 
 
 def listed(values: Iterable[str | int]) -> str:
-    """Return values as the one parameter of ``IN (SELECT value FROM json_each(?))``."""
+    """Return values as the one parameter of ``LIST``."""
     return json.dumps(list(values))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
+
+from pps.core.sql import listed
 
 _ENDING = 16
 
@@ -17,6 +18,6 @@ def said_before(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[st
             WHERE p.session = t.session AND (p.occurred_at, p.seq) < (t.occurred_at, t.seq)
             ORDER BY p.occurred_at DESC, p.seq DESC LIMIT 1)
             FROM turns AS t WHERE t.uuid IN (SELECT value FROM json_each(?))""",
-        (_ENDING, json.dumps(list(turns))),
+        (_ENDING, listed(turns)),
     )
     return {uuid: ending for uuid, ending in rows if ending is not None}

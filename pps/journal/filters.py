@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
 from pps.core.values import ItemKind
 from pps.journal.values import ItemFilter
 
-_LIST = "(SELECT value FROM json_each(?))"
 # CROSS JOIN holds SQLite to this order: from the few turns to their facts, never the reverse.
 _FACTS_OF_TAGS = """SELECT s.fact FROM turn_tags AS g
     CROSS JOIN mirror_id AS i ON i.uuid = g.turn CROSS JOIN mirror_support AS s ON s.episode = i.id"""
@@ -39,7 +38,7 @@ class _Where:
 
     def among(self, column: str, values: Sequence[str]) -> None:
         if values:
-            self.add(f"{column} IN {_LIST}", json.dumps(list(values)))
+            self.add(f"{column} IN {LIST}", listed(values))
 
     def between(self, column: str, since: datetime | None, until: datetime | None) -> None:
         if since is not None:
@@ -91,14 +90,14 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
     where.among("f.relation", wanted.relations)
     where.between("f.at", wanted.since, wanted.until)
     if wanted.kinds:
-        ends = f"(SELECT id FROM mirror_node WHERE kind IN {_LIST})"  # noqa: S608 - literals
+        ends = f"(SELECT id FROM mirror_node WHERE kind IN {LIST})"  # noqa: S608 - literals
         where.add(
-            f"(f.kind IN {_LIST} OR f.subject IN {ends} OR f.object IN {ends})",
-            *[json.dumps(wanted.kinds)] * 3,
+            f"(f.kind IN {LIST} OR f.subject IN {ends} OR f.object IN {ends})",
+            *[listed(wanted.kinds)] * 3,
         )
     if wanted.tags:
-        ends = f"(SELECT node FROM mirror_tag WHERE tag IN {_LIST})"  # noqa: S608 - literals
-        said = f"({_FACTS_OF_TAGS} WHERE g.tag IN {_LIST})"
+        ends = f"(SELECT node FROM mirror_tag WHERE tag IN {LIST})"  # noqa: S608 - literals
+        said = f"({_FACTS_OF_TAGS} WHERE g.tag IN {LIST})"
         where.add(
             f"(f.subject IN {ends} OR f.object IN {ends} OR f.id IN {said})",
             *[_folded(wanted.tags)] * 3,
@@ -120,15 +119,15 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
     where.between("n.created_at", wanted.since, wanted.until)
     if wanted.relations:
         moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
-        holds = f"f.relation IN {_LIST} AND +f.valid_at <= ? AND +f.invalid_at > ? AND +f.expired_at > ?"
+        holds = f"f.relation IN {LIST} AND +f.valid_at <= ? AND +f.invalid_at > ? AND +f.expired_at > ?"
         where.add(
             f"""(n.id IN (SELECT f.subject FROM mirror_fact AS f WHERE {holds})
                 OR n.id IN (SELECT f.object FROM mirror_fact AS f WHERE {holds}))""",  # noqa: S608 - literals
-            *[json.dumps(wanted.relations), moment, moment, moment] * 2,
+            *[listed(wanted.relations), moment, moment, moment] * 2,
         )
     if wanted.tags:
         where.add(
-            f"n.id IN (SELECT node FROM mirror_tag WHERE tag IN {_LIST})",  # noqa: S608 - literals
+            f"n.id IN (SELECT node FROM mirror_tag WHERE tag IN {LIST})",  # noqa: S608 - literals
             _folded(wanted.tags),
         )
     origin = _origin(wanted)
@@ -136,8 +135,8 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
         said = f"n.id IN ({_ENDS_OF_TURNS} WHERE {origin.sql()})"
         parameters = origin.parameters
         if wanted.sources and not (wanted.sessions or wanted.roles):
-            said = f"({said} OR n.source IN {_LIST})"
-            parameters = [*parameters, json.dumps(wanted.sources)]
+            said = f"({said} OR n.source IN {LIST})"
+            parameters = [*parameters, listed(wanted.sources)]
         where.add(said, *parameters)
     return _ids(connection, "n.uuid", "mirror_node AS n", where)
 
@@ -150,12 +149,12 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
         where.add("t.occurred_at <= ?", micros(utc(wanted.as_of, "as_of")))
     if wanted.relations:
         where.add(
-            f"t.uuid IN ({_TURNS_OF_FACTS} WHERE f.relation IN {_LIST})",
-            json.dumps(wanted.relations),
+            f"t.uuid IN ({_TURNS_OF_FACTS} WHERE f.relation IN {LIST})",
+            listed(wanted.relations),
         )
     if wanted.tags:
         where.add(
-            f"t.uuid IN (SELECT turn FROM turn_tags WHERE tag IN {_LIST})",  # noqa: S608 - literals
+            f"t.uuid IN (SELECT turn FROM turn_tags WHERE tag IN {LIST})",  # noqa: S608 - literals
             _folded(wanted.tags),
         )
     return _ids(connection, "t.uuid", "turns AS t", where)
@@ -170,7 +169,7 @@ def _origin(wanted: ItemFilter) -> _Where:
 
 
 def _folded(tags: Sequence[str]) -> str:
-    return json.dumps([fold(tag) for tag in tags])
+    return listed(fold(tag) for tag in tags)
 
 
 def _ids(connection: sqlite3.Connection, column: str, table: str, where: _Where) -> set[str] | None:

@@ -221,7 +221,7 @@ def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states
     found = connection.execute(
         """SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?))
             AND state IN (SELECT value FROM json_each(?)) ORDER BY id""",
-        (json.dumps(wanted), json.dumps(list(states))),
+        (listed(wanted), listed(states)),
     ).fetchall()
     if len(found) != len(wanted):
         raise NotFound("parked job")

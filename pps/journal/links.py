@@ -5,17 +5,17 @@ It answers without reading the graph; the graph stays the truth.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros
 from pps.core.values import Fact, Node
-from pps.journal.mirror import OPEN
+from pps.journal.mirror import OPEN, numbers_of
 
 MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""
@@ -26,8 +26,6 @@ a well-known person has thousands."""
 
 _HOLDS = "+valid_at <= ? AND +invalid_at > ? AND +expired_at > ?"
 """The plus signs keep SQLite on the index of ends: a node has few facts, a moment nearly all."""
-
-_LIST = "(SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +92,8 @@ def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[
         f"""SELECT f.uuid, s.uuid, o.uuid, f.valid_at, f.invalid_at, f.expired_at
             FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id
             JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
-            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - a literal of this module
-        (json.dumps(list(facts)),),
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - a literal of this module
+        (listed(facts),),
     )
     found = {fact: FactOutline(subject, target, *map(_moment, times)) for fact, subject, target, *times in rows}
     return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
@@ -108,8 +106,8 @@ def supports(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, 
     for fact, episode, at in connection.execute(
         f"""SELECT i.uuid, e.uuid, t.occurred_at FROM mirror_id AS i JOIN mirror_support AS s ON s.fact = i.id
             JOIN mirror_id AS e ON e.id = s.episode LEFT JOIN turns AS t ON t.uuid = e.uuid
-            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - a literal of this module
-        (json.dumps(list(facts)),),
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - a literal of this module
+        (listed(facts),),
     ):
         episodes.setdefault(fact, []).append(episode)
         told.setdefault(fact, []).append(at)
@@ -123,17 +121,17 @@ def _latest(times: Sequence[int | None]) -> int | None:
 
 def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, NodeOutline]:
     """Return node → its outline, in the order given; unknown nodes are left out."""
-    wanted = json.dumps(list(nodes))
+    wanted = listed(nodes)
     tags: dict[int, list[str]] = {}
     for number, tag in connection.execute(
         f"""SELECT t.node, t.tag FROM mirror_id AS i JOIN mirror_tag AS t ON t.node = i.id
-            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - a literal of this module
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - a literal of this module
         (wanted,),
     ):
         tags.setdefault(number, []).append(tag)
     rows = connection.execute(
         f"""SELECT n.id, n.uuid, n.created_at FROM mirror_id AS i JOIN mirror_node AS n ON n.id = i.id
-            WHERE i.uuid IN {_LIST}""",  # noqa: S608 - as above
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - as above
         (wanted,),
     )
     found = {uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(number, ()))) for number, uuid, at in rows}
@@ -147,7 +145,7 @@ def hops(
 
     Targets beyond ``max_hops``, or not met within ``MOST_WALKED`` links, are left out.
     """
-    known = _numbers(connection, [*starts, *targets])
+    known = numbers_of(connection, [*starts, *targets])
     wanted = {known[one]: one for one in targets if one in known}
     seen = {known[one]: 0 for one in starts if one in known}
     ring, walked = list(seen), 0
@@ -175,7 +173,7 @@ def reach(connection: sqlite3.Connection, start: str, max_hops: int, at: datetim
 
     Over facts and relations that hold at ``at``, in both directions; at most ``MOST_WALKED`` links are read.
     """
-    seen = dict.fromkeys(_numbers(connection, [start]).values(), _START)
+    seen = dict.fromkeys(numbers_of(connection, [start]).values(), _START)
     ring, walked = list(seen), 0
     for far in range(1, max_hops + 1):
         joints = _next_to(connection, ring, MOST_WALKED - walked, at) if ring and walked < MOST_WALKED else []
@@ -204,36 +202,28 @@ def _named(connection: sqlite3.Connection, steps: Mapping[int, _Step]) -> dict[s
     numbers = {number for node, step in steps.items() for number in (node, step.before)}
     uuids = dict(
         connection.execute(
-            f"SELECT id, uuid FROM mirror_id WHERE id IN {_LIST}",  # noqa: S608 - a literal of this module
-            (json.dumps(sorted(numbers)),),
+            f"SELECT id, uuid FROM mirror_id WHERE id IN {LIST}",  # noqa: S608 - a literal of this module
+            (listed(sorted(numbers)),),
         ).fetchall()
     )
     facts = {
         number: (uuid, relation)
         for number, uuid, relation in connection.execute(
-            f"SELECT id, uuid, relation FROM mirror_fact WHERE id IN {_LIST}",  # noqa: S608 - as above
-            (json.dumps(sorted(step.fact for step in steps.values())),),
+            f"SELECT id, uuid, relation FROM mirror_fact WHERE id IN {LIST}",  # noqa: S608 - as above
+            (listed(sorted(step.fact for step in steps.values())),),
         )
     }
     return {uuids[node]: Reached(step.hops, uuids[step.before], *facts[step.fact]) for node, step in steps.items()}
-
-
-def _numbers(connection: sqlite3.Connection, uuids: Iterable[str]) -> dict[str, int]:
-    rows = connection.execute(
-        f"SELECT uuid, id FROM mirror_id WHERE uuid IN {_LIST}",  # noqa: S608 - a literal of this module
-        (json.dumps(list(uuids)),),
-    )
-    return dict(rows.fetchall())
 
 
 def _next_to(
     connection: sqlite3.Connection, ring: Sequence[int], most: int, at: datetime
 ) -> list[tuple[int, int, int]]:
     """Return (fact, node of the ring, node at its other end) of the facts that hold and touch the ring."""
-    numbers, moment = json.dumps(list(ring)), micros(at)
+    numbers, moment = listed(ring), micros(at)
     rows = connection.execute(
-        f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {_LIST} AND {_HOLDS}
-            UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {_LIST} AND {_HOLDS}
+        f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {LIST} AND {_HOLDS}
+            UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {LIST} AND {_HOLDS}
             LIMIT ?""",  # noqa: S608 - literals of this module
         (numbers, moment, moment, moment, numbers, moment, moment, moment, most),
     )
@@ -242,10 +232,10 @@ def _next_to(
 
 def _joined_to(connection: sqlite3.Connection, ring: Sequence[int], others: Iterable[int], at: datetime) -> list[int]:
     """Return those of the others that a fact which holds joins to a node of the ring."""
-    ours, theirs, moment = json.dumps(list(ring)), json.dumps(list(others)), micros(at)
+    ours, theirs, moment = listed(ring), listed(others), micros(at)
     rows = connection.execute(
-        f"""SELECT object FROM mirror_fact WHERE subject IN {_LIST} AND object IN {_LIST} AND {_HOLDS}
-            UNION SELECT subject FROM mirror_fact WHERE subject IN {_LIST} AND object IN {_LIST} AND {_HOLDS}""",  # noqa: S608 - as above
+        f"""SELECT object FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {_HOLDS}
+            UNION SELECT subject FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {_HOLDS}""",  # noqa: S608 - as above
         (ours, theirs, moment, moment, moment, theirs, ours, moment, moment, moment),
     )
     return [number for (number,) in rows]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, TypeAlias, cast
 
+from pps.core.sql import listed
 from pps.core.time import from_micros, micros
 from pps.journal.reader import Readers
 from pps.journal.writer import Writer
@@ -69,7 +69,7 @@ class Merges:
 
     async def forget(self, nodes: Sequence[str]) -> None:
         """Erase the merges of nodes that are forgotten: they hold names and summaries."""
-        wanted = json.dumps(list(nodes))
+        wanted = listed(nodes)
         await self._writer.write(partial(_forget, wanted=wanted), secure=True)
 
     async def same_names(self, limit: int) -> list[SameName]:

@@ -79,7 +79,7 @@ def drop(connection: sqlite3.Connection, kind: ItemKind, ids: Iterable[str]) -> 
 
     The ids keep their numbers: facts may still name them as ends.
     """
-    numbers = _known_numbers(connection, list(ids)).values()
+    numbers = numbers_of(connection, ids).values()
     if kind == "node":
         _delete(connection, "mirror_node", numbers)
     elif kind == "fact":
@@ -109,7 +109,7 @@ def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, s
         """SELECT m.folded, n.uuid FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
             WHERE m.folded IN (SELECT value FROM json_each(?))
             ORDER BY m.is_alias, n.created_at, n.uuid""",
-        (json.dumps([fold(name) for name in given]),),
+        (listed(fold(name) for name in given),),
     )
     found: dict[str, str] = {}
     for folded, node in rows:
@@ -122,7 +122,7 @@ def names_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, 
     rows = connection.execute(
         """SELECT i.uuid, m.name FROM mirror_id AS i JOIN mirror_name AS m ON m.node = i.id
             WHERE i.uuid IN (SELECT value FROM json_each(?)) ORDER BY m.is_alias""",
-        (json.dumps(list(nodes)),),
+        (listed(nodes),),
     )
     found: dict[str, list[str]] = {}
     for uuid, name in rows:
@@ -154,7 +154,7 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
         """SELECT m.name, m.spelling, m.is_alias, n.created_at, n.uuid
             FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
             WHERE m.spelling IN (SELECT value FROM json_each(?))""",
-        (json.dumps(list(places)),),
+        (listed(places),),
     ).fetchall()
     exact = {spelling for _, spelling, _, _, _ in rows}
     hits = [
@@ -171,7 +171,7 @@ def facts_supported_by(connection: sqlite3.Connection, episodes: Sequence[str]) 
         """SELECT i.uuid, f.uuid FROM mirror_id AS i
             JOIN mirror_support AS s ON s.episode = i.id JOIN mirror_fact AS f ON f.id = s.fact
             WHERE i.uuid IN (SELECT value FROM json_each(?)) ORDER BY f.at, f.uuid""",
-        (json.dumps(list(episodes)),),
+        (listed(episodes),),
     )
     found: dict[str, list[str]] = {}
     for episode, fact in rows:
@@ -196,9 +196,19 @@ def facts_turning(connection: sqlite3.Connection, after: datetime, until: dateti
     return [uuid for (uuid,) in rows]
 
 
+def numbers_of(connection: sqlite3.Connection, uuids: Iterable[str]) -> dict[str, int]:
+    """Return uuid → the number by which the mirror's tables name it; an unknown uuid is left out."""
+    (found,) = connection.execute(
+        """SELECT json_group_object(uuid, id) FROM mirror_id
+            WHERE uuid IN (SELECT value FROM json_each(?))""",
+        (listed(uuids),),
+    ).fetchone()
+    return json.loads(found)
+
+
 def _numbers(connection: sqlite3.Connection, uuids: Collection[str]) -> tuple[dict[str, int], set[str]]:
     """Return the number of each uuid, giving one to those that have none, and which had one."""
-    numbers = _known_numbers(connection, list(uuids))
+    numbers = numbers_of(connection, uuids)
     known = set(numbers)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM mirror_id").fetchone()
     new = {uuid: number for number, uuid in enumerate(sorted(set(uuids) - known), last + 1)}
@@ -212,19 +222,10 @@ def _delete(connection: sqlite3.Connection, table: str, numbers: Collection[int]
         connection.execute(statement, (listed(numbers),))
 
 
-def _known_numbers(connection: sqlite3.Connection, uuids: Sequence[str]) -> dict[str, int]:
-    (found,) = connection.execute(
-        """SELECT json_group_object(uuid, id) FROM mirror_id
-            WHERE uuid IN (SELECT value FROM json_each(?))""",
-        (listed(uuids),),
-    ).fetchone()
-    return json.loads(found)
-
-
 def _longest_by_head(connection: sqlite3.Connection, units: Sequence[str]) -> dict[str, int]:
     rows = connection.execute(
         """SELECT value, (SELECT max(size) FROM mirror_name WHERE head = value) FROM json_each(?)""",
-        (json.dumps(list(dict.fromkeys(units))),),
+        (listed(dict.fromkeys(units)),),
     )
     return {unit: size for unit, size in rows if size is not None}
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.journal.reader import Readers
 from pps.journal.writer import Writer
-
-_LIST = "(SELECT value FROM json_each(?))"
 
 
 def put(connection: sqlite3.Connection, nodes: Mapping[str, str]) -> None:
@@ -25,8 +23,8 @@ def put(connection: sqlite3.Connection, nodes: Mapping[str, str]) -> None:
 def of_turns(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, str]:
     """Return turn → its record, for those that have one."""
     rows = connection.execute(
-        f"SELECT turn, node FROM records WHERE turn IN {_LIST}",  # noqa: S608 - a literal of this module
-        (json.dumps(list(turns)),),
+        f"SELECT turn, node FROM records WHERE turn IN {LIST}",  # noqa: S608 - a literal of this module
+        (listed(turns),),
     )
     return dict(rows.fetchall())
 
@@ -34,8 +32,8 @@ def of_turns(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, 
 def of_nodes(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, str]:
     """Return record → the turn that it comes from, for those nodes that are records."""
     rows = connection.execute(
-        f"SELECT node, turn FROM records WHERE node IN {_LIST}",  # noqa: S608 - a literal of this module
-        (json.dumps(list(nodes)),),
+        f"SELECT node, turn FROM records WHERE node IN {LIST}",  # noqa: S608 - a literal of this module
+        (listed(nodes),),
     )
     return dict(rows.fetchall())
 
@@ -47,7 +45,7 @@ def move(connection: sqlite3.Connection, old: str, new: str) -> None:
 
 def put_links(connection: sqlite3.Connection, links: Mapping[str, Iterable[str]]) -> None:
     """Note turn → the titles that it links to, in place of those it linked to before."""
-    connection.execute(f"DELETE FROM turn_links WHERE turn IN {_LIST}", (json.dumps(list(links)),))  # noqa: S608
+    connection.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608
     connection.executemany(
         "INSERT OR IGNORE INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?",
         [(fold(title), turn) for turn, titles in links.items() for title in titles],
@@ -58,8 +56,8 @@ def linking(connection: sqlite3.Connection, folded: Sequence[str]) -> list[tuple
     """Return (folded title, turn) for the turns that link to any of these titles, oldest first."""
     rows = connection.execute(
         f"""SELECT l.folded, l.turn FROM turn_links AS l JOIN turns AS t ON t.uuid = l.turn
-            WHERE l.folded IN {_LIST} ORDER BY t.seq""",  # noqa: S608 - a literal of this module
-        (json.dumps(list(folded)),),
+            WHERE l.folded IN {LIST} ORDER BY t.seq""",  # noqa: S608 - a literal of this module
+        (listed(folded),),
     )
     return rows.fetchall()
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
+from pps.core.sql import listed
 from pps.core.text import content_hash, fold, normalise
 from pps.core.time import from_micros, micros, now, utc
 from pps.core.values import Chunk, Turn
@@ -150,7 +151,7 @@ def read_turn(row: TurnRow) -> Turn:
 def count_known(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
     """Return how many of the ids are those of turns, each counted as often as it is given."""
     (number,) = connection.execute(
-        "SELECT count(*) FROM json_each(?) AS asked JOIN turns ON turns.uuid = asked.value", (json.dumps(list(uuids)),)
+        "SELECT count(*) FROM json_each(?) AS asked JOIN turns ON turns.uuid = asked.value", (listed(uuids),)
     ).fetchone()
     return number
 
@@ -177,7 +178,7 @@ def get_many(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[Turn]
     return _select(
         connection,
         "JOIN json_each(?) AS asked ON turns.uuid = asked.value ORDER BY asked.key",
-        (json.dumps(list(uuids)),),
+        (listed(uuids),),
     )
 
 
@@ -212,10 +213,10 @@ def around_many(connection: sqlite3.Connection, uuids: Sequence[str], n: int) ->
     """Return uuid → what ``around`` returns of it, each turn read once; absent uuids are left out."""
     middles = connection.execute(
         "SELECT uuid, session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(uuids)),),
+        (listed(uuids),),
     ).fetchall()
     places = {uuid: _places(connection, session, seq, n) for uuid, session, seq in middles}
-    wanted = json.dumps(sorted({seq for seqs in places.values() for seq in seqs}))
+    wanted = listed(sorted({seq for seqs in places.values() for seq in seqs}))
     turns = {turn.seq: turn for turn in _select(connection, "WHERE seq IN (SELECT value FROM json_each(?))", (wanted,))}
     return {uuid: [turns[seq] for seq in places[uuid]] for uuid in dict.fromkeys(uuids) if uuid in places}
 
@@ -226,7 +227,7 @@ def near(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> list[s
     Absent uuids are left out.
     """
     middles = connection.execute(
-        "SELECT session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))", (json.dumps(list(uuids)),)
+        "SELECT session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))", (listed(uuids),)
     ).fetchall()
     wanted = sorted({place for session, seq in middles for place in _places(connection, session, seq, n)})
     rows = connection.execute(
