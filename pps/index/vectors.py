@@ -127,6 +127,13 @@ class VectorIndex:
         probe = self._matrix([vector])[0]
         if k < 1:
             raise InvalidRequest("k", "must be 1 or more")
+        try:
+            return self._nearest(collection, probe, k, allowed)
+        except StoreError:  # Chroma fails on a query when a row goes that it has just met: "Error finding id"
+            with self._writing:
+                return self._nearest(collection, probe, k, allowed)
+
+    def _nearest(self, collection: str, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
         graph = self._found(collection)
         if graph is None or (allowed is not None and not allowed):
             return []
@@ -174,7 +181,7 @@ class VectorIndex:
         return 0 if self._found(collection) is None else self._rows.count(collection)
 
     def clear(self) -> None:
-        """Drop every vector of every collection; a query that runs at that moment may fail."""
+        """Drop every vector of every collection."""
         with self._writing, chroma_errors(self._folder):
             client = self._opened()
             for name in list(self._graphs):

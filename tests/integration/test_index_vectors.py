@@ -502,3 +502,30 @@ def test_queries_and_writes_run_beside_each_other(index: VectorIndex) -> None:
             index.delete("facts", [f"o{at + 1}"])
             index.merge()
     assert index.count("facts") == 2990
+
+
+def test_rows_go_while_queries_meet_them(index: VectorIndex) -> None:
+    near, _ = clustered(2000, 1)
+    index.replace("facts", rows_of(near))
+    index.replace("facts", rows_of(-near[:1000], start=2000))
+    while index.merge():
+        pass
+    far = {f"o{at}" for at in range(2000, 3000)}
+    done = threading.Event()
+
+    def ask(allowed: set[str] | None) -> int:
+        asked = 0
+        while not done.is_set():
+            assert len(index.query("facts", -near[7], 20, allowed)) == 20
+            assert len(index.query("facts", near[7], 20, allowed)) == 20
+            asked += 1
+        return asked
+
+    with ThreadPoolExecutor(3) as threads:
+        asking = [threads.submit(ask, allowed) for allowed in (far, far, None)]
+        try:
+            for at in range(2000, 2950, 2):
+                index.delete("facts", [f"o{at}", f"o{at + 1}"])
+        finally:
+            done.set()
+        assert all(one.result() for one in asking)
