@@ -21,12 +21,12 @@ HNSW: Mapping[str, str | int] = {
     "space": "cosine",
     "max_neighbors": 24,
     "ef_construction": 100,
-    "ef_search": 800,
+    "ef_search": 600,
 }
 """On 100,000 sentences embedded by MiniLM, 99 % of the ten nearest are found for questions that name things and for
-vectors near a sentence's, and 92 % for questions of random words, which are far from all: half of what 16 neighbours
-and half the effort missed, for 1 ms a query and a fifth more time to write. Measured by
-``pps bench scale --only nearest``."""
+vectors near a sentence's, and nine in ten for questions of random words, which are far from all. A third more effort
+finds 92 % of those, for 1 ms a query; twice the effort in making the graph too, for half as much time again to write.
+Measured by ``pps bench scale --only nearest``."""
 
 Number = bool | int | float | str
 

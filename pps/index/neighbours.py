@@ -58,7 +58,7 @@ class Neighbours:
         """Tell by counting whether the rows here are those that should be."""
         with chroma_errors(self._folder):
             held = self._chroma.count()
-        return held == rows.size(collection) - sum(not over for over in rows.waiting(collection).values())
+        return held == rows.inside(collection)
 
     def nearest(self, probe: Vector, n: int, among: Sequence[RowKey] | None = None) -> list[tuple[RowKey, float]]:
         """Return about the ``n`` rows most like a probe with their cosine, best first.

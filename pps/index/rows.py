@@ -138,6 +138,12 @@ class RowStore:
             found = db.execute("SELECT owner, part, over FROM waiting WHERE collection = ?", (collection,)).fetchall()
         return {(owner, part): bool(over) for owner, part, over in found}
 
+    def inside(self, collection: str) -> int:
+        """Return how many rows the graph has a vector of, the latest or an older one."""
+        with self._reading() as db:
+            new = db.execute("SELECT count(*) FROM waiting WHERE collection = ? AND NOT over", (collection,)).fetchone()
+        return self.size(collection) - cast("tuple[int]", new)[0]
+
     def merged(self, collection: str, keys: Iterable[RowKey] | None = None) -> None:
         """Note that the graph has the latest vector of these rows, or of every row of the collection."""
         with self._changing() as db:
