@@ -256,6 +256,24 @@ def test_the_fingerprint_and_the_owner_are_in_every_collections_metadata(tmp_pat
     }
 
 
+def test_a_graph_that_was_closed_well_is_not_counted_at_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound on work: Chroma counts by reading every row."""
+    vectors, _ = clustered(300, 1)
+    index = opened(tmp_path)
+    index.replace("facts", rows_of(vectors))
+    while index.merge():
+        pass
+    index.close()
+    counted: list[object] = []
+    monkeypatch.setattr("chromadb.api.models.Collection.Collection.count", counted.append)
+    index = opened(tmp_path)
+    assert index.query("facts", vectors[7], 1)[0].owner == "o7"
+    index.close()
+    assert not counted
+
+
 def test_a_folder_is_open_once(tmp_path: Path) -> None:
     first = opened(tmp_path)
     first.replace("facts", rows_of(clustered(3, 1)[0]))
