@@ -70,6 +70,18 @@ def test_each_event_has_the_deadline_that_the_settings_give_it(hook: ModuleType)
         assert timeout_s - hook.DEADLINES_S[event] < 1
 
 
+def test_each_event_has_the_seconds_that_were_promised(hook: ModuleType) -> None:
+    assert hook.DEADLINES_S == {
+        "SessionStart": 5.0,
+        "UserPromptSubmit": 2.0,
+        "PreToolUse": 0.5,
+        "PostToolUse": 3.0,
+        "Stop": 3.0,
+        "PreCompact": 3.0,
+        "SessionEnd": 30.0,
+    }
+
+
 def test_the_plugin_has_the_same_hooks_as_the_settings() -> None:
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
     assert list(hooks) == list(EVENTS)

@@ -44,6 +44,13 @@ def test_a_wait_is_random_between_nothing_and_the_doubled_bound(failures: int) -
     assert len(set(waits)) > 1
 
 
+def test_waits_grow_until_the_longest() -> None:
+    """Of 200 draws out of 0 to a bound, all lie below nine tenths of it once in a thousand million times."""
+    longest = [max(STEADY.wait_s(failures) for _ in range(200)) for failures in (1, 2, 3, 4, 5, 9)]
+    for seen, bound in zip(longest, (10.0, 20.0, 40.0, 80.0, 80.0, 80.0), strict=True):
+        assert 0.9 * bound < seen <= bound
+
+
 @pytest.mark.parametrize(
     ("error", "fault", "provider"),
     [
