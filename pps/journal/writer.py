@@ -123,7 +123,8 @@ class Writer:
             batch, open_ = self._take()
             try:
                 self._serve(batch)
-            except BaseException as error:  # noqa: BLE001 - a defect; handed to those who wait, so none hangs
+            except BaseException as error:  # noqa: BLE001 - a defect: said in the log, and to whoever still waits
+                _log.exception("%s: a defect in the writer; what was acknowledged stands", self._path.name)
                 _deliver([_Outcome(write, error=error) for write in batch])
         if self._scrub_due:
             self._scrub()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -103,3 +104,21 @@ def test_a_loop_that_is_gone_does_not_stop_the_writer(path: Path, writer: Writer
     gate.set()
     asyncio.run(writer.write(lambda c: put(c, "next")))  # pyright: ignore[reportArgumentType]
     assert keys(path) == ["next", "orphan"]
+
+
+async def test_a_defect_is_in_the_log_and_takes_back_nothing_that_was_acknowledged(
+    path: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fall(**_: bool) -> None:
+        raise OSError("the log cannot be looked at")
+
+    with monkeypatch.context() as broken, caplog.at_level(logging.ERROR):
+        broken.setattr(writer, "_tidy", fall)
+        assert await writer.write(lambda c: put(c, "a")) == "a"
+        with pytest.raises(OSError, match="cannot be looked at"):
+            await writer.write(lambda c: put(c, "b"), secure=True)
+    told = [record for record in caplog.records if "a defect in the writer" in record.getMessage()]
+    assert len(told) == 2
+    assert all(record.exc_info for record in told)
+    assert await writer.write(lambda c: put(c, "c")) == "c"
+    assert keys(path) == ["a", "b", "c", "scrub_due"]
