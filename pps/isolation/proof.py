@@ -64,7 +64,8 @@ class Report:
 
     Attributes:
         operations: How many of each kind were run; ``honest`` ones are the entities' own work meanwhile.
-        refused: How many ended in which error; ``answered`` counts those that found nothing and said so.
+        refused: How many ended in which error, one of a library's own among them; ``answered`` counts those that
+            found nothing and said so.
         leaks: Something of one entity was seen, changed or made by another. Of this and the next two, the first 20
             of each kind of operation.
         told_apart: An id of another entity had another outcome than an id of nobody.
@@ -168,7 +169,7 @@ async def attack(arena: Arena, *, operations: int, **options: Unpack[AttackOptio
 
 @dataclass(slots=True)
 class _Outcome:
-    error: PPSError | None = None
+    error: Exception | None = None
     value: object = None
 
     def looks(self) -> str:
@@ -234,7 +235,7 @@ class _Run:
 
     async def _after_create(self, name: str, being: Being, ids: Ids, outcome: _Outcome) -> None:
         """On a shared database nothing may have been made; in a file of one's own it is taken away again."""
-        if outcome.error is None:
+        if not isinstance(outcome.error, PPSError):  # answered, or failed on its way: something may be there
             if being.shared:
                 self._find(self.leaks, name, being, "something was made under an id that another entity owns")
             else:
@@ -292,7 +293,7 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
             if not library:
                 self._find(self.broken, name, being, type(error).__name__)
-            outcome.value = error
+            outcome.error = error
         self.refused[type(outcome.error).__name__ if outcome.error else "answered"] += 1
         seen = outcome.error if outcome.error is not None else outcome.value
         for leak in self.arena.watch.leaks(being.name, seen, ids.all() if ids else frozenset()):

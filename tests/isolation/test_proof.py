@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pps.config import Settings
+from pps.isolation import proof
 from pps.isolation.attacks.arena import Arena
+from pps.isolation.attacks.by_statement import GuardAttack, Strike
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.drivers import Neo4jServer
 from pps.isolation.proof import KINDS, Report, attack, throw_away, verify
@@ -90,3 +92,22 @@ async def test_with_both_locks_away_the_same_attacks_are_seen_to_leak(
     assert {"read", "look"} <= kinds, "what was read and what was changed, both are seen"
     assert any("mark planted in" in finding.what for finding in report.leaks)
     assert any("should hold" in finding.what for finding in report.leaks)
+
+
+async def test_what_a_library_raises_is_counted_by_its_name_and_searched_for_leaks(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def of_its_own(strike: Strike) -> object:
+        raise KeyError(strike.own_group)
+
+    async def of_another(strike: Strike) -> object:
+        raise ValueError(strike.group)
+
+    monkeypatch.setattr(proof, "STOCK", [GuardAttack("of its own", of_its_own, refused=False)])
+    report = await attacked(settings, IsolatedGraphitiClient, ("stock call",))
+    assert report.refused == {"KeyError": 600}
+    assert report.ok
+    monkeypatch.setattr(proof, "STOCK", [GuardAttack("of another", of_another, refused=False)])
+    report = await attacked(settings, IsolatedGraphitiClient, ("stock call",))
+    assert report.refused == {"ValueError": 600}
+    assert {finding.operation for finding in report.leaks} == {"stock call: of another"}
