@@ -25,7 +25,7 @@ class Neighbours:
             files that are not there yet), so until those are in nothing is asked of it.
     """
 
-    def __init__(self, folder: Path, chroma: ChromaCollection, *, filled: bool = True) -> None:
+    def __init__(self, folder: Path, chroma: ChromaCollection, *, filled: bool) -> None:
         self._folder = folder
         self._chroma = chroma
         self._filled = filled

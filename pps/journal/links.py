@@ -92,7 +92,7 @@ def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[
         f"""SELECT f.uuid, s.uuid, o.uuid, f.valid_at, f.invalid_at, f.expired_at
             FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id
             JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - a literal of this module
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     )
     found = {fact: FactOutline(subject, target, *map(_moment, times)) for fact, subject, target, *times in rows}
@@ -106,7 +106,7 @@ def supports(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, 
     for fact, episode, at in connection.execute(
         f"""SELECT i.uuid, e.uuid, t.occurred_at FROM mirror_id AS i JOIN mirror_support AS s ON s.fact = i.id
             JOIN mirror_id AS e ON e.id = s.episode LEFT JOIN turns AS t ON t.uuid = e.uuid
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - a literal of this module
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     ):
         episodes.setdefault(fact, []).append(episode)
@@ -125,13 +125,13 @@ def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[
     tags: dict[int, list[str]] = {}
     for number, tag in connection.execute(
         f"""SELECT t.node, t.tag FROM mirror_id AS i JOIN mirror_tag AS t ON t.node = i.id
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - a literal of this module
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
         (wanted,),
     ):
         tags.setdefault(number, []).append(tag)
     rows = connection.execute(
         f"""SELECT n.id, n.uuid, n.created_at FROM mirror_id AS i JOIN mirror_node AS n ON n.id = i.id
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - as above
+            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
         (wanted,),
     )
     found = {uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(number, ()))) for number, uuid, at in rows}
@@ -202,14 +202,14 @@ def _named(connection: sqlite3.Connection, steps: Mapping[int, _Step]) -> dict[s
     numbers = {number for node, step in steps.items() for number in (node, step.before)}
     uuids = dict(
         connection.execute(
-            f"SELECT id, uuid FROM mirror_id WHERE id IN {LIST}",  # noqa: S608 - a literal of this module
+            f"SELECT id, uuid FROM mirror_id WHERE id IN {LIST}",  # noqa: S608 - literals
             (listed(sorted(numbers)),),
         ).fetchall()
     )
     facts = {
         number: (uuid, relation)
         for number, uuid, relation in connection.execute(
-            f"SELECT id, uuid, relation FROM mirror_fact WHERE id IN {LIST}",  # noqa: S608 - as above
+            f"SELECT id, uuid, relation FROM mirror_fact WHERE id IN {LIST}",  # noqa: S608 - literals
             (listed(sorted(step.fact for step in steps.values())),),
         )
     }
@@ -224,7 +224,7 @@ def _next_to(
     rows = connection.execute(
         f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {LIST} AND {_HOLDS}
             UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {LIST} AND {_HOLDS}
-            LIMIT ?""",  # noqa: S608 - literals of this module
+            LIMIT ?""",  # noqa: S608 - literals
         (numbers, moment, moment, moment, numbers, moment, moment, moment, most),
     )
     return rows.fetchall()
@@ -235,7 +235,7 @@ def _joined_to(connection: sqlite3.Connection, ring: Sequence[int], others: Iter
     ours, theirs, moment = listed(ring), listed(others), micros(at)
     rows = connection.execute(
         f"""SELECT object FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {_HOLDS}
-            UNION SELECT subject FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {_HOLDS}""",  # noqa: S608 - as above
+            UNION SELECT subject FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {_HOLDS}""",  # noqa: S608 - literals
         (ours, theirs, moment, moment, moment, theirs, ours, moment, moment, moment),
     )
     return [number for (number,) in rows]

@@ -23,7 +23,7 @@ def put(connection: sqlite3.Connection, nodes: Mapping[str, str]) -> None:
 def of_turns(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, str]:
     """Return turn → its record, for those that have one."""
     rows = connection.execute(
-        f"SELECT turn, node FROM records WHERE turn IN {LIST}",  # noqa: S608 - a literal of this module
+        f"SELECT turn, node FROM records WHERE turn IN {LIST}",  # noqa: S608 - literals
         (listed(turns),),
     )
     return dict(rows.fetchall())
@@ -32,7 +32,7 @@ def of_turns(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, 
 def of_nodes(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, str]:
     """Return record → the turn that it comes from, for those nodes that are records."""
     rows = connection.execute(
-        f"SELECT node, turn FROM records WHERE node IN {LIST}",  # noqa: S608 - a literal of this module
+        f"SELECT node, turn FROM records WHERE node IN {LIST}",  # noqa: S608 - literals
         (listed(nodes),),
     )
     return dict(rows.fetchall())
@@ -45,7 +45,7 @@ def move(connection: sqlite3.Connection, old: str, new: str) -> None:
 
 def put_links(connection: sqlite3.Connection, links: Mapping[str, Iterable[str]]) -> None:
     """Note turn → the titles that it links to, in place of those it linked to before."""
-    connection.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608
+    connection.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
     connection.executemany(
         "INSERT OR IGNORE INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?",
         [(fold(title), turn) for turn, titles in links.items() for title in titles],
@@ -56,7 +56,7 @@ def linking(connection: sqlite3.Connection, folded: Sequence[str]) -> list[tuple
     """Return (folded title, turn) for the turns that link to any of these titles, oldest first."""
     rows = connection.execute(
         f"""SELECT l.folded, l.turn FROM turn_links AS l JOIN turns AS t ON t.uuid = l.turn
-            WHERE l.folded IN {LIST} ORDER BY t.seq""",  # noqa: S608 - a literal of this module
+            WHERE l.folded IN {LIST} ORDER BY t.seq""",  # noqa: S608 - literals
         (listed(folded),),
     )
     return rows.fetchall()

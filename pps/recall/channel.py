@@ -87,11 +87,11 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
 async def _filled(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int, effort: _Effort) -> _Filled:
     """Ask the perspectives once and order the best; where places stay empty, all that was found."""
     lists = await find(ask, channel, profile, effort.depth)
-    cut_short, found = lists.cut_short(effort.depth), min(lists.size(), effort.most)
+    cut_short = lists.cut_short(effort.depth)
     if profile.fusion == "sum":
         await complete(ask, channel, lists)
     ranking, picked = await _ordered(ask, channel, profile, lists, limit, effort.pool)
-    if len(ranking.order) < limit and found > effort.pool:
+    if len(ranking.order) < limit and effort.pool < min(lists.size(), effort.most):
         ranking, picked = await _ordered(ask, channel, profile, lists, limit, effort.most)
     return _Filled(lists, ranking, picked, deeper=cut_short and len(ranking.order) < limit)
 

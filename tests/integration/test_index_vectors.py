@@ -547,3 +547,26 @@ def test_rows_go_while_queries_meet_them(index: VectorIndex) -> None:
         finally:
             done.set()
         assert all(one.result() for one in asking)
+
+
+def test_a_query_beside_clearing_finds_everything_or_nothing(index: VectorIndex) -> None:
+    vectors, _ = clustered(300, 1)
+    done = threading.Event()
+
+    def ask() -> set[int]:
+        found: set[int] = set()
+        while not done.is_set():
+            found.add(len(index.query("facts", vectors[7], 20)))
+        return found
+
+    with ThreadPoolExecutor(3) as threads:
+        asking = [threads.submit(ask) for _ in range(3)]
+        try:
+            for _ in range(20):
+                index.replace("facts", rows_of(vectors))
+                while index.merge():
+                    pass
+                index.clear()
+        finally:
+            done.set()
+        assert set().union(*(one.result() for one in asking)) == {0, 20}
