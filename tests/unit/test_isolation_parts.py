@@ -11,11 +11,13 @@ import httpx
 import pytest
 
 from pps.core.errors import ConfigError, InvalidRequest, ModelOutputInvalid, ModelUnavailable, StoreUnavailable
+from pps.isolation import objects
 from pps.isolation.communities import label_propagation
 from pps.isolation.matching import Scope, edge_matches, within
 from pps.isolation.model_errors import model_error
 from pps.isolation.recipes import NO_CENTRE, RECIPES, Means, Rerank, plan, raw_cosine
 
+from graphiti_core.driver.driver import GraphProvider  # isort: skip - after what makes it quiet
 from graphiti_core.edges import EntityEdge  # isort: skip - after what makes it quiet
 from graphiti_core.llm_client.errors import EmptyResponseError, RateLimitError  # isort: skip - after what makes it quiet
 from graphiti_core.search import search_config_recipes as stock  # isort: skip - after what makes it quiet
@@ -153,3 +155,9 @@ def test_what_providers_raise_becomes_ours_even_wrapped_and_quotes_nothing(error
     for one in (error, wrapped):
         assert type(model_error(one)) is ours
         assert "secret text" not in str(model_error(one))
+
+
+def test_no_vector_is_sent_where_graphiti_drops_it_unread() -> None:
+    for text in (objects._STATEMENTS[GraphProvider.NEO4J].node, objects._NAMED[GraphProvider.NEO4J]):
+        assert "n {.*, name_embedding: null" in text
+    assert "e {.*, fact_embedding: null" in objects._STATEMENTS[GraphProvider.NEO4J].edge
