@@ -109,6 +109,7 @@ class JobsSettings(_Section):
         breaker_failures: Failures in a row after which a store or model is left alone for a while.
         queue_entity, queue_total: Most unfinished jobs of one entity and of all that are open; more is refused.
         red_after_s: /health fails when nothing of an entity's queue has ended for so long.
+        red_oldest_s: … or when its oldest unfinished job came so long ago, whatever ended meanwhile.
         red_failure_rate, red_window_s: … or when this share of at least 10 turns tried within the window fails.
     """
 
@@ -120,6 +121,7 @@ class JobsSettings(_Section):
     queue_entity: int = Field(default=20_000, ge=1, le=10_000_000)
     queue_total: int = Field(default=200_000, ge=1, le=100_000_000)
     red_after_s: float = Field(default=300.0, gt=0, le=604_800)
+    red_oldest_s: float = Field(default=3_600.0, gt=0, le=604_800)
     red_failure_rate: float = Field(default=0.5, gt=0, le=1)
     red_window_s: int = Field(default=600, ge=1, le=86_400)
 

@@ -40,7 +40,7 @@ class SharedWork:
     def limits(self) -> HealthLimits:
         """When ingestion counts as unwell."""
         found = self.settings
-        return HealthLimits(found.red_after_s, found.red_failure_rate, found.red_window_s)
+        return HealthLimits(found.red_after_s, found.red_oldest_s, found.red_failure_rate, found.red_window_s)
 
     def rules(
         self, client: IsolatedGraphitiClient, embedder: Embedder | None, own_node: str, *, own_store: bool

@@ -18,6 +18,7 @@ class HealthLimits:
     """When ingestion counts as unwell; the bounds are those of the settings ``jobs``."""
 
     red_after_s: float = 300.0
+    red_oldest_s: float = 3_600.0
     red_failure_rate: float = 0.5
     window_s: int = 600
 
@@ -41,6 +42,11 @@ def problems(name: str, stats: IngestionStats, limits: HealthLimits, trouble: Se
         found.append(
             f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; they are safe in "
             f"the journal, `pps jobs list {name}` shows what they wait for"
+        )
+    if stats.oldest_s >= limits.red_oldest_s:
+        found.append(
+            f"the oldest of {waiting:,} waiting turns came {stats.oldest_s:,.0f} s ago; they are safe in the journal, "
+            f"`pps jobs list {name}` shows what they wait for; for a long import jobs.red_oldest_s may be raised"
         )
     if stats.tried >= LEAST_TRIED and stats.failing / stats.tried >= limits.red_failure_rate:
         found.append(

@@ -68,8 +68,9 @@ def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
     for name, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
         counts[cast("JobState", name)] = number
     (oldest,) = connection.execute(
-        # What waits without having failed was put off on purpose: for a new day's budget.
-        f"SELECT min(queued_at) FROM jobs WHERE {OPEN} AND NOT (failures = 0 AND next_at > ?)",  # noqa: S608
+        # What waits without having failed was put off on purpose, and its stage with it: for a new day's budget.
+        f"""SELECT min(queued_at) FROM jobs WHERE {OPEN} AND stage NOT IN (
+            SELECT stage FROM jobs WHERE {OPEN} AND failures = 0 AND next_at > ?)""",  # noqa: S608 - constants
         (micros(now()),),
     ).fetchone()
     (moved,) = connection.execute("SELECT max(ended_at) FROM attempts WHERE outcome != 'again'").fetchone()

@@ -112,10 +112,14 @@ def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResul
 
 
 def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
-    """Queue jobs again whose attempt together came to nothing through no fault of theirs; not before ``until``."""
+    """Queue jobs again whose attempt together came to nothing through no fault of theirs; not before ``until``.
+
+    With a moment to wait for, earlier failures count no more: what is put off on purpose has none.
+    """
     connection.execute(
-        """UPDATE jobs SET state = 'queued', next_at = ?
-            WHERE id IN (SELECT value FROM json_each(?)) AND state = 'running'""",
+        """UPDATE jobs SET state = 'queued', next_at = ?1, failures = iif(?1, 0, failures),
+            first_failed_at = iif(?1, 0, first_failed_at)
+            WHERE id IN (SELECT value FROM json_each(?2)) AND state = 'running'""",
         (micros(until) if until else 0, listed(job_ids)),
     )
 

@@ -149,6 +149,27 @@ async def test_a_saved_job_goes_on_to_be_read_and_later_ones_are_saved_meanwhile
     assert (job.stage, job.result) == ("read", JobResult(nodes=2))
 
 
+async def test_what_is_put_off_on_purpose_and_what_waits_behind_it_does_not_count_as_waiting(journal: Journal) -> None:
+    first, second, third = await append(journal, 3)
+    assert await taken(journal) == [first, second, third]
+    await journal.queue.end([(first, JobResult()), (second, JobResult())], [(third, JobResult())])
+    assert await taken(journal, 1, "read") == [first]
+    await journal.queue.fail(first, "model_unavailable", "busy", now())
+    assert (await journal.queue.state(MOMENT)).oldest_at is not None
+    assert await taken(journal, 1, "read") == [first]
+    await journal.queue.put_back([first], later(60))
+    state = await journal.queue.state(MOMENT)
+    assert (state.counts["queued"], state.oldest_at) == (2, None)
+    job = await journal.job(first)
+    assert job is not None
+    assert (job.failures, job.first_failed_at) == (0, None)
+
+    fourth = (await journal.append(TurnDraft("turn 4"))).job_id
+    one_more = await journal.job(fourth)
+    assert one_more is not None
+    assert (await journal.queue.state(MOMENT)).oldest_at == one_more.queued_at
+
+
 async def test_a_job_that_a_crash_left_running_comes_first_again(path: Path, journal: Journal) -> None:
     first, _ = await append(journal, 2)
     await taken(journal, 1)

@@ -221,8 +221,9 @@ def test_a_queue_stalls_only_when_nothing_ends() -> None:
     ("stats", "trouble", "said"),
     [
         (STATS, (), ""),
-        (replace(STATS, queued=9_000, oldest_s=9_999, stalled_s=299), (), ""),
+        (replace(STATS, queued=9_000, oldest_s=3_599, stalled_s=299), (), ""),
         (replace(STATS, queued=7, stalled_s=300), (), "nothing of 7 waiting turns has been taken in for 300 s"),
+        (replace(STATS, queued=8, running=1, oldest_s=3_600), (), "the oldest of 9 waiting turns came 3,600 s ago"),
         (replace(STATS, attempts=99, failures=99, tried=9, failing=9), (), ""),
         (replace(STATS, tried=20, failing=9), (), ""),
         (replace(STATS, tried=20, failing=10), (), "10 of 20 turns that were tried in the last 600 s failed"),
