@@ -25,11 +25,13 @@ from tests.model_answers import answer
 Mode = Literal[
     "good",
     "slow",  # answers well after `delay_s`
+    "held",  # answers well once `freed` is set
     "malformed",  # 200, but the model's text is no JSON
     "wrong_schema",  # JSON of another shape; vectors of another dimension
     "empty",  # an empty text; no vectors
     "not_json",  # the server's own body is no JSON
     "rate_limited",  # 429 with Retry-After
+    "quota_spent",  # 429 as OpenAI says it of a quota, without Retry-After
     "server_error",  # 500
     "bad_key",  # 401
     "unknown_model",  # 404
@@ -44,11 +46,12 @@ Mode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it came in."""
+    """A request as it came in; ``at`` is the monotonic clock's."""
 
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
+    at: float
 
 
 @dataclass
@@ -57,6 +60,7 @@ class ModelServer:
 
     Attributes:
         mode: How the next requests are answered; ``first`` says it of the first ones, in order.
+        answered: How each request of ``asked`` was, or is being, answered.
         delay_s: How late ``slow`` is. retry_after: the header of ``rate_limited``.
     """
 
@@ -67,6 +71,8 @@ class ModelServer:
     delay_s: float = 5.0
     retry_after: str = "1"
     asked: list[Asked] = field(default_factory=list)
+    answered: list[Mode] = field(default_factory=list)
+    freed: threading.Event = field(default_factory=threading.Event)
     closing: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -78,7 +84,8 @@ class ModelServer:
     def next_mode(self, asked: Asked) -> Mode:
         with self._lock:
             self.asked.append(asked)
-            return self.first.pop(0) if self.first else self.mode
+            self.answered.append(self.first.pop(0) if self.first else self.mode)
+            return self.answered[-1]
 
     def paths(self) -> list[str]:
         with self._lock:
@@ -101,6 +108,7 @@ def model_server(**settings: Any) -> Iterator[ModelServer]:
         yield model
     finally:
         model.closing.set()
+        model.freed.set()
         httpd.shutdown()
         thread.join()
         httpd.server_close()
@@ -125,15 +133,20 @@ class _Handler(BaseHTTPRequestHandler):
         model = self.server_model
         data = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(self.path.split("?")[0], headers, json.loads(data or b"{}"))
+        asked = Asked(self.path.split("?")[0], headers, json.loads(data or b"{}"), time.monotonic())
         mode = model.next_mode(asked)
         if mode == "slow":
             model.closing.wait(model.delay_s)
+        elif mode == "held":
+            model.freed.wait()
         if mode in ("closed", "cut"):
             self._break(mode)
         elif mode in _REFUSALS:
             code, problem = _REFUSALS[mode]
             self._send(code, {"error": {"message": problem, "type": problem, "code": code, "status": problem}}, mode)
+        elif mode == "quota_spent":
+            said = {"message": "You exceeded your current quota.", "param": None}
+            self._send(429, {"error": {**said, "type": "insufficient_quota", "code": "insufficient_quota"}}, mode)
         elif mode == "not_json":
             self._send_bytes(200, b"<html>busy</html>", {"content-type": "text/html"})
         else:

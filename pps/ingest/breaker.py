@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pps.core.errors import PPSError
-from pps.ingest.retrying import Provider, RetryPolicy
-
-_LONGEST_ASKED_S = 3_600.0
+from pps.ingest.retrying import LONGEST_ASKED_S, Provider, RetryPolicy
 
 
 class Breaker:
@@ -80,7 +78,7 @@ class Breaker:
             return
         self._opened += 1
         self.why = why
-        asked = min(retry_after_s or 0.0, _LONGEST_ASKED_S)
+        asked = min(retry_after_s or 0.0, LONGEST_ASKED_S)
         self._until = self._now() + max(asked, self._policy.wait_s(self._opened))
 
     def listen(self, told: Callable[[], None]) -> None:

@@ -25,6 +25,9 @@ Fault: TypeAlias = Literal["outage", "passing", "lasting"]
 
 Provider: TypeAlias = Literal["store", "embedder", "extractor"]
 
+LONGEST_ASKED_S = 3_600.0
+"""A provider that asks to be left alone for longer is asked again after this."""
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:

@@ -12,7 +12,7 @@ from pps.core import time
 from pps.core.errors import PPSError, StoreUnavailable
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
-from pps.ingest.retrying import Fault, Provider, RetryPolicy, fault_of, provider_of
+from pps.ingest.retrying import LONGEST_ASKED_S, Fault, Provider, RetryPolicy, fault_of, provider_of
 from pps.journal.journal import Journal
 from pps.journal.values import Job, Stage
 
@@ -138,4 +138,4 @@ class Failing:
 
     def _wait_s(self, failures: int, error: PPSError) -> float:
         asked = getattr(error, "retry_after_s", None) or 0.0
-        return max(asked, self._rules.policy.wait_s(failures))
+        return max(min(asked, LONGEST_ASKED_S), self._rules.policy.wait_s(failures))

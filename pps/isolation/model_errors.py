@@ -41,7 +41,11 @@ def _mapped(error: BaseException) -> PPSError | None:
     if isinstance(error, PPSError):
         return error
     if isinstance(error, RateLimitError):
-        return ModelUnavailable("the language model's provider limits the rate of requests", provider="extractor")
+        return ModelUnavailable(
+            "the language model's provider limits the rate of requests",
+            provider="extractor",
+            retry_after_s=_first_retry_after_s(error),
+        )
     if isinstance(error, _NETWORK) or name in ("APIConnectionError", "APITimeoutError"):
         return ModelUnavailable(f"the language model cannot be reached ({name})", provider="extractor")
     status = _status(error)
@@ -59,6 +63,11 @@ def _status(error: BaseException) -> int | None:
         if isinstance(value, int) and 400 <= value < 600:
             return value
     return None
+
+
+def _first_retry_after_s(error: BaseException) -> float | None:
+    """Return what the provider's own error asks for: Graphiti's error has no answer, what caused it has."""
+    return next((asked for cause in _causes(error) if (asked := _retry_after_s(cause)) is not None), None)
 
 
 def _retry_after_s(error: BaseException) -> float | None:

@@ -210,6 +210,21 @@ async def test_a_failing_model_is_an_error_of_ours_and_adds_no_facts(
     assert len(server.asked) <= 8
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_how_long_a_provider_asks_to_be_left_alone_is_told(
+    server: ModelServer, make_brain: MakeBrain, provider: Provider
+) -> None:
+    brain = await make_brain(extractor(server, provider))
+    server.mode, server.retry_after = "rate_limited", "0.125"
+    with pytest.raises(ModelUnavailable) as raised:
+        await brain.read(_TEXT)
+    assert raised.value.retry_after_s == 0.125
+    server.mode = "quota_spent"
+    with pytest.raises(ModelUnavailable) as raised:
+        await brain.read(_TEXT)
+    assert raised.value.retry_after_s is None
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_slow_model_is_given_up_in_bounded_time(

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -15,7 +16,7 @@ from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
 from pps.ingest.retrying import RetryPolicy
 from pps.ingest.worker import Worker
-from pps.ingest.working import WorkRules
+from pps.ingest.working import Failing, WorkRules
 from pps.journal.journal import Journal
 from pps.journal.values import Job, JobPayload, JobResult, TurnDraft
 
@@ -137,6 +138,16 @@ async def test_turns_are_saved_while_the_model_that_reads_them_is_away_and_read_
     assert steps.done == steps.heard == ["a", "b", "c"]
     job = (await journal.queue.list("done"))[0]
     assert job.result == JobResult(nodes=1, facts=1)
+
+
+async def test_a_provider_that_asks_to_be_left_alone_for_years_is_asked_again_within_the_hour(journal: Journal) -> None:
+    await appended(journal, "one")
+    (job,) = await journal.queue.take("save", 1, now())
+    busy = ModelUnavailable("busy", provider="embedder", retry_after_s=1e15)
+    assert not await Failing(journal, "w", quick_rules()).note(job, busy, "embedder")
+    due_at = await journal.queue.due_at("save")
+    assert due_at is not None
+    assert timedelta(minutes=59) < due_at - now() <= timedelta(hours=1)
 
 
 async def test_nonsense_of_a_model_is_asked_for_again_and_parked_after_the_attempts(journal: Journal) -> None:
