@@ -6,22 +6,20 @@ their own; the same model server embeds and reads.
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from pps.core.errors import Overloaded
+from tests.acceptance.outage import asked, data, healthy, idle, reading, until
 from tests.integration.surfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
 
 BOUND = 3
-PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -33,16 +31,11 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture
 def served(tmp_path: Path, model: ModelServer) -> Iterator[Served]:
     settings = {
+        **reading(model),
         "PPS_EMBEDDER__NAME": "openai",
         "PPS_EMBEDDER__MODEL": "m",
         "PPS_EMBEDDER__BASE_URL": model.base_url,
         "PPS_EMBEDDER__DIMENSION": str(model.dimension),
-        "PPS_EXTRACTOR__MODE": "model",
-        "PPS_EXTRACTOR__PROVIDER": "compatible",
-        "PPS_EXTRACTOR__MODEL": "m",
-        "PPS_EXTRACTOR__BASE_URL": model.base_url,
-        "PPS_JOBS__FIRST_WAIT_S": "0.05",
-        "PPS_JOBS__LONGEST_WAIT_S": "1",
         "PPS_JOBS__ATTEMPTS": "2",
         "PPS_JOBS__BREAKER_FAILURES": "1",
         "PPS_JOBS__QUEUE_ENTITY": str(BOUND),
@@ -55,36 +48,6 @@ def served(tmp_path: Path, model: ModelServer) -> Iterator[Served]:
 def remember(served: Served, text: str, extraction: str = "given") -> str:
     arguments = {"content": text, "wait": "journal", "extraction": extraction, "source_ref": text}
     return str(cast("Any", served.link.call("remember", "ana", arguments)["data"])["state"])
-
-
-def data(served: Served, verb: str, **arguments: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", served.link.call(verb, "ana", arguments)["data"])
-
-
-def asked(served: Served, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, str | None]:
-    """Return a request's status and its Retry-After."""
-    with closing(http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)) as connection:
-        headers = {"Authorization": f"Bearer {served.run.secret}"}
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        response = connection.getresponse()
-        response.read()
-        return response.status, response.getheader("Retry-After")
-
-
-def healthy(served: Served) -> bool:
-    return asked(served, "GET", "/health")[0] == 200
-
-
-def until(served: Served, seen: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not seen():
-        assert time.monotonic() < deadline, data(served, "ingestion_stats")
-        time.sleep(0.1)
-
-
-def idle(served: Served) -> bool:
-    stats = data(served, "ingestion_stats")
-    return not (stats["queued"] + stats["running"] + stats["index_lag"])
 
 
 def agreed(served: Served) -> None:

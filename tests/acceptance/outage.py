@@ -1,0 +1,57 @@
+"""What the tests of models that fail share: a server whose texts a language model reads, and questions to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, cast
+
+from tests.integration.surfaces.serving import Served
+from tests.model_server import ModelServer
+
+PATIENCE_S = 60.0
+
+
+def reading(model: ModelServer) -> dict[str, str]:
+    """Return the settings of a server whose texts this model reads, and whose waits are short."""
+    return {
+        "PPS_EXTRACTOR__MODE": "model",
+        "PPS_EXTRACTOR__PROVIDER": "compatible",
+        "PPS_EXTRACTOR__MODEL": "m",
+        "PPS_EXTRACTOR__BASE_URL": model.base_url,
+        "PPS_JOBS__FIRST_WAIT_S": "0.05",
+        "PPS_JOBS__LONGEST_WAIT_S": "1",
+    }
+
+
+def data(served: Served, verb: str, **arguments: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", served.link.call(verb, "ana", arguments)["data"])
+
+
+def asked(served: Served, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, str | None]:
+    """Return a request's status and its Retry-After."""
+    with closing(http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)) as connection:
+        headers = {"Authorization": f"Bearer {served.run.secret}"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        response.read()
+        return response.status, response.getheader("Retry-After")
+
+
+def healthy(served: Served) -> bool:
+    return asked(served, "GET", "/health")[0] == 200
+
+
+def until(served: Served, seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not seen():
+        assert time.monotonic() < deadline, data(served, "ingestion_stats")
+        time.sleep(0.1)
+
+
+def idle(served: Served) -> bool:
+    stats = data(served, "ingestion_stats")
+    return not (stats["queued"] + stats["running"] + stats["index_lag"])

@@ -1,0 +1,148 @@
+"""A model server that hangs, limits its use or answers too late: health is red for a reason, then green, all is done.
+
+The server, its clients and the local HTTP server that speaks the models' protocol are processes and sockets of
+their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.acceptance.outage import data, healthy, idle, reading, until
+from tests.integration.surfaces.serving import Served, serving
+from tests.model_server import ModelServer, model_server
+
+RETRY_AFTER_S = 0.5
+REQUESTS_A_TRY = 2
+"""Of one that fails: a provider's library asks once more."""
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with model_server(retry_after=str(RETRY_AFTER_S)) as running:
+        yield running
+
+
+@contextmanager
+def ana(home: Path, model: ModelServer, **jobs: str) -> Iterator[Served]:
+    """Run a server with one entity, whose texts the model reads."""
+    with serving(home, **reading(model), **jobs) as served:
+        served.create("ana")
+        yield served
+
+
+def told(served: Served, text: str) -> str:
+    receipt = data(served, "remember", content=text, wait="journal")
+    assert receipt["state"] == "accepted"
+    return str(receipt["turn_id"])
+
+
+def health(served: Served, token: str = "") -> tuple[int, dict[str, Any]]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = httpx.get(f"{served.run.url}/health", headers=headers, timeout=30, trust_env=False)
+    return answer.status_code, answer.json()
+
+
+def reasons(served: Served) -> list[str]:
+    return [one["problem"] for one in health(served, served.run.secret)[1]["problems"]]
+
+
+def outcomes(served: Served, turn: str) -> list[str]:
+    """Return how the attempts at a turn ended, in order."""
+    return [f"{one['stage']} {one['outcome']}" for one in data(served, "job_status", id=turn)["tried"]]
+
+
+def well(served: Served) -> bool:
+    return idle(served) and healthy(served)
+
+
+def test_health_fails_while_the_oldest_turn_waits_too_long_and_says_more_to_the_owner_than_to_others(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    model.mode = "held"
+    with ana(tmp_path / "home", model, PPS_JOBS__RED_OLDEST_S="1") as served:
+        assert health(served) == (200, {"status": "ok"})
+        told(served, "Ana lives in Lisbon.")
+        told(served, "Ben knows Ana.")
+        until(served, lambda: not healthy(served))
+        assert health(served) == (503, {"status": "failing"})
+        assert health(served, "nonsense") == (503, {"status": "failing"})
+        (reason,) = reasons(served)
+        assert reason.startswith("the oldest of 2 waiting turns came ")
+        assert "`pps jobs list ana` shows what they wait for" in reason
+
+        model.mode = "good"
+        model.freed.set()
+        until(served, lambda: well(served))
+        assert health(served) == (200, {"status": "ok"})
+        assert data(served, "ingestion_stats")["done"] == 2
+
+
+def test_health_fails_by_the_rate_of_failures_alone_and_is_well_when_they_went_well_after_all(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    model.mode = "malformed"
+    rules = {"PPS_JOBS__ATTEMPTS": "1", "PPS_JOBS__BREAKER_FAILURES": "100"}
+    with ana(tmp_path / "home", model, **rules) as served:
+        for number in range(9):
+            told(served, f"Ana likes Tea{number}.")
+        until(served, lambda: data(served, "ingestion_stats")["failed"] == 9)
+        assert not any("that were tried" in one for one in reasons(served))
+        told(served, "Ana likes Rye.")
+        until(served, lambda: data(served, "ingestion_stats")["failed"] == 10)
+        ids = json.loads(served.pps("jobs", "drop", "ana", "--all", "--json").stdout)["dropped"]
+        (reason,) = reasons(served)
+        assert reason.startswith("10 of 10 turns that were tried in the last 600 s failed")
+        assert health(served) == (503, {"status": "failing"})
+
+        model.mode = "good"
+        assert served.pps("jobs", "retry", "ana", *map(str, ids)).stdout == "10 retried.\n"
+        until(served, lambda: well(served))
+        assert health(served) == (200, {"status": "ok"})
+        assert data(served, "stats")["facts"] == 10
+
+
+@pytest.mark.timeout(180)
+def test_a_provider_that_limits_its_use_is_left_alone_and_everything_is_read_once_in_the_end(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    rules = {"PPS_JOBS__BREAKER_FAILURES": "1", "PPS_EXTRACTOR__TIMEOUT_S": "1.5"}
+    with ana(tmp_path / "home", model, **rules) as served:
+        model.mode = "rate_limited"
+        first = [told(served, text) for text in ("Ana lives in Lisbon.", "Ben knows Ana.", "Ben likes Tea.")]
+        until(served, lambda: len(model.asked) >= 4)
+        assert any("the extractor failed" in one for one in reasons(served))
+        limited = [one.at for one in list(model.asked)]
+        model.mode = "good"
+        assert min(after - before for before, after in itertools.pairwise(limited)) >= 0.95 * RETRY_AFTER_S
+        until(served, lambda: well(served))
+        assert [outcomes(served, turn) for turn in first[1:]] == [["save done", "read done"]] * 2
+
+        model.mode = "quota_spent"
+        spent, behind = told(served, "Carl works at Acme."), told(served, "Carl owns Boats.")
+        until(served, lambda: outcomes(served, spent).count("read again") >= 2)
+        assert not healthy(served)
+        assert outcomes(served, behind) == ["save done"]
+        model.mode = "good"
+        until(served, lambda: well(served))
+        tries = outcomes(served, spent).count("read again")
+        assert model.answered.count("quota_spent") in (REQUESTS_A_TRY * tries, REQUESTS_A_TRY * tries + 1)
+
+        model.mode, model.delay_s = "slow", 10.0
+        told(served, "Dora drinks Coffee.")
+        until(served, lambda: not healthy(served))
+        assert any("cannot be reached" in one for one in reasons(served))
+        model.mode = "good"
+        until(served, lambda: well(served))
+
+        stats = data(served, "stats")
+        assert (stats["turns"], stats["episodes"], stats["facts"]) == (6, 6, 6)
+        assert data(served, "ingestion_stats")["done"] == 6
