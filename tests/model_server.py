@@ -61,6 +61,7 @@ class ModelServer:
     Attributes:
         mode: How the next requests are answered; ``first`` says it of the first ones, in order.
         answered: How each request of ``asked`` was, or is being, answered.
+        together: What was in hand when each request came, that one last.
         delay_s: How late ``slow`` is. retry_after: the header of ``rate_limited``.
     """
 
@@ -72,8 +73,10 @@ class ModelServer:
     retry_after: str = "1"
     asked: list[Asked] = field(default_factory=list)
     answered: list[Mode] = field(default_factory=list)
+    together: list[tuple[Asked, ...]] = field(default_factory=list)
     freed: threading.Event = field(default_factory=threading.Event)
     closing: threading.Event = field(default_factory=threading.Event)
+    _in_hand: list[Asked] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -84,8 +87,14 @@ class ModelServer:
     def next_mode(self, asked: Asked) -> Mode:
         with self._lock:
             self.asked.append(asked)
+            self._in_hand.append(asked)
+            self.together.append(tuple(self._in_hand))
             self.answered.append(self.first.pop(0) if self.first else self.mode)
             return self.answered[-1]
+
+    def ended(self, asked: Asked) -> None:
+        with self._lock:
+            self._in_hand = [one for one in self._in_hand if one is not asked]
 
     def paths(self) -> list[str]:
         with self._lock:
@@ -135,6 +144,13 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         asked = Asked(self.path.split("?")[0], headers, json.loads(data or b"{}"), time.monotonic())
         mode = model.next_mode(asked)
+        try:
+            self._answer(asked, mode)
+        finally:
+            model.ended(asked)
+
+    def _answer(self, asked: Asked, mode: Mode) -> None:
+        model = self.server_model
         if mode == "slow":
             model.closing.wait(model.delay_s)
         elif mode == "held":

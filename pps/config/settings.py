@@ -107,6 +107,7 @@ class JobsSettings(_Section):
         attempts: Failures of its own after which a job is parked; an outage of a store or a model does not count.
         give_up_s: A job that an outage has kept for so long is parked too.
         breaker_failures: Failures in a row after which a store or model is left alone for a while.
+        read_at_once: Most entities whose texts a language model reads at the same time, one text each.
         queue_entity, queue_total: Most unfinished jobs of one entity and of all that are open; more is refused.
         red_after_s: /health fails when nothing of an entity's queue has ended for so long.
         red_oldest_s: … or when its oldest unfinished job came so long ago, whatever ended meanwhile.
@@ -118,6 +119,7 @@ class JobsSettings(_Section):
     attempts: int = Field(default=5, ge=1, le=100)
     give_up_s: int = Field(default=86_400, ge=1, le=2_592_000)
     breaker_failures: int = Field(default=5, ge=1, le=100)
+    read_at_once: int = Field(default=8, ge=1, le=1_000)
     queue_entity: int = Field(default=20_000, ge=1, le=10_000_000)
     queue_total: int = Field(default=200_000, ge=1, le=100_000_000)
     red_after_s: float = Field(default=300.0, gt=0, le=604_800)

@@ -12,6 +12,7 @@ from pps.core.ids import EntityId
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
 from pps.ingest.health import HealthLimits
+from pps.ingest.places import Places
 from pps.ingest.retrying import Provider, RetryPolicy
 from pps.ingest.working import Probe, WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
@@ -20,12 +21,13 @@ from pps.models.protocols import Embedder
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """What the workers of a process share: the rules, the breakers of models and server, the bound on all queues."""
+    """What the workers of a process share: the rules, the breakers of models and server, the bounds on all of them."""
 
     settings: JobsSettings
     policy: RetryPolicy
     breakers: Breakers
     backlog: Backlog
+    places: Places
 
     @classmethod
     def of(cls, settings: JobsSettings) -> SharedWork:
@@ -34,7 +36,7 @@ class SharedWork:
             settings.first_wait_s, settings.longest_wait_s, settings.attempts, float(settings.give_up_s)
         )
         breakers = Breakers.make(policy, settings.breaker_failures)
-        return cls(settings, policy, breakers, Backlog(settings.queue_total))
+        return cls(settings, policy, breakers, Backlog(settings.queue_total), Places(settings.read_at_once))
 
     @property
     def limits(self) -> HealthLimits:
@@ -52,7 +54,8 @@ class SharedWork:
         probes: dict[Provider, Probe] = {"store": lambda: client.nodes([own_node])}
         if embedder is not None:
             probes["embedder"] = lambda: asyncio.to_thread(embedder.embed_passages, ["."])
-        return WorkRules(self.policy, breakers, EntityBacklog(self.backlog, self.settings.queue_entity), probes)
+        backlog = EntityBacklog(self.backlog, self.settings.queue_entity)
+        return WorkRules(self.policy, breakers, backlog, probes, self.places)
 
 
 def surroundings(

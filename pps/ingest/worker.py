@@ -29,6 +29,8 @@ _GIVES_WAY_S = 5.0
 """How long turns that come in one by one, without a pause between them, are only acknowledged."""
 _LOOK_S = 60.0
 """How often an idle worker looks for facts that end by the clock."""
+_PLACE_S = 5.0
+"""How long a worker at most waits to be told of a place for a reading."""
 _TIDY_S = 1.0
 """How long a worker with nothing to do waits between two small steps of tidying up."""
 _NEEDED: dict[Stage, tuple[Provider, ...]] = {"save": ("store", "embedder"), "read": ("store", "embedder", "extractor")}
@@ -102,6 +104,7 @@ class Worker:
         for one in self._rules.breakers.by_provider.values():
             one.forget(self._reopened)
             one.release(self)
+        self._rules.places.release(self)
         if self._task:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -237,9 +240,11 @@ class Worker:
     async def _step(self, stage: Stage) -> bool:
         """Try the first jobs of a stage; False when there are none, or none that may be tried yet."""
         breakers, needed = self._rules.breakers, _NEEDED[stage]
-        if breakers.claim(needed, self):
+        if stage == "read" and not await self._has_place():
             return False
         try:
+            if breakers.claim(needed, self):
+                return False
             limit = 1 if stage == "read" or self._one_by_one[stage] else _BATCH
             at = self._rules.end_of_time if self._hurry else self._rules.now()
             async with self._hands:
@@ -249,7 +254,16 @@ class Worker:
                 self._in_hand = []
         finally:
             breakers.release(needed, self)
+            if stage == "read":
+                self._rules.places.release(self)
         return bool(jobs)
+
+    async def _has_place(self) -> bool:
+        """Take one of the places for readings, if there is anything to read."""
+        if await self._queue.due_at("read") is None:
+            self._rules.places.release(self)
+            return False
+        return self._rules.places.claim(self, self._wake.set)
 
     async def _tried(self, stage: Stage, jobs: list[Job]) -> bool:
         """Do the work, or note why it could not be done; tell which."""
@@ -298,13 +312,20 @@ class Worker:
         """Index what is left over when no job waits; sleep until there is a job or one may be tried again."""
         self._wake.clear()
         self._hurry = False
-        wait_s = await self._failing.wait_s(_NEEDED)
+        wait_s = await self._wait_s()
         if wait_s is None:
             self._rules.backlog.set(0)
             await self._steps.settle()
             if not self._wake.is_set():
                 self._settled.set()
         await self._sleep(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S)))
+
+    async def _wait_s(self) -> float | None:
+        """Return how long it is until a job may be tried, or a place is looked for again; None when no job waits."""
+        if not self._rules.places.waits(self):
+            return await self._failing.wait_s(_NEEDED)
+        save_s = await self._failing.wait_s({"save": _NEEDED["save"]})
+        return _PLACE_S if save_s is None else min(save_s, _PLACE_S)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait to be woken, at most so long; look meanwhile whether there is something to tidy up."""

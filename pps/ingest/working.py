@@ -12,6 +12,7 @@ from pps.core import time
 from pps.core.errors import PPSError, StoreUnavailable
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
+from pps.ingest.places import Places
 from pps.ingest.retrying import LONGEST_ASKED_S, Fault, Provider, RetryPolicy, fault_of, provider_of
 from pps.journal.journal import Journal
 from pps.journal.values import Job, Stage
@@ -26,6 +27,7 @@ class WorkRules:
     """What a worker goes by.
 
     Attributes:
+        places: Shared by all entities whose texts a language model reads.
         probes: How a provider is asked whether it answers, apart from any job; raises a PPSError when not.
     """
 
@@ -33,6 +35,7 @@ class WorkRules:
     breakers: Breakers
     backlog: EntityBacklog
     probes: Mapping[Provider, Probe] = field(default_factory=dict[Provider, Probe])
+    places: Places = field(default_factory=lambda: Places(1))
 
     @classmethod
     def default(cls) -> WorkRules:

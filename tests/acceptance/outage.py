@@ -27,8 +27,8 @@ def reading(model: ModelServer) -> dict[str, str]:
     }
 
 
-def data(served: Served, verb: str, **arguments: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", served.link.call(verb, "ana", arguments)["data"])
+def data(served: Served, verb: str, entity: str = "ana", **arguments: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", served.link.call(verb, entity, arguments)["data"])
 
 
 def asked(served: Served, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, str | None]:
@@ -52,6 +52,6 @@ def until(served: Served, seen: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def idle(served: Served) -> bool:
-    stats = data(served, "ingestion_stats")
+def idle(served: Served, entity: str = "ana") -> bool:
+    stats = data(served, "ingestion_stats", entity)
     return not (stats["queued"] + stats["running"] + stats["index_lag"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 
 from tests.acceptance.outage import data, healthy, idle, reading, until
 from tests.integration.surfaces.serving import Served, serving
-from tests.model_server import ModelServer, model_server
+from tests.model_server import Asked, ModelServer, model_server
 
 RETRY_AFTER_S = 0.5
 REQUESTS_A_TRY = 2
@@ -39,8 +39,8 @@ def ana(home: Path, model: ModelServer, **jobs: str) -> Iterator[Served]:
         yield served
 
 
-def told(served: Served, text: str) -> str:
-    receipt = data(served, "remember", content=text, wait="journal")
+def told(served: Served, text: str, entity: str = "ana") -> str:
+    receipt = data(served, "remember", entity, content=text, wait="journal")
     assert receipt["state"] == "accepted"
     return str(receipt["turn_id"])
 
@@ -60,30 +60,19 @@ def outcomes(served: Served, turn: str) -> list[str]:
     return [f"{one['stage']} {one['outcome']}" for one in data(served, "job_status", id=turn)["tried"]]
 
 
+def readings(served: Served, name: str, turn: str) -> list[tuple[str, str]]:
+    """Return when a model began to read a turn and when that ended, of each attempt."""
+    tried = data(served, "job_status", name, id=turn)["tried"]
+    return [(one["began_at"], one["ended_at"]) for one in tried if one["stage"] == "read"]
+
+
+def named(name: str, some: Iterable[Asked]) -> bool:
+    """Tell whether one of some requests is about what an entity was told."""
+    return any(name.title() in str(one.body) for one in some)
+
+
 def well(served: Served) -> bool:
     return idle(served) and healthy(served)
-
-
-def test_health_fails_while_the_oldest_turn_waits_too_long_and_says_more_to_the_owner_than_to_others(
-    tmp_path: Path, model: ModelServer
-) -> None:
-    model.mode = "held"
-    with ana(tmp_path / "home", model, PPS_JOBS__RED_OLDEST_S="1") as served:
-        assert health(served) == (200, {"status": "ok"})
-        told(served, "Ana lives in Lisbon.")
-        told(served, "Ben knows Ana.")
-        until(served, lambda: not healthy(served))
-        assert health(served) == (503, {"status": "failing"})
-        assert health(served, "nonsense") == (503, {"status": "failing"})
-        (reason,) = reasons(served)
-        assert reason.startswith("the oldest of 2 waiting turns came ")
-        assert "`pps jobs list ana` shows what they wait for" in reason
-
-        model.mode = "good"
-        model.freed.set()
-        until(served, lambda: well(served))
-        assert health(served) == (200, {"status": "ok"})
-        assert data(served, "ingestion_stats")["done"] == 2
 
 
 def test_health_fails_by_the_rate_of_failures_alone_and_is_well_when_they_went_well_after_all(
@@ -146,3 +135,40 @@ def test_a_provider_that_limits_its_use_is_left_alone_and_everything_is_read_onc
         stats = data(served, "stats")
         assert (stats["turns"], stats["episodes"], stats["facts"]) == (6, 6, 6)
         assert data(served, "ingestion_stats")["done"] == 6
+
+
+@pytest.mark.timeout(180)
+def test_entities_are_read_beside_each_other_up_to_the_bound_each_in_order_and_health_fails_by_the_oldest_turn(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    model.mode = "held"
+    rules = {"PPS_JOBS__READ_AT_ONCE": "2", "PPS_JOBS__RED_OLDEST_S": "1"}
+    with ana(tmp_path / "home", model, **rules) as served:
+        assert health(served) == (200, {"status": "ok"})
+        others = ["xanthe", "yorick", "zenobia"]
+        for name in others:
+            served.create(name)
+        jobs = {
+            name: [told(served, f"{name.title()} owns Boat{n}.", name) for n in range(3)] for name in ["ana", *others]
+        }
+        until(served, lambda: not healthy(served) and len(model.together) == 2)
+        assert health(served) == (503, {"status": "failing"})
+        assert health(served, "nonsense") == (503, {"status": "failing"})
+        oldest = [one for one in reasons(served) if one.startswith("the oldest of 3 waiting turns came ")]
+        assert "`pps jobs list ana` shows what they wait for" in oldest[0]
+        waiting = [name for name in jobs if not named(name, model.together[-1])]
+        assert len(waiting) == 2
+        until(served, lambda: all(data(served, "stats", name)["episodes"] == 3 for name in waiting))
+        assert len(model.together) == 2
+
+        model.mode, model.delay_s = "slow", 0.03
+        model.freed.set()
+        until(served, lambda: healthy(served) and all(idle(served, name) for name in jobs))
+        for name, turns in jobs.items():
+            spans = [span for turn in turns for span in readings(served, name, turn)]
+            assert len(spans) == 3
+            assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans))
+            assert data(served, "stats", name)["facts"] == 3
+    together = [{name for name in jobs if named(name, some)} for some in model.together]
+    assert max(map(len, together)) == 2
+    assert set().union(*together) == jobs.keys()

@@ -26,6 +26,7 @@ from pps.core.reports import IngestionStats
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breaker, Breakers
 from pps.ingest.health import HealthLimits, problems, stalled_s
+from pps.ingest.places import Places
 from pps.ingest.retrying import RetryPolicy, fault_of, provider_of
 from pps.ingest.vectors import PassageVectors
 from pps.journal.values import Charge, QueueState
@@ -147,6 +148,20 @@ def test_a_full_queue_refuses_before_anything_and_takes_again_when_there_is_room
     assert total.waiting == 0
     one.reserve(9)  # a batch larger than the bound is taken by an empty queue, or it never would be
     assert one.waiting == 9
+
+
+def test_places_are_bounded_and_who_comes_anew_lets_those_who_wait_go_first() -> None:
+    places, told = Places(2), list[str]()
+    assert [places.claim(who, lambda who=who: told.append(who)) for who in "abc"] == [True, True, False]
+    assert [places.waits(who) for who in "abc"] == [False, False, True]
+    places.release("a")
+    assert told == ["c"]
+    assert not places.claim("a", lambda: told.append("a"))
+    assert places.claim("c", lambda: told.append("c"))
+    places.release("a")  # it wants none any more
+    places.release("b")
+    assert told == ["c"]
+    assert places.claim("d", lambda: told.append("d"))
 
 
 QUEUE = QueueState({}, None, None, 0, 0, Charge())
