@@ -7,11 +7,12 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pps.app import App
 from pps.config import Settings
@@ -20,12 +21,14 @@ from pps.entities import Router
 from pps.ingest.events import EventOptions
 from pps.verbs.calls import Calls
 from tests.integration.surfaces.every_tool import done
-from tests.integration.surfaces.serving import ERAS, serving
+from tests.integration.surfaces.serving import ERAS, Served, serving
 
 SOURCES = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent", "editor": "manual", "mail": "manual"}
 ROUTER = Router("test", ("/work",), may_create=True)
 CALLS_EACH = int(os.environ.get("PPS_ROUTED", "3"))
 """Calls of each of the sixteen clients."""
+MOST_RECALLED = 100
+MARK = re.compile(r"\b(?:red|blue) \d+ \d+\b")
 
 CORPUS = {
     "Sourdough": ("Flour, water and salt ferment overnight before the loaf is baked. #kitchen", "bread for breakfast"),
@@ -157,7 +160,9 @@ async def test_sixteen_clients_on_two_projects_at_once_and_no_turn_in_the_wrong_
             async with served.client(token, ERAS[number % 2]) as session:
                 for turn in range(CALLS_EACH):
                     mark = ("red", "blue")[(number + turn) % 2]
-                    nodes = [{"title": f"{mark} {number} {turn}", "content": f"A {mark} word of {number}. #{mark}"}]
+                    nodes = [
+                        {"title": f"{mark} {number} {turn}", "content": f"A word, {mark} {number} {turn}. #{mark}"}
+                    ]
                     await done(session, "create_graph", project=projects[mark], nodes=nodes)
                     found = await done(session, "search_nodes", project=projects[mark], query="word", limit=100)
                     said += [f"{mark}: {one['title']} {one['tags']}" for one in found["results"]]
@@ -165,12 +170,36 @@ async def test_sixteen_clients_on_two_projects_at_once_and_no_turn_in_the_wrong_
 
         said = [one for part in await asyncio.gather(*(client(number) for number in range(16))) for one in part]
         vaults = await asyncio.to_thread(_routes, served.link.admin("route.list", {}))
+        kept = {
+            mark: await asyncio.to_thread(_kept, served, vaults[project], tmp_path / f"{mark}.jsonl")
+            for mark, project in projects.items()
+        }
     assert said
     assert all(one.startswith(("red: red", "blue: blue")) for one in said)
-    for mark, project in projects.items():
-        turns = _turns(tmp_path / "home" / "entities" / vaults[project])
-        assert len(turns) == 8 * CALLS_EACH
-        assert all(mark in turn for turn in turns)
+    told = [(("red", "blue")[(number + turn) % 2], number, turn) for number in range(16) for turn in range(CALLS_EACH)]
+    for mark, places in kept.items():
+        expected = sorted(f"{mark} {number} {turn}" for one, number, turn in told if one == mark)
+        assert len(expected) == 8 * CALLS_EACH
+        assert sorted(places["journal"]) == sorted(places["export"]) == expected
+        for recalled in (places["nodes"], places["episodes"]):
+            assert set(recalled) <= set(expected)
+            assert len(set(recalled)) == len(recalled) >= min(len(expected), MOST_RECALLED - 1)
+
+
+def _kept(served: Served, entity: str, exported: Path) -> dict[str, list[str]]:
+    """Return the mark of everything that an entity keeps, place by place; what is from both projects has two."""
+    for _ in served.link.work("export", {"entity": entity, "path": str(exported)}):
+        pass
+    recalled: Any = {}
+    for channel in ("nodes", "episodes"):
+        asked: dict[str, JSON] = {"query": "word", "channels": [channel], "limit": MOST_RECALLED}
+        recalled[channel] = cast("Any", served.link.call("recall", entity, asked))["data"]["channels"][channel]["hits"]
+    lines = {
+        "journal": _turns(served.home / "entities" / entity),
+        "export": exported.read_text().splitlines(),
+        **{channel: [hit["text"] for hit in hits] for channel, hits in recalled.items()},
+    }
+    return {place: [mark for line in some for mark in sorted(set(MARK.findall(line)))] for place, some in lines.items()}
 
 
 def _routes(listed: dict[str, JSON]) -> dict[str, str]:
