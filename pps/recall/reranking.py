@@ -22,8 +22,8 @@ async def rerank(ask: Ask, top: Mapping[str, str], order: list[str]) -> tuple[li
     ids = list(top)
     work = asyncio.to_thread(reranker.rerank, ask.text, [top[one] for one in ids], deadline_s=deadline_s)
     try:
-        # Twice the deadline: the model checks it between batches, and one batch may take longer than all of it.
-        result = await asyncio.wait_for(work, 2 * deadline_s)
+        # The model looks at the time between batches only, and one batch may take longer than all of it.
+        result = await asyncio.wait_for(work, deadline_s)
     except TimeoutError:
         return order, _late(deadline_s)
     except ModelError as error:

@@ -78,16 +78,17 @@ class Broken:
 
 
 class Backwards:
-    """A reranker that prefers what stands last; it may dawdle."""
+    """A reranker that prefers what stands last; it may dawdle, and not look at its deadline."""
 
     name = "backwards"
 
-    def __init__(self, seconds: float = 0.0) -> None:
+    def __init__(self, seconds: float = 0.0, *, heedless: bool = False) -> None:
         self.seconds = seconds
+        self.heedless = heedless
 
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
-        time.sleep(min(self.seconds, deadline_s))
-        late = self.seconds > deadline_s
+        time.sleep(self.seconds if self.heedless else min(self.seconds, deadline_s))
+        late = self.seconds > deadline_s and not self.heedless
         return Reranked(tuple(map(float, range(len(passages)))), complete=not late)
 
 
@@ -299,6 +300,20 @@ async def test_a_late_reranker_leaves_the_fused_order_and_says_so(memory: Memory
 
     assert facts_of(late) == facts_of(plain)
     assert late.channels["facts"].notes == ("the reranker ran out of its 50 ms: the fused order stands",)
+
+
+async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever_the_reranker_says(
+    memory: Memory, tmp_path: Path
+) -> None:
+    by_ranks = await engine(memory, tmp_path, reranker=None).recall(RecallRequest("Mira", profile="facts"))
+    for late in (Backwards(0.75), Backwards(0.75, heedless=True)):
+        found = await engine(memory, tmp_path, reranker=late).recall(RecallRequest("Mira", profile="facts"))
+
+        assert found["facts"] == by_ranks["facts"]
+        assert found.channels["facts"].notes == ("the reranker ran out of its 500 ms: the fused order stands",)
+    facts = Profiles.load(Settings(home=tmp_path)).get("facts").channels["facts"]
+    assert (facts.fusion, by_ranks.channels["facts"].notes) == ("rrf", ())
+    assert len(by_ranks["facts"]) > 1
 
 
 async def test_a_broken_embedder_is_named_and_text_still_answers(memory: Memory, tmp_path: Path) -> None:
