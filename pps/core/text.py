@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 from collections.abc import Iterator
 
+_CHARACTERS_A_TOKEN = 3.5
 _SPACE = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n{2,}")
 
@@ -31,6 +33,11 @@ def first_line(text: str, limit: int = 80) -> str:
     """Return the first ``limit`` characters of the first line that is not blank, any script."""
     line = next((part.strip() for part in text.splitlines() if part.strip()), "")
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def estimate_tokens(text: str) -> int:
+    """Return ``ceil(characters / 3.5)``, the estimate that stands in for a tokenizer."""
+    return math.ceil(len(text) / _CHARACTERS_A_TOKEN)
 
 
 def chunks(text: str, *, size: int = 900, overlap: int = 150) -> Iterator[str]:

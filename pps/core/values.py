@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from pps.core.text import estimate_tokens
+
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 FactKind: TypeAlias = Literal["fact", "relation"]
 ItemKind: TypeAlias = Literal["node", "fact", "episode", "anchor", "community"]
@@ -336,6 +338,21 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchStats:
+    """How much one list brought (S0-06).
+
+    Attributes:
+        total_results: How many hits are in the list.
+        avg_score: Their mean score; None when there is none: no score is not a score of 0.
+        token_estimate: Size of their texts in tokens, always as ``estimate_tokens`` says.
+    """
+
+    total_results: int
+    avg_score: float | None
+    token_estimate: int
+
+
+@dataclass(frozen=True, slots=True)
 class Channel:
     """One ranked list. ``error`` is set when it failed, which is not the same as empty.
 
@@ -352,6 +369,11 @@ class Channel:
     def avg_score(self) -> float | None:
         """The mean score of the hits; None when there is none: no score is not a score of 0."""
         return sum(hit.score for hit in self.hits) / len(self.hits) if self.hits else None
+
+    @property
+    def stats(self) -> SearchStats:
+        """How much the list brought; of a channel that failed it says nothing."""
+        return SearchStats(len(self.hits), self.avg_score, estimate_tokens("".join(hit.text for hit in self.hits)))
 
 
 @dataclass(frozen=True, slots=True)

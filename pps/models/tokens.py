@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import math
 import os
 import tempfile
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
-_CHARACTERS_A_TOKEN = 3.5
+from pps.core.text import estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,6 @@ def count_tokens(text: str) -> int:
 def counter_name() -> Literal["tiktoken", "estimate"]:
     """Return how ``count_tokens`` counts in this process."""
     return "estimate" if _encoding() is None else "tiktoken"
-
-
-def estimate_tokens(text: str) -> int:
-    """Return ``ceil(characters / 3.5)``, the estimate that stands in for a tokenizer."""
-    return math.ceil(len(text) / _CHARACTERS_A_TOKEN)
 
 
 @lru_cache(maxsize=1)

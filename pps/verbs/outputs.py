@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, cast
 
-from pydantic import JsonValue
+from pydantic import JsonValue, model_serializer
 
 from pps.core.reports import TimelinePage
 from pps.core.values import (
@@ -23,6 +23,7 @@ from pps.core.values import (
     Node,
     Pack,
     Recall,
+    SearchStats,
     Step,
     Turn,
 )
@@ -126,12 +127,31 @@ class HitView:
 
 
 @dataclass(frozen=True, slots=True)
+class StatsView:
+    """How much a list brought: ``avg_score`` is null when it is empty, ``token_estimate`` is of the hits' texts."""
+
+    total_results: int
+    avg_score: float | None
+    token_estimate: int
+
+    @model_serializer
+    def _with_null(self) -> dict[str, int | float | None]:
+        """Return every field: that there is no average is said, not left out."""
+        return {
+            "total_results": self.total_results,
+            "avg_score": self.avg_score,
+            "token_estimate": self.token_estimate,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelView:
     """One ranked list, best first. ``error`` means that it failed, which is not the same as empty."""
 
     hits: tuple[HitView, ...]
     error: str | None = None
     notes: tuple[str, ...] = ()
+    stats: StatsView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +286,13 @@ def hit_view(hit: Hit) -> HitView:
 
 
 def _channel(channel: Channel) -> ChannelView:
-    return ChannelView(tuple(hit_view(hit) for hit in channel.hits), channel.error or None, channel.notes)
+    hits = tuple(hit_view(hit) for hit in channel.hits)
+    return ChannelView(hits, channel.error or None, channel.notes, None if channel.error else _stats(channel.stats))
+
+
+def _stats(stats: SearchStats) -> StatsView:
+    average = None if stats.avg_score is None else round(stats.avg_score, 6)
+    return StatsView(stats.total_results, average, stats.token_estimate)
 
 
 def _node(node: Node) -> NodeView:

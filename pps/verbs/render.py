@@ -12,6 +12,7 @@ from pps.verbs.outputs import (
     AnchorDeleted,
     AnchorHits,
     AnchorInfos,
+    ChannelView,
     EpisodeView,
     FactView,
     HitView,
@@ -32,13 +33,13 @@ def pack(view: PackView) -> str:
 
 
 def recall(view: RecallView) -> str:
-    """Return the lists one after another, each with a heading."""
+    """Return the lists one after another, each with a heading; where scores are sums of signals, with their mean."""
     lines: list[str] = []
     for name, channel in view.channels.items():
         if channel.error:
             lines.append(f"{name}: could not be searched ({channel.error})")
         elif channel.hits:
-            lines.append(f"{name}:")
+            lines.append(_heading(name, channel))
             lines.extend(f"  {number}. {_hit(hit)}" for number, hit in enumerate(channel.hits, 1))
         lines.extend(f"  note: {note}" for note in channel.notes)
     return "\n".join(lines) or "Nothing found."
@@ -135,6 +136,14 @@ def health(value: Health) -> str:
     """Return whether all is well, and each problem with what to do."""
     lines = ["All is well." if value.ok else "Not well:"]
     return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
+
+
+def _heading(name: str, channel: ChannelView) -> str:
+    stats = channel.stats
+    if stats is None or stats.avg_score is None or not any(hit.signals for hit in channel.hits):
+        return f"{name}:"
+    found = counted(stats.total_results, "result")
+    return f"{name} ({found}, average score {stats.avg_score:.3f}, about {counted(stats.token_estimate, 'token')}):"
 
 
 def _hit(hit: HitView) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from pps.app import App
-from pps.core.values import Hit, Node
+from pps.core.errors import InvalidRequest
+from pps.core.values import Hit, Node, NodeDraft, SearchStats
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from tests.integration.recall_scene import START, play
+from pps.verbs.all import VERBS
+from tests.integration.recall_scene import START, play, sources
 
 BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
 
@@ -27,6 +32,23 @@ async def memory(app: App) -> AsyncIterator[Memory]:
 
 async def uuid_of(memory: Memory, name: str) -> str:
     return next(iter((await memory._parts.journal.resolve([name])).values()))
+
+
+async def answered(memory: Memory, **arguments: Any) -> dict[str, Any]:
+    """Return what the tool ``recall`` answers, as data."""
+    verb = VERBS["recall"]
+    data = (await verb.answer(memory, verb.parse(arguments))).data
+    Draft202012Validator(verb.output_schema()).validate(data)
+    return data
+
+
+async def cosines(memory: Memory, query: str) -> dict[str, float]:
+    """Return node → the cosine of its name and a query, of every node that there is, without any index."""
+    found = sources(memory)
+    assert found.embedder is not None
+    names = [node.name for node in await found.client.nodes(await found.journal.mirrored("node"))]
+    near = found.embedder.embed_passages(names) @ found.embedder.embed_query(query)
+    return dict(zip(names, map(float, near), strict=True))
 
 
 def by_name(hits: tuple[Hit, ...]) -> Mapping[str, Hit]:
@@ -51,6 +73,42 @@ async def test_the_average_of_nothing_is_nothing(memory: Memory) -> None:
     empty = (await memory.recall("zzz", profile="semantic")).channels["nodes"]
 
     assert (empty.hits, empty.avg_score) == ((), None)
+    assert empty.stats == SearchStats(0, None, 0)
+    told = (await answered(memory, query="zzz", profile="semantic"))["channels"]
+    assert [told[name]["stats"] for name in ("nodes", "facts")] == [
+        {"total_results": 0, "avg_score": None, "token_estimate": 0}
+    ] * 2
+
+
+async def test_semantic_brings_exactly_what_is_as_near_as_asked_and_counts_it(memory: Memory) -> None:
+    near = await cosines(memory, "Mira and Tomas")
+    options: list[tuple[float, dict[str, Any]]] = [(0.7, {}), *((one, {"min_similarity": one}) for one in (0.3, -1.0))]
+    for least, more in options:
+        wanted = {name: max(0.0, cosine) for name, cosine in near.items() if cosine >= least}
+        assert wanted
+
+        nodes = (await memory.recall("Mira and Tomas", profile="semantic", **more)).channels["nodes"]
+
+        assert {name: hit.score for name, hit in by_name(nodes.hits).items()} == pytest.approx(wanted, abs=1e-5)
+        told = (await answered(memory, query="Mira and Tomas", profile="semantic", **more))["channels"]["nodes"]
+        assert told["stats"] == {
+            "total_results": len(wanted),
+            "avg_score": pytest.approx(sum(wanted.values()) / len(wanted), abs=1e-5),
+            "token_estimate": math.ceil(sum(len(hit["text"]) for hit in told["hits"]) / 3.5),
+        }
+
+
+async def test_semantic_brings_ten_unless_told_and_never_more_than_fifty(memory: Memory) -> None:
+    await memory.remember("Lamps.", nodes=[NodeDraft(f"lamp {number}") for number in range(60)])
+
+    async def found(**more: Any) -> int:
+        told = await answered(memory, query="lamp", profile="semantic", min_similarity=-1, channels=["nodes"], **more)
+        return told["channels"]["nodes"]["stats"]["total_results"]
+
+    assert [await found(), await found(limit=1), await found(limit=50), await found(limit=100)] == [10, 1, 50, 50]
+    for wrong in ({"limit": 0}, {"limit": 101}, {"min_similarity": 1.1}, {"min_similarity": -1.1}):
+        with pytest.raises(InvalidRequest, match=next(iter(wrong))):
+            await answered(memory, query="lamp", profile="semantic", **wrong)
 
 
 async def test_hybrid_adds_structure_and_meaning_and_shows_the_way(memory: Memory) -> None:

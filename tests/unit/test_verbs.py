@@ -131,6 +131,24 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert data["took_ms"] == {"total": 3.14}
 
 
+def test_each_list_says_how_much_it_holds_and_one_that_failed_does_not() -> None:
+    channels = _data(VERBS["recall"], SAMPLES["recall"])["channels"]
+    assert channels["facts"]["stats"] == {"total_results": 1, "avg_score": 0.25, "token_estimate": 6}
+    assert "stats" not in channels["anchors"]
+    empty = outputs.recall_view(Recall("x", "default", {"facts": Channel("facts")}))
+    assert _data(VERBS["recall"], empty)["channels"]["facts"]["stats"] == {
+        "total_results": 0,
+        "avg_score": None,
+        "token_estimate": 0,
+    }
+
+
+def test_the_mean_score_is_read_where_scores_are_sums_of_signals() -> None:
+    hits = tuple(Hit(ID, score, "Mira: Bakes.", NODE, signals={"dense": score}) for score in (0.9, 0.8))
+    text = render.recall(outputs.recall_view(Recall("rye", "semantic", {"nodes": Channel("nodes", hits)})))
+    assert text.splitlines()[0] == "nodes (2 results, average score 0.850, about 7 tokens):"
+
+
 def test_a_failed_channel_is_said_and_a_hit_is_one_line() -> None:
     text = render.recall(outputs.recall_view(RECALL))
     assert "anchors: could not be searched (the index cannot be read)" in text
