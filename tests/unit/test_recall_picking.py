@@ -44,6 +44,13 @@ def test_mmr_takes_the_different_one_before_the_repeat() -> None:
     assert diverse(["best", "twin", "other"], unit(1, 0, 0.4), vectors, balance=0.5, limit=2) == ["twin", "other"]
 
 
+def test_mmr_at_one_half_takes_what_differs_and_a_little_above_it_what_is_nearer() -> None:
+    vectors = {"best": unit(1, 0.1, 0), "near": unit(1, 0.2, 0), "apart": unit(0.5, 0, 0.866)}
+
+    orders = {at: diverse(list(vectors), unit(1, 0, 0), vectors, balance=at, limit=3) for at in (0.5, 0.6)}
+    assert orders == {0.5: ["best", "apart", "near"], 0.6: ["best", "near", "apart"]}
+
+
 def test_mmr_with_all_weight_on_relevance_is_the_order_of_similarity() -> None:
     vectors = {"far": unit(0, 1), "near": unit(1, 0), "middle": unit(1, 1)}
 

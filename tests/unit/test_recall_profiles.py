@@ -10,6 +10,7 @@ import pytest
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.isolation.recipes import RECIPES
+from pps.recall.options import make_request
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import Profiles
 from pps.recall.request import RecallRequest
@@ -46,6 +47,17 @@ def test_hybrid_and_semantic_have_their_weights_and_thresholds(shipped: Profiles
     assert (hybrid.perspectives, hybrid.min_similarity) == ({"structural": 0.6, "dense": 0.4}, 0.65)
     assert {channel.min_similarity for channel in semantic.channels.values()} == {0.7}
     assert semantic.limits == {"nodes": 50, "facts": 50}
+
+
+def test_the_defaults_of_the_acceptance_table_are_those_of_the_settings_and_profiles(shipped: Profiles) -> None:
+    tuning = shipped.tuning
+    assert (tuning.freshness_half_life_d, tuning.freshness_weight, tuning.rerank_deadline_s) == (14.0, 0.3, 0.5)
+    assert shipped.get("diverse").channels["facts"].mmr == 0.5
+    assert [profile.name for profile in shipped.all() if any(one.pairs for one in profile.channels.values())] == [
+        "ambient"
+    ]
+    request = make_request("q", {})
+    assert (request.limit, request.max_hops, request.min_similarity) == (10, 2, None)
 
 
 def test_a_requests_weights_stand_in_place_of_the_profiles(shipped: Profiles) -> None:
