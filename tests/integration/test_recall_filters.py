@@ -1,0 +1,133 @@
+"""Filters apply before ranking in every perspective: whatever else matches better, a filtered list is full."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pytest
+
+from pps.app import App
+from pps.core.time import now
+from pps.core.values import ChannelName, Fact, FactDraft, Node, NodeDraft, Turn
+from pps.ingest.drafts import RememberOptions
+from pps.journal.values import ItemFilter
+from pps.memory import Memory
+from pps.recall.fetch import fetch
+from pps.recall.perspectives import PERSPECTIVES
+from tests.integration.recall_scene import ask
+
+LAMPS, JARS, DEPTH = 80, 40, 6
+QUERY = "Mira keeps an old brass lamp, not a jar, in the hall in the last two weeks"
+FINDERS: Mapping[ChannelName, tuple[str, ...]] = {
+    "nodes": ("bm25", "dense", "structural", "supports"),
+    "facts": ("bm25", "dense", "supports", "when"),
+    "episodes": ("bm25", "bm25_windows", "dense", "dense_windows", "latest", "supports", "when"),
+}
+"""Which perspectives bring something of each channel for the query; ``named`` brings what a query names."""
+
+
+@dataclass(frozen=True)
+class Hall:
+    """A memory with many lamps that match the query, and a few jars that hardly do; ``cut`` lies between them."""
+
+    memory: Memory
+    cut: datetime
+    center: str
+
+    @property
+    def filters(self) -> Mapping[str, ItemFilter]:
+        """Filters by the tool's names for them; ``until`` lets the lamps through, every other the jars."""
+        return {
+            "node_types": ItemFilter(kinds=("Jar", "note")),
+            "tags": ItemFilter(tags=("rare",)),
+            "relation_types": ItemFilter(relations=("SOLD",)),
+            "source_types": ItemFilter(sources=("diary",)),
+            "since": ItemFilter(since=self.cut),
+            "until": ItemFilter(until=self.cut),
+        }
+
+
+def thing(name: str, kind: str, source: str, at: datetime, text: str) -> tuple[str, RememberOptions]:
+    tag, relation = ("common", "KEEPS") if kind == "Lamp" else ("rare", "SOLD")
+    options: RememberOptions = {
+        "source": source,
+        "source_ref": name,
+        "session": source,
+        "occurred_at": at,
+        "kind": "turn" if kind == "Lamp" else "note",
+        "tags": (tag,),
+        "nodes": (NodeDraft(name, kind, tags=(tag,)),),
+        "facts": (FactDraft("Mira", relation, name, text, valid_at=at),),
+    }
+    return f"{text} She said so.", options
+
+
+@pytest.fixture
+async def hall(app: App) -> AsyncIterator[Hall]:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        before = now() - timedelta(days=3)
+        lamps = [(f"old brass lamp {at}", f"Mira keeps old brass lamp {at} in the hall.") for at in range(LAMPS)]
+        await memory.remember_many([thing(name, "Lamp", "chat", before, text) for name, text in lamps])
+        assert await memory.settled()
+        cut = now()
+        jars = [(f"jar {at}", f"Mira sold a jar {at} of plums.") for at in range(JARS)]
+        await memory.remember_many([thing(name, "Jar", "diary", now(), text) for name, text in jars])
+        assert await memory.settled()
+        yield Hall(memory, cut, (await memory._parts.journal.resolve(["Mira"]))["mira"])
+
+
+def about(item: object) -> str:
+    """Return what an item is about: ``jar``, ``lamp``, or its name."""
+    if isinstance(item, Node):
+        return next((word for word in ("jar", "lamp") if word in item.name), item.name)
+    text = item.content if isinstance(item, Turn) else item.text if isinstance(item, Fact) else ""
+    return next(word for word in ("jar", "lamp") if word in text)
+
+
+async def brought(hall: Hall, name: str, channel: ChannelName, query: str, wanted: ItemFilter) -> list[str]:
+    """Return what a perspective's first ``DEPTH`` are about."""
+    asked = ask(hall.memory, query, filters=wanted, center=hall.center)
+    find = PERSPECTIVES[name].find
+    assert find is not None
+    entries = await find(asked, channel, DEPTH)
+    return [about(item) for item in (await fetch(asked, channel, [one.id for one in entries])).values()]
+
+
+def is_full(found: list[str], word: str, channel: ChannelName) -> bool:
+    """Tell whether a list is full and of one thing; a node may also be Mira, whom the same turns and facts name."""
+    besides = found.count("Mira") if channel == "nodes" else 0
+    return besides <= 1 and found.count(word) + besides == len(found) == DEPTH
+
+
+async def test_every_perspective_fills_its_list_with_what_each_filter_lets_through(hall: Hall) -> None:
+    finders = {name for name, one in PERSPECTIVES.items() if one.finds}
+    assert {name for names in FINDERS.values() for name in names} | {"named"} == finders
+    for channel, names in FINDERS.items():
+        for name in names:
+            anything = await brought(hall, name, channel, QUERY, ItemFilter())
+            assert (set(anything) == {"jar"}) == (name == "latest"), (channel, name, anything)
+            for which, wanted in hall.filters.items():
+                found = await brought(hall, name, channel, QUERY, wanted)
+                assert is_full(found, "lamp" if which == "until" else "jar", channel), (channel, name, which, found)
+
+
+async def test_of_things_called_by_name_those_are_found_that_each_filter_lets_through(hall: Hall) -> None:
+    query = "old brass lamp 1, old brass lamp 2, old brass lamp 3, jar 4, jar 5"
+    for which, wanted in hall.filters.items():
+        found = await brought(hall, "named", "nodes", query, wanted)
+        assert found == (["lamp"] * 3 if which == "until" else ["jar"] * 2), (which, found)
+
+
+async def test_every_channel_of_a_recall_is_full_under_each_filter(hall: Hall) -> None:
+    for profile in ("default", "ambient", "blended", "contextual", "e1_only", "semantic"):
+        for which, wanted in hall.filters.items():
+            recalled = await hall.memory.recall(QUERY, profile=profile, limit=DEPTH, filters=wanted, min_similarity=-1)
+
+            filled = [channel for channel in FINDERS if channel in recalled.channels]
+            assert filled
+            for channel in filled:
+                found = [about(hit.item) for hit in recalled[channel]]
+                assert is_full(found, "lamp" if which == "until" else "jar", channel), (profile, which, found)
