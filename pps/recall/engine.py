@@ -46,12 +46,15 @@ class RecallEngine:
         channels run side by side) and ``total``.
 
         Raises:
+            ConfigError: The profile's file is new and says what no profile can.
             InvalidRequest: The profile is unknown, does not fill a channel that was asked for, or has no
                 perspective of a weight's name.
             NotFound: ``center`` is not a node of this entity.
             IsolationError: A foreign row came back; nothing is returned.
         """
         started = clock.perf_counter()
+        if request.profile not in self._profiles:
+            await asyncio.to_thread(self._profiles.look_for, request.profile)
         profile = self._profiles.get(request.profile)
         if request.center:
             await self._sources.client.nodes([request.center], strict=True)

@@ -108,6 +108,7 @@ class Profiles:
         """
         self.tuning = tuning or Tuning()
         self._places = places or {}
+        self._settings: Settings | None = None
         self._files = {name: _parsed(self._place(name), text) for name, text in files.items()}
         self._profiles = {name: self._resolved(name, ()) for name in self._files}
 
@@ -119,7 +120,7 @@ class Profiles:
             ConfigError: A file cannot be read, or says what no profile can.
         """
         files = {Path(one.name).stem: one.read_text("utf-8") for one in shipped("config/profiles").iterdir()}
-        own = {one.stem: one for one in sorted((settings.home / "profiles").glob("*.toml"))}
+        own = _own(settings)
         files.update((name, _read(file)) for name, file in own.items())
         recall = settings.recall
         tuning = Tuning(
@@ -129,7 +130,24 @@ class Profiles:
             freshness_weight=recall.freshness_weight,
             rerank_deadline_s=settings.reranker.deadline_ms / 1000,
         )
-        return cls(files, tuning, own)
+        found = cls(files, tuning, own)
+        found._settings = settings
+        return found
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether there is a profile or a recipe of that name."""
+        return name in self._profiles or name in RECIPES
+
+    def look_for(self, name: str) -> None:
+        """Read the files again when one has come of that name, which was not there when they were read.
+
+        Raises:
+            ConfigError: As ``load``; what was read before stays.
+        """
+        if self._settings is None or name in self or name not in _own(self._settings):
+            return
+        found = Profiles.load(self._settings)
+        self._places, self._files, self._profiles = found._places, found._files, found._profiles
 
     def get(self, name: str) -> Profile:
         """Return a profile or a recipe; InvalidRequest names those there are."""
@@ -159,6 +177,11 @@ class Profiles:
 
     def _place(self, name: str) -> str:
         return str(self._places.get(name, f"profile {name!r}"))
+
+
+def _own(settings: Settings) -> dict[str, Path]:
+    """Return name → file of the user's own profiles."""
+    return {one.stem: one for one in sorted((settings.home / "profiles").glob("*.toml"))}
 
 
 def _read(file: Path) -> str:

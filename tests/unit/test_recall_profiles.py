@@ -98,6 +98,32 @@ def test_a_users_profile_is_added_and_wins(tmp_path: Path) -> None:
     assert profiles.get("facts").description == "my own"
 
 
+def test_a_profile_that_was_not_there_is_found_when_it_is_asked_for_and_a_mistake_keeps_what_was(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    profiles = Profiles.load(Settings(home=tmp_path))
+    profiles.look_for("mine")
+    assert "mine" not in profiles
+
+    (folder / "mine.toml").write_text(FACTS)
+    profiles.look_for("mine")
+    assert profiles.get("mine").origin == "yours"
+
+    (folder / "wrong.toml").write_text(FACTS + "k = -1")
+    with pytest.raises(ConfigError, match=r"wrong\.toml: channels\.facts\.k: "):
+        profiles.look_for("wrong")
+    assert {name for name in ("mine", "wrong", "default", RECIPES[0]) if name in profiles} == {
+        "mine",
+        "default",
+        RECIPES[0],
+    }
+    for outside in ("../mine", "profiles/mine", str(folder / "mine")):
+        profiles.look_for(outside)
+        assert outside not in profiles
+
+
 def test_an_unknown_profile_is_refused_with_the_names(shipped: Profiles) -> None:
     with pytest.raises(InvalidRequest, match="ambient"):
         shipped.get("nothing")

@@ -17,7 +17,8 @@ def profiles(as_json: AsJson = False) -> None:
     """List the ways to rank that `pps recall --profile` takes: shipped ones, yours, and Graphiti's recipes.
 
     Yours are TOML files in $PPS_HOME/profiles; one of a shipped one's name replaces it. A mistake in one is
-    told with the file, the key and the bound. With --json: channels, weights and limits too.
+    told with the file, the key and the bound. A running server finds a new file by itself; a changed one it reads
+    when it starts again (`pps serve --stop`). With --json: channels, weights and limits too.
 
     Example: pps profiles
     """

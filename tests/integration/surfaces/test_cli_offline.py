@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,25 @@ def test_profiles_are_listed_with_a_description(env: dict[str, str]) -> None:
     ended = pps(env, "profiles")
     assert ended.returncode == 0, ended.stderr
     assert any(line.startswith("default ") and len(line.split()) > 3 for line in ended.stdout.splitlines())
+
+
+def test_a_profile_of_ones_own_is_listed_and_a_mistake_in_it_is_one_line_that_names_file_and_field(
+    env: dict[str, str],
+) -> None:
+    file = Path(env["PPS_HOME"]) / "profiles" / "mine.toml"
+    file.parent.mkdir(parents=True, mode=0o700)
+    own = 'description = "Words alone"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n'
+    file.write_text(own)
+    listed = pps(env, "profiles", "--json")
+    assert listed.returncode == 0, listed.stderr
+    [mine] = [one for one in json.loads(listed.stdout) if one["name"] == "mine"]
+    assert (mine["origin"], mine["description"]) == ("yours", "Words alone")
+    assert mine["channels"] == {"facts": {"fusion": "rrf", "perspectives": {"bm25": 1.0}}}
+    for wrong in ("weigth", "depth"):
+        file.write_text(f"{own}{wrong} = 0\n")
+        ended = pps(env, "profiles")
+        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
+        assert f"{file}: channels.facts.{wrong}: " in ended.stderr
 
 
 def test_wrong_usage_is_exit_code_2(env: dict[str, str]) -> None:

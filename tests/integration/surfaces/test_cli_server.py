@@ -64,6 +64,34 @@ def test_the_printed_configuration_works_as_it_stands(served: Served) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+def test_a_profile_of_ones_own_answers_beside_a_running_server_and_a_mistake_is_told_in_one_line(
+    served: Served,
+) -> None:
+    served.create("profiled")
+    likes = {"subject": "Dora", "relation": "LIKES"}
+    facts = [{**likes, "object": one, "text": f"Dora likes {one}."} for one in ("rye", "oats")]
+    served.link.call("remember", "profiled", {"content": "Bread.", "facts": facts})
+    folder = served.home / "profiles"
+    folder.mkdir()
+    own = 'description = "Words"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n[limits]\nfacts = '
+    (folder / "mine.toml").write_text(f"{own}1\n")
+
+    found = _json(served.pps("recall", "profiled", "Dora likes oats", "--profile", "mine", "--json"))
+
+    assert (found["profile"], list(found["channels"])) == ("mine", ["facts"])
+    [hit] = found["channels"]["facts"]["hits"]
+    assert (hit["text"], hit["ranks"]) == ("Dora likes oats.", {"bm25": 1})
+    (folder / "wrong.toml").write_text(f"{own}500\n")
+    wrong = served.pps("recall", "profiled", "oats", "--profile", "wrong")
+    (folder / "wrong.toml").unlink()
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1), wrong.stderr
+    assert f"{folder / 'wrong.toml'}: limits.facts: " in wrong.stderr
+    unknown = served.pps("recall", "profiled", "oats", "--profile", "gone")
+    assert (unknown.returncode, unknown.stderr.count("\n")) == (2, 1)
+    assert "profile: must be one of" in unknown.stderr
+    assert "mine" in unknown.stderr
+
+
 def test_a_text_is_remembered_and_recalled(served: Served, tmp_path: Path) -> None:
     served.create("dora")
     given = tmp_path / "given.json"
