@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer.main
 
-from pps.bench import tune
+from pps.bench import scale_report, tune
 from pps.bench.report import markdown
 from pps.surfaces.cli.main import build
 from pps.verbs.all import VERBS
@@ -60,3 +60,15 @@ def test_each_quality_page_is_what_its_json_says() -> None:
         assert file.with_suffix(".png").stat().st_size > 10_000
     tuned = json.loads((RESULTS / "tune.json").read_text(encoding="utf-8"))
     assert (RESULTS / "tune.md").read_text(encoding="utf-8") == tune.markdown(tuned)
+
+
+def test_each_scale_page_is_what_its_json_says() -> None:
+    for file in (RESULTS / "scale.json", RESULTS / "scale-neo4j.json"):
+        report = json.loads(file.read_text(encoding="utf-8"))
+        assert file.with_suffix(".md").read_text(encoding="utf-8") == scale_report.markdown(report, file.stem)
+
+
+def test_no_page_of_figures_is_without_the_json_that_it_is_made_of() -> None:
+    pages = {page.stem for page in RESULTS.glob("*.md")} - {"README"}
+    assert pages == {"quality", "quality-musique", "scale", "scale-neo4j", "tune"}
+    assert pages <= {file.stem for file in RESULTS.glob("*.json")}
