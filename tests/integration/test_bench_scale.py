@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pps.bench import scale_report
@@ -13,6 +14,7 @@ from pps.bench.generator import FACTS_A_TURN, World, node_name
 from pps.bench.latency import percentiles
 from pps.bench.scale import Plan, scale
 from pps.core.errors import InvalidRequest
+from pps.models.minilm import MiniLMEmbedder
 
 
 def test_a_world_is_the_same_each_time_and_does_not_depend_on_its_size() -> None:
@@ -21,6 +23,29 @@ def test_a_world_is_the_same_each_time_and_does_not_depend_on_its_size() -> None
     assert World(3).questions(5, 20) == World(3).questions(5, 20)
     assert len({node_name(number) for number in range(5_000)}) == 5_000
     assert all(len(World(3).facts(number)) == FACTS_A_TURN for number in range(20))
+
+
+def test_the_vectors_of_a_world_lie_in_clusters_and_are_the_same_for_the_same_seed() -> None:
+    turns = range(0, 288, 6)  # four of each of twelve sessions
+    facts = [fact.text for number in turns for fact in World(7).facts(number)]
+    draw, words = np.random.default_rng(7), sorted({word for fact in facts for word in fact.split()})
+    embedder = MiniLMEmbedder()
+    vectors = embedder.embed_passages(facts)
+    salad = embedder.embed_passages([" ".join(draw.choice(words, len(fact.split()))) for fact in facts])
+    noise = draw.standard_normal(vectors.shape)
+    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+
+    assert _nearest(vectors) > 3 * _nearest(noise)
+    assert _nearest(vectors) > _nearest(salad) + 0.05
+    assert np.allclose(embedder.embed_passages([fact.text for fact in World(7).facts(6)]), vectors[4:8], atol=1e-3)
+    assert not set(facts) & {fact.text for number in turns for fact in World(8).facts(number)}
+
+
+def _nearest(vectors: np.ndarray) -> float:
+    """Return how near a vector's nearest neighbour is, on average (cosine)."""
+    near = vectors @ vectors.T
+    np.fill_diagonal(near, -1)
+    return float(near.max(axis=1).mean())
 
 
 def test_percentiles_are_times_that_were_measured() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -116,6 +117,30 @@ async def test_near_the_centre_is_nearer_first(memory: Memory) -> None:
     assert signals["Mira"] == 1.0
     assert signals["coffee"] == signals["roses"] == 0.5
     assert "Oslo" not in signals
+
+
+async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(memory: Memory) -> None:
+    (tomas,) = await found_nodes(memory, "Tomas")
+    find, score = PERSPECTIVES["structural"].find, PERSPECTIVES["structural"].score
+    assert find is not None
+    assert score is not None
+    asked = ask(memory, "the bakery", center=tomas)
+
+    entries = await find(asked, "nodes", 10)
+
+    named = await texts(asked, "nodes", entries)
+    assert named == ["bakery", "Tarn", "Oslo"]  # of the two that are one hop away, what is meant comes first
+    assert [(one.score, one.signal) for one in entries] == [(-1.0, 1.0), (-1.0, 1.0), (-2.0, 0.5)]
+    assert await find(asked, "nodes", 1) == entries[:1]
+    assert await score(asked, "nodes", {entries[2].id, tomas}) == [entries[2]]
+    assert await find(ask(memory, "the bakery", center=tomas, max_hops=1), "nodes", 10) == entries[:2]
+    assert (await find(asked, "facts", 10), await score(asked, "facts", {tomas})) == ([], [])
+    assert await found(ask(memory, "the bakery"), "structural", "nodes") == []  # nobody is joined to the own node
+
+
+def test_each_perspective_has_a_test_of_its_own_here() -> None:
+    told = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in PERSPECTIVES if told.count(f'"{name}"') == 0] == []
 
 
 async def test_near_the_named_prefers_facts_that_touch_a_named_node(memory: Memory) -> None:
