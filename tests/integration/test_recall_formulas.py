@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from pps.app import App
-from pps.config import Settings
+from pps.config import EmbedderSettings, Settings
 from pps.core.time import now
 from pps.core.values import Fact, FactDraft, Hit, Node, NodeDraft, RelationDraft
 from pps.memory import Memory
@@ -26,6 +26,12 @@ from tests.integration.recall_scene import ask, sources
 MOMENT = datetime(2026, 6, 1, 12, tzinfo=UTC)
 BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
 CHAIN = ("harbour", "crane", "barge", "canal", "lock", "mill")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """The embedded store: what is computed here is read from the journal's mirror, which is the same on both."""
+    return Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
 
 
 @pytest.fixture

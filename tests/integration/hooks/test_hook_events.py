@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually
-from tests.integration.surfaces.serving import Served
+from tests.integration.surfaces.serving import Served, serving
 
 Turns = Callable[[Session], list[dict[str, Any]]]
 
@@ -42,6 +42,28 @@ def test_a_prompt_is_kept_and_answered_with_what_is_known(served: Served, at_hom
     kept = turns(at_home)[-1]
     assert (kept["role"], kept["content"]) == ("user", "What about the kitchen?")
     assert (kept["source"], kept["session"]) == ("claude-code", at_home.id)
+
+
+def test_a_prompt_is_answered_with_facts_and_with_nodes_unless_ones_own_profile_has_none(
+    served: Served, tmp_path: Path
+) -> None:
+    fact = {"subject": "Mira", "relation": "MENDED", "object": "oven", "text": "Mira mended the oven."}
+
+    def sections(server: Served) -> list[str]:
+        server.create("mender")
+        arguments = {"content": "It works again.", "session": "before", "wait": "done", "facts": [fact]}
+        server.link.call("remember", "mender", arguments)
+        session = Session(server.home, tmp_path, options=("--entity", "mender"))
+        context = session.run("UserPromptSubmit", prompt="the oven").context
+        assert "- Mira mended the oven." in context
+        return [line for line in context.splitlines() if line.startswith("## ")]
+
+    own = tmp_path / "home" / "profiles" / "ambient.toml"
+    own.parent.mkdir(parents=True, mode=0o700)
+    own.write_text('description = "Facts"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n')
+    assert sections(served) == ["## Nodes", "## Facts", "## Said before"]
+    with serving(tmp_path / "home") as only_facts:
+        assert sections(only_facts) == ["## Facts"]
 
 
 def test_a_full_memory_gives_at_most_eight_thousand_characters(served: Served, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -87,6 +88,33 @@ def test_a_call_answers_with_data_and_text(served: Served) -> None:
     assert "Remembered" in answer["text"]
     found = served.link.call("recall", "caller", {"query": "oven"})
     assert "oven" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("query", "profile", "channel", "first"),
+    [
+        ("What does Vera grow on the hill?", "facts", "facts", "Vera grows plums on the hill."),
+        ("Vera", "nodes", "nodes", "Vera: A gardener."),
+        ("We stood on the hill and looked at the plums.", "contextual", "facts", "Vera grows plums on the hill."),
+    ],
+)
+def test_a_question_a_name_and_a_tale_go_to_facts_to_nodes_and_to_facts_by_mentions(
+    served: Served, query: str, profile: str, channel: str, first: str
+) -> None:
+    served.create("router")
+    plums = {"subject": "Vera", "relation": "GROWS", "object": "plums", "text": "Vera grows plums on the hill."}
+    sheep = {"subject": "Otto", "relation": "KEEPS", "object": "sheep", "text": "Otto keeps sheep on the hill."}
+    nodes = [{"name": "Vera", "kind": "Person", "summary": "A gardener."}]
+    for number, facts in enumerate(([plums, sheep], [plums], [plums])):
+        said = {"content": f"Plums and sheep, number {number}.", "source_ref": str(number), "facts": facts}
+        served.link.call("remember", "router", {**said, "nodes": nodes})
+
+    found: Any = served.link.call("recall", "router", {"query": query, "channels": "auto"})["data"]
+
+    assert (found["profile"], list(found["channels"])) == (profile, [channel])
+    hits = found["channels"][channel]["hits"]
+    assert hits[0]["text"] == first
+    assert hits[0]["ranks"].get("mentions") == (1 if profile == "contextual" else None)
 
 
 def test_errors_come_back_as_what_they_were(served: Served) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,40 @@ async def test_a_broken_bound_is_named_and_makes_nothing(
         assert word in said
         assert "secretvalue" not in said
         assert (await done(client, "list_vaults"))["vaults"] == []
+
+
+async def test_each_filter_of_search_nodes_gives_a_full_list_of_what_it_lets_through(served: Served) -> None:
+    project = "/work/filters/shop"
+    async with served.client(served.router("/work/filters"), ERAS[-1]) as client:
+        lamps = [{"title": f"brass lamp {at}", "content": "A brass lamp.", "node_type": "lamp"} for at in range(40)]
+        await done(client, "create_graph", project=project, nodes=lamps)
+        [entity] = [one["entity"] for one in served.link.admin("route.list", {})["routes"] if one["path"] == project]
+        cut = datetime.now(UTC).isoformat()
+        for at in range(6):
+            jar = {"content": "A jar.", "title": f"jar {at}", "kind": "jar", "tags": ["rare"], "source": "whisper"}
+            served.link.call("add_event", str(entity), {**jar, "source_ref": str(at)})
+        edges = [{"from": f"jar {at}", "to": f"jar {(at + 1) % 6}", "relation_type": "beside"} for at in range(6)]
+        shelf = [{"title": "jar shelf", "content": "For jars."}]
+        await done(client, "create_graph", project=project, nodes=shelf, edges=edges)
+
+        async def found(**filters: Any) -> set[tuple[str, int]]:
+            query = {"project": project, "query": "a brass lamp, not a jar", "limit": 5, "filters": filters}
+            results = (await done(client, "search_nodes", **query))["results"]
+            return {(one["title"].split()[0], len(results)) for one in results}
+
+        assert await found() == {("brass", 5)}
+        for filters in (
+            {"node_types": ["jar"]},
+            {"tags": ["rare"]},
+            {"relation_types": ["beside"]},
+            {"source_types": ["whisper"]},
+            {"since": cut},
+            {"since": cut, "node_types": ["jar"], "tags": ["rare"], "relation_types": ["beside", "above"]},
+        ):
+            assert await found(**filters) == {("jar", 5)}, filters
+        assert await found(until=cut) == {("brass", 5)}
+        for filters in ({"until": cut, "tags": ["rare"]}, {"relation_types": ["above"]}, {"source_types": ["editor"]}):
+            assert await found(**filters) == set(), filters
 
 
 async def test_a_router_that_may_not_create_uses_what_is_there(served: Served) -> None:
