@@ -25,10 +25,14 @@ _Short = Annotated[str, StringConstraints(max_length=200)]
 _Path = Annotated[str, StringConstraints(max_length=4_096)]
 Item = tuple[str, RememberOptions]
 
-# What the client itself puts in a person's place: results of commands, notices of finished tasks.
+# What the client itself puts in a person's place: results of commands, notices of finished tasks, other agents' words.
 _MACHINE = re.compile(
-    r"\s*<(task-notification|system-reminder|command-name|command-message|local-command-\w+|bash-\w+)\b"
+    r"\s*(Another Claude session sent a message:\s*)?<\\?"
+    r"(task-notification|system-reminder|command-name|command-message|local-command-\w+|bash-\w+"
+    r"|agent-message|teammate-message|cross-session-message)\b"
 )
+# … and before a person's words.
+_REMINDERS = re.compile(r"(\s*<system-reminder>.*?</system-reminder>)+\s*", re.DOTALL)
 _OWN_TOOL = re.compile(r"mcp__(plugin_)?pps([_-]|$)")
 _WHAT = ("description", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
 _LINE = 300
@@ -84,10 +88,10 @@ def read_event(message: Mapping[str, JSON]) -> SessionEvent:
 
 def said_in(event: SessionEvent) -> list[Item]:
     """Return what is kept of an event itself: the prompt, or what a tool did; nothing of other events."""
-    if event.event == "UserPromptSubmit" and event.text.strip() and not is_machine(event.text):
+    if event.event == "UserPromptSubmit" and (text := typed(event.text)).strip() and not is_machine(text):
         # The client gives one id to all that follows a prompt, so the text belongs to the reference too.
-        reference = f"prompt:{event.prompt}:{digest(event.text)}" if event.prompt else f"prompt:{event.id}"
-        return _items(event.text, reference, event.at, event.session, "user")
+        reference = f"prompt:{event.prompt}:{digest(text)}" if event.prompt else f"prompt:{event.id}"
+        return _items(text, reference, event.at, event.session, "user")
     if event.event == "PostToolUse" and event.tool and not is_own_tool(event.tool):
         return _items(
             tool_line(event.tool, event.input),
@@ -110,8 +114,14 @@ def last_answer(event: SessionEvent) -> Answer:
     return Answer(f"answer:{event.id}", event.text, event.at)
 
 
+def typed(prompt: str) -> str:
+    """Return a prompt without the reminders that the client put before what a person typed."""
+    reminders = _REMINDERS.match(prompt)
+    return prompt[reminders.end() :] if reminders else prompt
+
+
 def is_machine(prompt: str) -> bool:
-    """Tell whether a prompt is the client's own: the result of a command, the notice of a finished task."""
+    """Tell whether a prompt is the client's own: a command's result, a notice, what another agent sent."""
     return _MACHINE.match(prompt) is not None
 
 

@@ -80,6 +80,16 @@ def test_a_transcript_keeps_what_was_said_and_done_under_the_references_of_the_h
     assert refs(items) == [f"prompt:p-7:{digest('Say it.')}"]
 
 
+def test_of_a_claude_code_prompt_only_what_a_person_typed_is_read(tmp_path: Path) -> None:
+    reminder = "<system-reminder>\nYou work in a worktree.\n</system-reminder>"
+    written = [f"{reminder}\n\nSay it.", reminder, '<agent-message from="reviewer">Three findings.</agent-message>']
+    prompts = [made.entry("user", f"u-{number}", text, promptId="p-7") for number, text in enumerate(written)]
+    items, passed, _ = read(made.lines(tmp_path / "one.jsonl", prompts))
+    assert said(items) == [("user", "Say it.")]
+    assert refs(items) == [f"prompt:p-7:{digest('Say it.')}"]
+    assert passed["Claude Code's own lines (commands and notices)"] == 2
+
+
 def test_of_a_chatgpt_tree_the_branch_that_was_seen_last_is_kept(tmp_path: Path) -> None:
     items, passed, unreadable = read(made.MAKE["chatgpt"](tmp_path))
     assert said(items) == [

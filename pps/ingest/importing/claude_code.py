@@ -28,7 +28,7 @@ from pps.ingest.importing.items import (
 )
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import lines
-from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line
+from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line, typed
 from pps.ingest.transcript import digest
 
 TYPES = frozenset({"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"})
@@ -115,12 +115,13 @@ class _Session:
         content = message.get("content")
         blocks = [mapping(one) for one in sequence(content)]
         texts = [string(content), *(string(one.get("text")) for one in blocks if one.get("type") == "text")]
-        said = "\n\n".join(text for text in texts if text.strip())
+        written = "\n\n".join(text for text in texts if text.strip())
         if any(one.get("type") == "tool_result" for one in blocks):
             yield Passed("results of tools")
-        if not said:
+        if not written:
             return
-        if is_machine(said):
+        said = typed(written)
+        if not said.strip() or is_machine(said):
             yield Passed("Claude Code's own lines (commands and notices)")
             return
         yield from self._flushed()

@@ -12,7 +12,7 @@ from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.core.values import JSON, Node, Pack
-from pps.ingest.sessions import SessionEvent, read_event, said_in
+from pps.ingest.sessions import SessionEvent, read_event, said_in, typed
 from pps.surfaces.hooks.shown import LastPacks, Projects
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class Desk:
                 if event.event == "SessionStart":
                     pack = await memory.sessions.pack("", event.session, mode="startup")
                 else:
-                    pack = await memory.sessions.pack(event.text[:65_536], event.session)
+                    pack = await memory.sessions.pack(typed(event.text)[:65_536], event.session)
         except PPSError as error:
             _log.warning("entity=%s hook=%s: no pack (%s)", owner.name, event.event, error.code)
             return ""

@@ -100,11 +100,31 @@ def test_a_long_prompt_is_kept_whole(at_home: Session, turns: Turns) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["", "  \n", "<task-notification>\n<task-id>a</task-id>", "<command-name>/clear</command-name>"]
+    "prompt",
+    [
+        "",
+        "  \n",
+        "<task-notification>\n<task-id>a</task-id>",
+        "<command-name>/clear</command-name>",
+        "<system-reminder>\nYou work in a worktree.\n</system-reminder>\n",
+        '<agent-message from="reviewer">Three findings.</agent-message>',
+        '<teammate-message teammate_id="tester">Done.</teammate-message>',
+        '<cross-session-message from="s-1">Done.</cross-session-message>',
+        '<\\cross-session-message from="s-1" from-name="docs">\nDone.',
+        "Another Claude session sent a message:\n<cross-session-message>\nDone.\n</cross-session-message>",
+    ],
 )
 def test_what_no_person_said_is_not_kept_as_a_prompt(at_home: Session, turns: Turns, prompt: str) -> None:
     assert at_home.run("UserPromptSubmit", prompt=prompt).is_silent()
     assert turns(at_home) == []
+
+
+def test_what_a_person_typed_behind_a_reminder_of_the_client_is_kept(at_home: Session, turns: Turns) -> None:
+    reminder = "<system-reminder>\nYou work in a worktree.\n</system-reminder>\n\n"
+    at_home.run("UserPromptSubmit", prompt=f"{reminder}{reminder}Mend the oven.")
+    at_home.run("UserPromptSubmit", prompt=f"What does {reminder.strip()} mean?")
+    said = ["Mend the oven.", f"What does {reminder.strip()} mean?"]
+    assert [one["content"] for one in turns(at_home)] == said
 
 
 def test_a_tool_is_kept_in_one_line_without_what_it_wrote_or_read(at_home: Session, turns: Turns) -> None:
