@@ -130,8 +130,9 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
 
 
 def is_among(text: str, answers: list[Answer]) -> bool:
-    """Tell whether the last answer read is this text, or its end."""
-    return bool(answers) and _folded(text).endswith(_folded(answers[-1].text))
+    """Tell whether the last answer read is this text, or one is the other's end: an answer may have several parts."""
+    said, read = _folded(text), _folded(answers[-1].text) if answers else ""
+    return bool(read) and (said.endswith(read) or read.endswith(said))
 
 
 def with_ahead(cursor: Cursor, text: str) -> Cursor:

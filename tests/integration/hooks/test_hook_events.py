@@ -224,6 +224,17 @@ def test_a_transcript_that_lags_gives_the_answer_once_all_the_same(at_home: Sess
     assert said == ["Mend it.", "Mended.", "And cleaned."]
 
 
+def test_an_answer_in_several_parts_is_kept_once_though_the_event_carries_its_last_part(
+    at_home: Session, turns: Turns
+) -> None:
+    at_home.run("SessionStart")
+    parts = [{"type": "thinking", "thinking": "hm"}, *({"type": "text", "text": text} for text in ("One.", "Two."))]
+    for part in parts:
+        at_home.write({"type": "assistant", "message": {"id": "msg_1", "role": "assistant", "content": [part]}})
+    at_home.run("Stop", last_assistant_message="Two.")
+    assert [one["content"] for one in turns(at_home)] == ["One.\n\nTwo."]
+
+
 def test_a_transcript_written_anew_or_cut_short_gives_nothing_twice(at_home: Session, turns: Turns) -> None:
     at_home.run("SessionStart")
     at_home.says("One.")
