@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,14 +73,14 @@ class Session:
     def run(self, event: str, **fields: Any) -> Ended:
         return self.raw(event, json.dumps(self.payload(event, **fields)).encode())
 
-    def start(self, event: str) -> subprocess.Popen[bytes]:
-        """Start a hook without any input yet."""
+    def start(self, event: str, *, keeps: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+        """Start a hook without any input yet; it keeps these descriptors open until its last process ends."""
         project = str(self.project) if self.project_dir is None else self.project_dir
         env = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
         env |= {"CLAUDE_PROJECT_DIR": project} if project else {}
         command = [sys.executable, "-I", "-S", str(program()), event, "--home", str(self.home), *self.options]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/")
+        return subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", pass_fds=keeps)
 
     def raw(self, event: str, given: bytes) -> Ended:
         process = self.start(event)

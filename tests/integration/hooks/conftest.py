@@ -3,8 +3,8 @@ from __future__ import annotations
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,17 @@ def turns_of(home: Path, session: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[Path]:
-    """A data folder whose run file names a server that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        home = tmp_path / "hanging"
-        registered(home, tmp_path)
+    """The data folder of a server that hangs."""
+    with hanging_in(tmp_path) as home:
+        yield home
+
+
+@contextmanager
+def hanging_in(project: Path) -> Generator[Path]:
+    """Lend a data folder whose run file names a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        home = project / "hanging"
+        registered(home, project)
         runfile.write(home, RunFile(1, "127.0.0.1", listener.getsockname()[1], "0.1.0", False, runfile.new_secret()))
         yield home
 
