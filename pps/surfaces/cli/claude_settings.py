@@ -46,6 +46,14 @@ class Installed:
         named = [after for name, after in zip(self.command, self.command[1:], strict=False) if name == "--entity"]
         return named[0] if named else ""
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Files that the command runs and that are not there; the data folder may still be to come."""
+        words = zip(("", *self.command), self.command, strict=False)
+        return tuple(
+            word for before, word in words if word.startswith("/") and before != "--home" and not Path(word).exists()
+        )
+
 
 def program() -> Path:
     """Return where the hook program lies in this installation."""

@@ -109,14 +109,15 @@ def _scope(scope: Scope, project: Path) -> dict[str, JSON]:
         found = claude_settings.look(path)
     except InvalidRequest as error:
         return {"scope": scope.value, "settings": str(path), "state": "unreadable", "problem": error.message}
-    missing = [word for word in found.command if word.startswith("/") and not Path(word).exists()]
     complete = set(found.events) == set(claude_settings.EVENTS)
-    state = "broken" if missing else "installed" if complete else "incomplete" if found.events else "not installed"
+    state = (
+        "broken" if found.missing else "installed" if complete else "incomplete" if found.events else "not installed"
+    )
     return {
         "scope": scope.value,
         "settings": str(path),
         "state": state,
         "entity": found.entity,
         "events": list(found.events),
-        "missing": list(missing),
+        "missing": list(found.missing),
     }
