@@ -65,7 +65,7 @@ class Session:
             "session_id": self.id,
             "transcript_path": str(self.transcript),
             "cwd": str(self.cwd or self.project),
-            "permission_mode": "default",
+            "scratchpad_dir": f"/tmp/claude-1000/{self.id}/scratchpad",  # noqa: S108 - a name that nobody opens
             "hook_event_name": event,
         }
         return {**common, **_FIELDS[event], **fields}
@@ -114,15 +114,19 @@ def _said(text: str) -> dict[str, Any]:
     return {"id": f"msg_{uuid.uuid4().hex}", "role": "assistant", "model": "claude-sonnet-5", "content": content}
 
 
+_PROMPT = {"prompt_id": "550e8400-e29b-41d4-a716-446655440000"}
+_WORKING = {**_PROMPT, "permission_mode": "default", "effort": {"level": "high"}}
 _FIELDS: dict[str, dict[str, Any]] = {
-    "SessionStart": {"source": "startup", "model": "claude-sonnet-5"},
-    "UserPromptSubmit": {"prompt_id": "550e8400-e29b-41d4-a716-446655440000", "prompt": "What about the kitchen?"},
+    "SessionStart": {"source": "startup", "model": "claude-sonnet-5", "session_title": "kitchen"},
+    "UserPromptSubmit": {**_PROMPT, "permission_mode": "default", "prompt": "What about the kitchen?"},
     "PreToolUse": {
+        **_WORKING,
         "tool_name": "Bash",
         "tool_input": {"command": "npm test", "description": "Run the tests", "timeout": 120000},
         "tool_use_id": "toolu_01ABC123",
     },
     "PostToolUse": {
+        **_WORKING,
         "tool_name": "Write",
         "tool_input": {"file_path": "/work/notes.txt", "content": "one\n"},
         "tool_response": {"type": "create", "filePath": "/work/notes.txt", "content": "one\n"},
@@ -130,11 +134,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "duration_ms": 12,
     },
     "Stop": {
+        **_WORKING,
         "stop_hook_active": False,
         "last_assistant_message": "All done.",
         "background_tasks": [],
         "session_crons": [],
     },
-    "PreCompact": {"trigger": "auto", "custom_instructions": ""},
-    "SessionEnd": {"reason": "prompt_input_exit"},
+    "PreCompact": {**_PROMPT, "trigger": "auto", "custom_instructions": None},
+    "SessionEnd": {**_PROMPT, "reason": "prompt_input_exit"},
 }
