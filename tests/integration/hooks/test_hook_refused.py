@@ -53,7 +53,7 @@ def session(bounded: Served, model: ModelServer, tmp_path: Path) -> Session:
     session.run("UserPromptSubmit", prompt="First?")
     session.says("One.")
     assert session.run("Stop", last_assistant_message="One.").is_silent()
-    eventually(lambda: said_in(session) == ["First?", "One."] and not unfinished(session))
+    eventually(lambda: said_in(session) == ["First?", "One."] and not unfinished(session), 60)
     return session
 
 
@@ -91,9 +91,9 @@ def test_answers_that_a_full_queue_refused_stay_behind_the_cursor_and_come_once(
 
     model.mode = "good"
     session.says("Five.")
-    eventually(lambda: not unfinished(session))
+    eventually(lambda: not unfinished(session), 60)
     assert session.run("Stop", last_assistant_message="Five.").is_silent()
-    eventually(lambda: not spool.waiting(session.home))
+    eventually(lambda: not spool.waiting(session.home), 60)
     assert said_in(session) == ["First?", "One.", "Second?", "Two.", "Three.", "Four.", "Five."]
     assert cursors(session) != before
 
@@ -114,7 +114,7 @@ def test_a_queue_that_fills_in_the_middle_of_answers_leaves_the_cursor_before_th
     assert len(spool.waiting(session.home)) == 1
 
     model.mode = "good"
-    eventually(lambda: not spool.waiting(session.home))
+    eventually(lambda: not spool.waiting(session.home), 60)
     assert session.run("Stop", last_assistant_message="Four.").is_silent()
     assert said_in(session) == ["First?", "One.", "Second?", "Two.", "Three.", "Four."]
     assert cursors(session) != before

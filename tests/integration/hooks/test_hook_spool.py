@@ -20,7 +20,7 @@ from tests.integration.hooks.conftest import eventually, registered, turns_of
 from tests.integration.surfaces.serving import clean_env, serving
 
 HOOKS = 8
-EACH = 4
+EACH = 3
 SHOTS = 16
 
 
@@ -59,7 +59,7 @@ def test_hooks_that_spool_at_once_leave_every_event_whole_once_and_in_its_sessio
         assert [one["text"] for one in spooled if one["session"] == session.id] == texts
     assert not list(spool.spool_folder(alone.home).glob(".*"))
     with serving(alone.home):
-        eventually(lambda: not spool.waiting(alone.home))
+        eventually(lambda: not spool.waiting(alone.home), 60)
         assert [said_in(alone.home, session) for session in sessions] == told
 
 
@@ -86,7 +86,7 @@ def test_a_hook_killed_while_it_spools_leaves_a_whole_event_or_none(alone: Sessi
     assert {one["text"] for one in spooled} == {"Shot. " * 20_000}
     [later] = prompts(alone, range(1))
     with serving(alone.home):
-        eventually(lambda: not spool.waiting(alone.home))
+        eventually(lambda: not spool.waiting(alone.home), 60)
         said = said_in(alone.home, alone)
         assert "".join(said[:-1]) == "Shot. " * 20_000
         assert said[-1] == later
@@ -111,7 +111,7 @@ def test_a_server_killed_while_it_drains_keeps_every_event_once_and_in_order(alo
         kill_when(alone.home, kept)
         assert len(spool.waiting(alone.home)) <= kept
     with serving(alone.home):
-        eventually(lambda: not spool.waiting(alone.home))
+        eventually(lambda: not spool.waiting(alone.home), 60)
         assert [said_in(alone.home, session) for session in sessions] == told
         assert spool.look(alone.home).bad == 0
 
