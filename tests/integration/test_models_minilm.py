@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -134,6 +135,19 @@ def test_threads_load_one_model_and_agree() -> None:
         thread.join()
     assert len({id(session) for session in sessions}) == 1
     assert all(np.allclose(vector, vectors[0], atol=1e-5) for vector in vectors)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there has a thread a priority of its own")
+def test_passages_let_others_have_the_processor_first_and_queries_do_not() -> None:
+    embedder = MiniLMEmbedder(threads=2)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    embedder.embed_passages(["A text of some length, so that there are several batches of them. " * 6] * 40)
+    at_work = [one for one in threading.enumerate() if one.name.startswith("minilm")]
+    assert at_work
+    assert {os.getpriority(os.PRIO_PROCESS, one.native_id or 0) for one in at_work} == {min(19, own + 10)}
+    embedder.embed_query("Does a query wait?")
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
+    embedder.close()
 
 
 def test_nothing_is_loaded_before_it_is_needed_and_the_package_is_never_imported() -> None:
