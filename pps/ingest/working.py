@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from pps.core import time
 from pps.core.errors import PPSError, StoreUnavailable
+from pps.core.logs import unforeseen
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
 from pps.ingest.places import Places
@@ -98,7 +99,7 @@ class Failing:
 
     def unforeseen(self, error: BaseException) -> str:
         """Log an error that nobody foresaw; return what may be shown of it."""
-        _log.critical("entity %s: an unforeseen error in ingestion", self._name, exc_info=error)
+        unforeseen(_log, f"entity {self._name}: an unforeseen error in ingestion", error)
         return f"an unforeseen {type(error).__name__}; the server's log has the details"
 
     async def wait_s(self, needed: Mapping[Stage, Sequence[Provider]]) -> float | None:

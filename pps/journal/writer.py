@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from pps.core.errors import StoreUnavailable
+from pps.core.logs import unforeseen
 from pps.journal.db import Work, mapping_errors, open_writer, store_error
 
 T = TypeVar("T")
@@ -124,7 +125,7 @@ class Writer:
             try:
                 self._serve(batch)
             except BaseException as error:  # noqa: BLE001 - a defect: said in the log, and to whoever still waits
-                _log.exception("%s: a defect in the writer; what was acknowledged stands", self._path.name)
+                unforeseen(_log, f"{self._path.name}: a defect in the writer; what was acknowledged stands", error)
                 _deliver([_Outcome(write, error=error) for write in batch])
         if self._scrub_due:
             self._scrub()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import traceback
 
 from pps.core.request import request_id
 
@@ -26,13 +25,6 @@ class _Request(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.request = request_id()
         return True
-
-
-def unforeseen(log: logging.Logger, what: str, error: BaseException) -> None:
-    """Log an error that nobody foresaw: its class and where, but not its text, which may quote memory."""
-    where = "".join(traceback.format_tb(error.__traceback__))
-    log.error("%s: %s\n%s", what, type(error).__name__, where)
-    log.debug("%s", what, exc_info=error)
 
 
 def set_up(level: str) -> None:

@@ -108,7 +108,7 @@ async def _resume(app: App, condition: Condition) -> None:
         try:
             condition.resuming.in_the_way = await app.resume_pending(_RESUME_PATIENCE_S)
         except PPSError as error:
-            _log.exception("unfinished jobs could not be resumed")
+            _log.error("unfinished jobs could not be resumed: %s", error.message)
             condition.resuming.in_the_way = {"": error.message}
         if not loaded and app.open_names():
             keep_what_is_loaded()

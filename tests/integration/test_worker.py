@@ -22,6 +22,7 @@ from pps.journal.values import Job, JobPayload, JobResult, TurnDraft
 
 GROUP = "ent_" + "w" * 26
 QUICK = RetryPolicy(first_wait_s=0.001, longest_wait_s=1.0, attempts=3)
+SECRET = "what Ana said in confidence"
 
 
 class Scripted:
@@ -38,7 +39,7 @@ class Scripted:
         self.starts += 1
         for job in jobs:
             if job.turn.content == "bug":
-                raise ZeroDivisionError
+                raise ZeroDivisionError(SECRET)
             if job.turn.content == "refused":
                 raise StoreError("never")
             if job.turn.content == "poison":
@@ -119,9 +120,11 @@ async def test_a_store_that_comes_back_just_after_the_last_attempt_parks_no_turn
 async def test_a_turn_that_can_never_succeed_is_parked_and_the_rest_go_on(
     journal: Journal, bad: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL + 1)
+    caplog.set_level(logging.INFO)
     steps = Scripted()
     assert await worked(journal, steps, "a", bad, "c") == ["done", "failed", "done"]
+    assert ("ZeroDivisionError" in caplog.text) == (bad == "bug")
+    assert SECRET not in caplog.text
     assert steps.done == ["a", "c"]
     (parked,) = await journal.queue.list("failed")
     code = {"refused": "store", "bug": "internal", "poison": "store_unavailable"}[bad]

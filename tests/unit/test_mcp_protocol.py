@@ -8,8 +8,8 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
+from pps.core import logs
 from pps.core.errors import NotFound, StoreUnavailable
-from pps.surfaces import logs
 from pps.surfaces.mcp.protocol import Context, make_server
 
 SECRET = "what was remembered"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
+from pps.core.logs import unforeseen
 from pps.core.values import JSON
 from pps.link.spool import spool_folder, waiting
-from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pps.core import errors
+from pps.core.logs import unforeseen
 from pps.core.values import JSON
-from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
+from pps.core.logs import unforeseen
 from pps.core.values import JSON
 from pps.ingest.indexer import Progress
 from pps.isolation.proof import Finding, verify
 from pps.surfaces.http import care, documents
 from pps.surfaces.http.answers import internal, said, text
-from pps.surfaces.logs import unforeseen
 
 _log = logging.getLogger(__name__)
 
