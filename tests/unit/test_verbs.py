@@ -239,3 +239,19 @@ def test_arguments_nested_without_end_are_refused() -> None:
         deep = [deep]
     with pytest.raises(InvalidRequest, match="nested too deeply"):
         VERBS["recall"].parse({"query": deep})
+
+
+@pytest.mark.parametrize(
+    ("verb", "needed", "defaults"),
+    [
+        ("ambient_recall", {"context"}, {"limit_per_layer": 5}),
+        ("create_graph", {"project", "nodes"}, {"edges": []}),
+        ("search_nodes", {"project", "query"}, {"limit": 10, "anchor_node_id": None}),
+        ("get_graph", {"project", "node_id", "operation"}, {"target_node_id": None, "max_hops": 2}),
+        ("list_vaults", set[str](), {}),
+    ],
+)
+def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str], defaults: dict[str, Any]) -> None:
+    schema: dict[str, Any] = VERBS[verb].input_schema()
+    assert set(schema.get("required", [])) == needed
+    assert {name: schema["properties"][name]["default"] for name in defaults} == defaults
