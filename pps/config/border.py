@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
+
+from pps.core.ids import UUID_PATTERN
+
+_BRANCH = re.compile(r"(tuple|list|set|dict|literal|union)\[")
+_WHOLE = re.compile(r"(tuple|list) should have at least \d+ items? after validation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +25,28 @@ class Problem:
 
 
 def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Return what a validation found, without the values (which may be secrets or memory)."""
+    """Return what a validation found, without the values (which may be secrets or memory), each once."""
     found: list[Problem] = []
     for item in error.errors(include_url=False, include_input=False, include_context=False):
-        path = [str(part) for part in item["loc"]]
+        path = [str(part) for part in item["loc"] if not _BRANCH.match(str(part))]
         unknown = item["type"] == "extra_forbidden"
         near = _near(path, model) if unknown else ""
-        text = item["msg"].removeprefix("Value error, ")
-        found.append(Problem(".".join(path), text[:1].lower() + text[1:], unknown, near))
-    return found
+        found.append(Problem(".".join(path), _plain(item["msg"]), unknown, near))
+    return [one for one in dict.fromkeys(found) if not _follows(one, found)]
+
+
+def _plain(message: str) -> str:
+    """Return a message of Pydantic as ours: an id's pattern teaches nobody what an id is."""
+    if UUID_PATTERN in message:
+        return "must be an id as answers give it, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
+    text = message.removeprefix("Value error, ")
+    return text[:1].lower() + text[1:]
+
+
+def _follows(problem: Problem, found: list[Problem]) -> bool:
+    """Tell whether a list is called too short only because of items in it that are told too."""
+    within = f"{problem.path}."
+    return _WHOLE.match(problem.text) is not None and any(one.path.startswith(within) for one in found)
 
 
 def _near(path: list[str], model: type[BaseModel]) -> str:

@@ -21,6 +21,8 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 MAX_NAME = 40
 """Most characters of an entity's name."""
+UUID_PATTERN = f"^{_UUID.pattern}$"
+"""What an id from outside must match, for schemas."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from pps.core.ids import UUID_PATTERN
 from pps.core.values import ChannelName
 from pps.ingest import bounds
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
@@ -19,7 +20,7 @@ from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Ta
 from pps.journal.values import ItemFilter
 from pps.recall.options import RecallOptions, TimelineOptions
 
-Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
+Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 Label = Annotated[str, StringConstraints(max_length=200)]
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 

@@ -255,3 +255,21 @@ def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str],
     schema: dict[str, Any] = VERBS[verb].input_schema()
     assert set(schema.get("required", [])) == needed
     assert {name: schema["properties"][name]["default"] for name in defaults} == defaults
+
+
+    ("verb", "arguments", "said"),
+    [
+        ("get", {"ids": ["kitchen"]}, f"ids.0: must be an id as answers give it, such as {ID}"),
+        ("get", {"ids": []}, "ids: tuple should have at least 1 item after validation, not 0"),
+        (
+            "recall",
+            {"query": "x", "channels": ["factz"]},
+            "channels.0: input should be 'nodes', 'facts', 'episodes', 'anchors', 'turns' or 'communities'; "
+            "channels: input should be 'auto'",
+        ),
+    ],
+)
+def test_a_refusal_names_the_field_and_what_it_takes(verb: str, arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        VERBS[verb].parse(arguments)
+    assert refused.value.message == said
