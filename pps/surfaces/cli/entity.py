@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from pps.core.errors import InvalidRequest
 from pps.surfaces.cli import clients
-from pps.surfaces.cli.talk import AsJson, Name, objects, server, show_json
+from pps.surfaces.cli.talk import AsJson, Name, confirm, objects, server, show_json
 
 app = typer.Typer(no_args_is_help=True, help="Make, list, archive and delete entities, and give out their tokens.")
 
@@ -106,7 +105,7 @@ def delete(
     Example: pps entity delete ana --yes
     """
     if not yes:
-        _confirm(f"Erase {name} and everything it remembers, for good?")
+        confirm(f"Erase {name} and everything it remembers, for good?")
     gone = server().admin("entity.delete", {"name": name}, timeout_s=600)
     if as_json:
         show_json(gone)
@@ -135,9 +134,3 @@ def token(
         typer.echo(f"{answer['revoked']} revoked.")
     else:
         typer.echo(answer["token"])
-
-
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise InvalidRequest("--yes", "is needed where nobody can be asked")
-    typer.confirm(question, abort=True)

@@ -49,6 +49,8 @@ def install(
     """
     if entity and server().admin("entity.show", {"name": entity})["archived"]:
         raise InvalidRequest("--entity", f"{entity!r} is archived; `pps entity archive {entity} --undo` brings it back")
+    if scope is not Scope.user and not project.is_dir():
+        raise InvalidRequest("--project", f"there is no folder at {project}")
     path = claude_settings.settings_file(scope.value, project.absolute())
     home = str(home_folder()) if os.environ.get("PPS_HOME") else ""
     changed = claude_settings.install(path, entity, home)

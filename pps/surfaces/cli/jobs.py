@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pps.core.errors import InvalidRequest
-from pps.surfaces.cli.talk import AsJson, Name, ask, show_json, work
+from pps.surfaces.cli.talk import AsJson, Name, ask, confirm, show_json, work
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -84,14 +84,19 @@ def drop(
 
     Example: pps jobs drop ana 17
     """
+    _named(jobs, all_=all_)
     if not (yes or as_json):
-        typer.confirm("Give them up?", abort=True)
+        confirm("Give them up?")
     _act("jobs.drop", name, jobs, all_=all_, as_json=as_json, done="dropped")
 
 
-def _act(task: str, name: str, jobs: list[int] | None, *, all_: bool, as_json: bool, done: str) -> None:
+def _named(jobs: list[int] | None, *, all_: bool) -> None:
     if bool(jobs) == all_:
         raise InvalidRequest("ID", "give numbers of jobs, or --all")
+
+
+def _act(task: str, name: str, jobs: list[int] | None, *, all_: bool, as_json: bool, done: str) -> None:
+    _named(jobs, all_=all_)
     answer = work(
         task, {"entity": name, "all": True} if all_ else {"entity": name, "ids": list(jobs or [])}, as_json=as_json
     )

@@ -26,7 +26,7 @@ from pps.surfaces.cli import (
 )
 from pps.surfaces.cli.profiles import profiles
 from pps.surfaces.cli.system import Runners
-from pps.surfaces.cli.talk import told, unforeseen
+from pps.surfaces.cli.talk import misused, told, unforeseen
 
 _HELP = """A private, lasting memory for AI agents.
 
@@ -81,7 +81,12 @@ def build() -> typer.Typer:
 def run(runners: Runners) -> None:
     """Run the command line on this process's arguments, and exit."""
     try:
-        build()(obj=runners, prog_name="pps")
+        sys.exit(build()(obj=runners, prog_name="pps", standalone_mode=False) or 0)
+    except typer.Abort:
+        typer.echo("pps: nothing was done", err=True)
+        sys.exit(1)
+    except typer.TyperException as error:
+        sys.exit(misused(error))
     except PPSError as error:
         sys.exit(told(error))
     except BrokenPipeError:

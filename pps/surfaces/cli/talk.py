@@ -107,12 +107,20 @@ def text_or_stdin(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
 
 
+def confirm(question: str) -> None:
+    """Ask on the terminal, on stderr, and end the command unless the answer is yes.
+
+    Raises:
+        InvalidRequest: Nobody can be asked.
+    """
+    if not sys.stdin.isatty():
+        raise errors.InvalidRequest("--yes", "is needed where nobody can be asked")
+    typer.confirm(question, abort=True, err=True)
+
+
 def told(error: errors.PPSError) -> int:
     """Print an error in one line (and as JSON on stdout where JSON was asked for); return the exit code."""
-    if "--json" in sys.argv:
-        said: JSON = {"error": {"code": error.code, "message": error.message, "retryable": error.retryable}}
-        show_json(said)
-    typer.echo(f"pps: {' '.join(error.message.split())}", err=True)
+    _say(error)
     if isinstance(error, errors.InvalidRequest | errors.ConfigError):
         return EXIT_INVALID
     if isinstance(error, errors.UnknownEntity | errors.NotFound):
@@ -120,13 +128,31 @@ def told(error: errors.PPSError) -> int:
     return EXIT_AGAIN if error.retryable else 1
 
 
+def misused(error: typer.TyperException) -> int:
+    """Print in what a command was called wrongly, as ``told`` does; return the exit code."""
+    said, context = error.format_message(), getattr(error, "ctx", None)
+    if said.startswith("Usage: "):
+        typer.echo(said, err=True)  # a group without a command: its help
+    else:
+        path = context.command_path if context else "pps"
+        problem = f"{said[:1].lower()}{said[1:].rstrip('.')}; `{path} --help` says how"
+        _say(errors.InvalidRequest(path.removeprefix("pps").strip() or "command", problem))
+    return error.exit_code
+
+
 def unforeseen(error: Exception) -> int:
-    """Print an error that nobody foresaw in one line; all of it when PPS_LOG_LEVEL is debug."""
+    """Print an error that nobody foresaw as ``told`` does; all of it when PPS_LOG_LEVEL is debug."""
     if os.environ.get("PPS_LOG_LEVEL", "").lower() == "debug":
         raise error
     what = " ".join(str(error).split())[:200]
-    typer.echo(f"pps: {type(error).__name__}: {what} (PPS_LOG_LEVEL=debug shows where)", err=True)
+    _say(errors.PPSError(f"{type(error).__name__}: {what} (PPS_LOG_LEVEL=debug shows where)"))
     return 1
+
+
+def _say(error: errors.PPSError) -> None:
+    if "--json" in sys.argv:
+        show_json({"error": {"code": error.code, "message": error.message, "retryable": error.retryable}})
+    typer.echo(f"pps: {' '.join(error.message.split())}", err=True)
 
 
 def _drained(reports: Generator[Answer, None, Answer]) -> Answer:

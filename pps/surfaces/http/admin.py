@@ -108,7 +108,10 @@ async def _route_remove(app: App, arguments: Mapping[str, JSON]) -> dict[str, JS
 
 
 async def _watch_list(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    found = await asyncio.to_thread(app.registry.watched.list, text(arguments, "name", "") or None)
+    name = text(arguments, "name", "") or None
+    if name is not None:
+        await asyncio.to_thread(app.registry.get, name)
+    found = await asyncio.to_thread(app.registry.watched.list, name)
     return {"folders": [watched(one) for one in found]}
 
 

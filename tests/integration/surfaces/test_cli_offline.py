@@ -184,3 +184,40 @@ def test_a_server_that_cannot_start_is_said_with_the_reason(env: dict[str, str])
     assert "could not start" in ended.stderr
     assert "registry.db" in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("recall", "ana"), "missing argument 'query'"),
+        (("recall", "ana", "x", "--limit", "ten"), "--limit"),
+        (("nonesuch",), "no such command 'nonesuch'"),
+        (("jobs", "drop", "ana"), "give numbers of jobs, or --all"),
+        (("hooks", "install", "--scope", "project", "--project", "absent"), "no folder at absent"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_json_for_programs(
+    env: dict[str, str], arguments: tuple[str, ...], words: str
+) -> None:
+    ended = pps(env, *arguments)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith("pps: ")
+    assert words in ended.stderr
+    said = json.loads(pps(env, *arguments, "--json").stdout)
+    assert said["error"]["code"] == "invalid_request"
+    assert words in said["error"]["message"]
+
+
+@pytest.mark.parametrize("arguments", [("jobs", "drop", "ana", "17"), ("entity", "delete", "ana")])
+def test_what_is_given_up_for_good_is_not_given_up_where_nobody_can_be_asked(
+    env: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    ended = pps(env, *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "pps: --yes: is needed where nobody can be asked\n"
+
+
+def test_a_group_without_a_command_prints_its_help(env: dict[str, str]) -> None:
+    ended = pps(env, "entity")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "Commands:" in ended.stderr

@@ -156,6 +156,7 @@ def test_errors_are_one_line_with_what_to_do_next(served: Served) -> None:
         (("recall", "nobody", "x"), 3, "pps entity list"),
         (("entity", "create", "Not A Name"), 2, "[a-z]"),
         (("remember", "nobody", ""), 2, "content"),
+        (("watch", "list", "nobody"), 3, "pps entity list"),
     ):
         ended = served.pps(*arguments)
         assert ended.returncode == code, ended.stderr
