@@ -61,11 +61,11 @@ def load(*, env: Mapping[str, str] | None = None, file: Path | None = None) -> S
 
 def _read(file: Path | None, home: Path) -> _Tree:
     path = file or home / "pps.toml"
-    if file is None and not path.exists():
-        return {}
     try:
         tree = cast("_Tree", tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
+        if file is None and isinstance(error, FileNotFoundError | NotADirectoryError):
+            return {}
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML ({error})") from None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-from pps.core.errors import StoreConflict
+from pps.core.errors import StoreConflict, StoreError
 
 _PAUSE_S = 0.05
 
@@ -26,9 +26,13 @@ def file_lock(path: Path, *, what: str, wait_s: float = 0.0) -> Generator[None]:
 
     Raises:
         StoreConflict: Somebody else holds it; the message names them.
+        StoreError: The file cannot be made: no permission, a read-only or a full disk.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise _not_ours(path, error) from None
     try:
         _acquire(descriptor, path, wait_s)
         os.ftruncate(descriptor, 0)
@@ -39,11 +43,13 @@ def file_lock(path: Path, *, what: str, wait_s: float = 0.0) -> Generator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether a process holds the lock at this moment."""
+    """Tell whether a process holds the lock at this moment; StoreError when the file cannot be opened."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise _not_ours(path, error) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -60,6 +66,10 @@ def holder(path: Path) -> str:
         return f"{said['what']} (process {said['pid']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"
+
+
+def _not_ours(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path}: cannot be written ({error.strerror}); make it yours, or set PPS_HOME to another folder")
 
 
 def _acquire(descriptor: int, path: Path, wait_s: float) -> None:

@@ -44,16 +44,22 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
         yield Finding("settings", False, error.message)
         return
     yield Finding("settings", True, f"store {settings.store}, embedder {settings.embedder.name}")
-    yield _folder(home)
+    folder = _folder(home)
+    yield folder
+    if not folder.ok:
+        return
     yield _hooks_spool(home)
     yield from _offline(settings, only) if offline else _online(home, only)
 
 
 def _folder(home: Path) -> Finding:
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        return Finding("data folder", False, f"{home} cannot be made ({error.strerror}); set PPS_HOME to another")
     private = home.stat().st_mode & 0o077 == 0
-    writable = os.access(home, os.W_OK)
-    detail = str(home) if writable else f"{home} cannot be written"
+    writable = os.access(home, os.W_OK | os.X_OK)
+    detail = str(home) if writable else f"{home} cannot be written; make it yours to write, or set PPS_HOME to another"
     return Finding("data folder", writable, detail + ("" if private else " (others may read it: chmod 700)"))
 
 

@@ -221,3 +221,22 @@ def test_a_group_without_a_command_prints_its_help(env: dict[str, str]) -> None:
     ended = pps(env, "entity")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "Commands:" in ended.stderr
+
+
+def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    below = {**env, "PPS_HOME": str(tmp_path / "file" / "home")}
+    for arguments in (("init",), ("doctor", "--json"), ("verify-isolation", "--json"), ("serve", "--stop")):
+        ended = pps(below, *arguments)
+        assert ended.returncode != 0
+        assert str(tmp_path / "file") in ended.stdout + ended.stderr
+        assert ended.stderr.count("\n") <= 1
+        assert "Error:" not in ended.stderr
+        assert "--json" not in arguments or json.loads(ended.stdout)
+
+
+def test_doctor_names_a_data_folder_that_cannot_be_made(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = pps({**env, "PPS_HOME": str(tmp_path / "file")}, "doctor")
+    assert ended.returncode == 1
+    assert f"BAD  data folder: {tmp_path / 'file'} cannot be made" in ended.stdout
