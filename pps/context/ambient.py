@@ -10,6 +10,7 @@ from typing import Literal
 from pps.context.capture import marks_of
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import startup_recall
+from pps.core.errors import InvalidRequest
 from pps.core.values import Hit, Pack, Recall, Turn
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
@@ -61,6 +62,8 @@ class Ambient:
         started = clock.perf_counter()
         check_range("limit_per_layer", request.limit_per_layer, 1, 50)
         check_range("budget_tokens", request.budget_tokens, 100, 100_000)
+        if request.mode == "turn" and not request.context.strip():
+            raise InvalidRequest("context", "must say what is being talked about; only a start-up needs none")
         marks = await marks_of(self._journal)
         pack = build_pack(
             PackRequest(

@@ -82,7 +82,7 @@ class Link:
         connection = http.client.HTTPConnection(self.run.address, self.run.port, timeout=timeout_s)
         headers = {"Authorization": f"Bearer {self.run.secret}", "Content-Type": "application/json"}
         try:
-            connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
+            connection.request(method, path, None if body is None else _encoded(body), headers)
             response = connection.getresponse()
             if response.status >= 400:
                 raise error_from(_object(response.read()))
@@ -111,6 +111,14 @@ def _classes(kind: type[errors.PPSError]) -> dict[str, type[errors.PPSError]]:
     for below in kind.__subclasses__():
         found = {**_classes(below), **found} if below.__module__ == errors.__name__ else found
     return found
+
+
+def _encoded(body: Answer) -> bytes:
+    """Return a body in UTF-8; what this process was given in another encoding is in no string that can be sent."""
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise errors.InvalidRequest("text", "is not UTF-8; convert it first, such as with iconv") from None
 
 
 def _object(raw: bytes) -> Answer:

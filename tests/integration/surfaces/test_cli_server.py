@@ -156,6 +156,7 @@ def test_errors_are_one_line_with_what_to_do_next(served: Served) -> None:
         (("recall", "nobody", "x"), 3, "pps entity list"),
         (("entity", "create", "Not A Name"), 2, "[a-z]"),
         (("remember", "nobody", ""), 2, "content"),
+        (("ambient", "nobody"), 3, "pps entity list"),
         (("watch", "list", "nobody"), 3, "pps entity list"),
     ):
         ended = served.pps(*arguments)
@@ -165,6 +166,24 @@ def test_errors_are_one_line_with_what_to_do_next(served: Served) -> None:
         assert words in ended.stderr
         said = json.loads(served.pps(*arguments, "--json").stdout)
         assert set(said["error"]) == {"code", "message", "retryable"}
+
+
+def test_a_text_that_is_not_utf_8_is_refused_by_name(served: Served) -> None:
+    served.create("lea")
+    for given, text in ((b"", b"caf\xe9"), (b"caf\xe9", b"-")):
+        command = [sys.executable, "-m", "pps", "remember", "lea", text]
+        env = {**served.env, "PYTHONUTF8": "1"}
+        ended = subprocess.run(command, env=env, input=given, capture_output=True, timeout=100, check=False)
+        assert ended.returncode == 2
+        assert ended.stderr == b"pps: text: is not UTF-8; convert it first, such as with iconv\n"
+
+
+def test_a_pack_for_a_turn_needs_to_know_what_is_talked_about(served: Served) -> None:
+    served.create("lea")
+    ended = served.pps("ambient", "lea")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("pps: context: ")
+    assert served.pps("ambient", "lea", "--startup").returncode == 0
 
 
 def test_doctor_looks_at_everything(served: Served) -> None:
