@@ -45,6 +45,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
     with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
         if auto:
             os.chdir(settings.home)
+        os.umask(0o077)  # the libraries that index make files of their own
         _room_for_files()
         sys.setswitchinterval(_SWITCH_S)
         keep_what_is_loaded()

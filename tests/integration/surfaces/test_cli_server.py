@@ -186,6 +186,14 @@ def test_a_pack_for_a_turn_needs_to_know_what_is_talked_about(served: Served) ->
     assert served.pps("ambient", "lea", "--startup").returncode == 0
 
 
+def test_every_file_that_the_server_makes_is_private_to_its_user(served: Served) -> None:
+    served.create("lea")
+    assert served.pps("remember", "lea", "The oven runs hot.").returncode == 0
+    made = list((served.home / "entities" / "lea").rglob("*"))
+    assert len(made) > 10
+    assert [str(path) for path in made if path.stat().st_mode & 0o077] == []
+
+
 def test_doctor_looks_at_everything(served: Served) -> None:
     served.create("gina")
     ended = served.pps("doctor")
