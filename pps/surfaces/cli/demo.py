@@ -76,7 +76,7 @@ def show(console: Console, done: Demonstrated) -> None:
         for channel in recalled.channels.values():
             _show_channel(console, channel)
     console.print(f"\n{_apart(done)}", style="bold")
-    console.print(_NEXT, markup=False, highlight=False)
+    console.print(_NEXT, markup=False, highlight=False, soft_wrap=True)
 
 
 def _apart(done: Demonstrated) -> str:

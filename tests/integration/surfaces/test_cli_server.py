@@ -215,6 +215,16 @@ def test_doctor_offline_opens_the_files_itself(alone: dict[str, str]) -> None:
     assert runfile.read(Path(alone["PPS_HOME"])) is None
 
 
+def test_the_readmes_program_runs_when_its_commands_have_run(alone: dict[str, str]) -> None:
+    program = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    assert pps(alone, "entity", "create", "ana").returncode == 0
+    assert pps(alone, "serve", "--stop").returncode == 0
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "Priya moved to Tarn in March." in ended.stdout
+
+
 def test_the_script_is_the_same_command(served: Served) -> None:
     script = [sys.executable, str(ROOT / "scripts" / "create_entity.py"), "hans"]
     made = subprocess.run(script, env=served.env, capture_output=True, text=True, timeout=60, check=False)
