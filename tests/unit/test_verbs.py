@@ -257,6 +257,7 @@ def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str],
     assert {name: schema["properties"][name]["default"] for name in defaults} == defaults
 
 
+@pytest.mark.parametrize(
     ("verb", "arguments", "said"),
     [
         ("get", {"ids": ["kitchen"]}, f"ids.0: must be an id as answers give it, such as {ID}"),
