@@ -39,10 +39,15 @@ class AnchorFile:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A name in the folder that is no anchor, and why."""
+    """A name in the folder that is no anchor, and why.
+
+    Attributes:
+        is_away: It could not be looked at now, so nothing is known of what it holds.
+    """
 
     name: str
     why: str
+    is_away: bool = False
 
 
 class AnchorFolder:
@@ -144,7 +149,8 @@ class Outside:
 def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Generator[Outside]:
     """Yield the Markdown files of a folder and of those below it, by name; blocks.
 
-    Hidden names are left alone and no link is followed, so nothing outside the folder is read.
+    Hidden names are left alone and no link is followed, so nothing outside the folder is read. A folder below that
+    cannot be looked at is yielded as ``Unread``.
 
     Args:
         folder: Where to look.
@@ -154,20 +160,30 @@ def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Genera
         StoreError: The folder itself cannot be read.
     """
     closed: list[OSError] = []
+    due = {""}
     with _mapped(str(folder)):
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         for here, folders, names, handle in os.fwalk(folder, onerror=closed.append, follow_symlinks=False):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
             below = Path(here).relative_to(folder)
+            due.discard("" if below == Path() else below.as_posix())
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and not _is_link(handle, name))
+            due.update((below / name).as_posix() for name in folders)
             for name in sorted(names):
                 if not name.startswith(".") and name.lower().endswith(MARKDOWN):
                     yield _outside(handle, name, (below / name).as_posix(), known or {})
-    for error in closed:
-        path = Path(str(error.filename))
-        if path == folder:
-            raise StoreError(f"{folder}: {error.strerror}") from error
-        yield Outside(path.name, (0, 0), Unread(path.name, f"cannot be opened ({error.strerror})"))
+    why = closed[0].strerror if closed else "it went away"
+    if "" in due:
+        raise StoreError(f"{folder}: {why}")
+    for path in sorted(due):
+        yield Outside(path, (0, 0), Unread(path, f"cannot be opened ({why})", is_away=True))
+
+
+def _is_link(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(_mode(folder, name) or 0)
+    except OSError:  # whoever opens it is told why
+        return False
 
 
 def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> Outside:
@@ -181,7 +197,7 @@ def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> O
     except UnicodeEncodeError:
         return Outside(path, (0, 0), Unread(ascii(path), "its name is not UTF-8"))
     except OSError as error:
-        return Outside(path, (0, 0), Unread(path, f"cannot be read ({error.strerror})"))
+        return Outside(path, (0, 0), Unread(path, f"cannot be read ({error.strerror})", is_away=True))
     if isinstance(read, AnchorFile) and "\0" in read.text:
         read = Unread(path, "binary")
     return Outside(path, stamp, read)
@@ -213,7 +229,7 @@ def _mode(folder: int, name: str) -> int | None:
 
 
 def _content(folder: int, name: str, slug: str) -> AnchorFile | Unread:
-    if stat.S_ISLNK(_mode(folder, name) or 0):
+    if _is_link(folder, name):
         return Unread(name, "a link, and links are not followed")
     with os.fdopen(os.open(name, _READ, dir_fd=folder), "rb") as file:
         status = os.fstat(file.fileno())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.values import Receipt, Skipped, Turn
-from pps.ingest.anchor_files import AnchorFile, Outside, read_below
+from pps.ingest.anchor_files import AnchorFile, Outside, Unread, read_below
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.exporting import KNOWN, Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
@@ -44,6 +44,7 @@ class Synced:
     Attributes:
         waiting: Files whose old passages could not be forgotten yet, since they are still being taken in; the
             next look does it.
+        away: Files and folders that could not be looked at now; what is known of them stays as it is.
         skipped: Files and passages that were left out, and why.
     """
 
@@ -52,6 +53,7 @@ class Synced:
     removed: int = 0
     unchanged: int = 0
     waiting: int = 0
+    away: int = 0
     stored: int = 0
     forgotten: int = 0
     skipped: tuple[Skipped, ...] = ()
@@ -64,6 +66,7 @@ class _Tally:
     removed: int = 0
     unchanged: int = 0
     waiting: int = 0
+    away: int = 0
     stored: int = 0
     forgotten: int = 0
     skipped: list[Skipped] = field(default_factory=list[Skipped])
@@ -75,6 +78,7 @@ class _Tally:
             self.removed,
             self.unchanged,
             self.waiting,
+            self.away,
             self.stored,
             self.forgotten,
             tuple(self.skipped),
@@ -159,7 +163,10 @@ class Documents:
                 tally.skipped.append(Skipped(str(folder), f"holds over {MAX_FILES:,} files; the rest is left out"))
                 found = found[:MAX_FILES]
             state = {one.path: known[one.path] for one in found if one.path in known}
-            gone = [path for path in known if path not in {one.path for one in found}]
+            met = {one.path for one in found}
+            closed = tuple(f"{one.path}/" for one in found if isinstance(one.read, Unread) and one.read.is_away)
+            state.update((path, seen) for path, seen in known.items() if path.startswith(closed))
+            gone = [path for path in known if path not in met and not path.startswith(closed)]
             for number, one in enumerate(found, 1):
                 await self._file(folder, one, state, tally)
                 if progress:
@@ -197,7 +204,9 @@ class Documents:
             return
         if not isinstance(found.read, AnchorFile):
             tally.skipped.append(Skipped(found.path, found.read.why))
-            if before and await self._forget(await self._passages(folder, found.path), tally):
+            if found.read.is_away:
+                tally.away += 1
+            elif before and await self._forget(await self._passages(folder, found.path), tally):
                 del state[found.path]
             return
         seen = _Known(*found.stamp, found.read.digest)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from functools import partial
 from pathlib import Path
 
 from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - an event of any library
@@ -60,7 +61,7 @@ class FolderWatch:
         try:
             async for changes in awatch(
                 *there,
-                watch_filter=_is_note,
+                watch_filter=partial(_concerns, there.keys()),
                 debounce=DEBOUNCE_MS,
                 stop_event=ended,
                 rust_timeout=_FIRST_MS,
@@ -71,6 +72,8 @@ class FolderWatch:
                     if is_first or any(Path(changed).is_relative_to(path) for _, changed in changes):
                         await self._follow(one)
                 is_first = False  # what changed before the watch began has been seen now
+                if any(changed in there for _, changed in changes):
+                    return  # a folder itself went or was replaced: this watch would never see what is there now
         except (OSError, RuntimeError) as error:  # a folder went away in between, or the system watches no more
             _log.warning("folders cannot be watched (%s); looking again in %.0f s", error, _AGAIN_S)
             self._seen.clear()
@@ -111,7 +114,7 @@ class FolderWatch:
             self._note(folder, done)
 
     def _note(self, folder: WatchedFolder, done: Synced) -> None:
-        if done.waiting:
+        if done.waiting or done.away:
             self._again[folder.path] = asyncio.get_running_loop().time() + _AGAIN_S
         if done.added or done.changed or done.removed:
             _log.info(
@@ -130,8 +133,13 @@ def _present(paths: Iterable[str]) -> set[str]:
     return {path for path in paths if Path(path).is_dir()}
 
 
-def _is_note(change: Change, path: str) -> bool:
+def _concerns(roots: Collection[str], change: Change, path: str) -> bool:
     """Tell whether a change may concern a note: a Markdown file, or a folder that came or went with some."""
-    del change
+    if path in roots:
+        return True
     name = Path(path).name
-    return not name.startswith(".") and (name.lower().endswith(MARKDOWN) or "." not in name)
+    if name.startswith("."):
+        return False
+    if name.lower().endswith(MARKDOWN) or "." not in name:
+        return True
+    return change is Change.deleted or Path(path).is_dir()  # a folder's name may have a dot too

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
+import shutil
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,6 +47,12 @@ async def found(memory: Memory, query: str) -> list[Turn]:
 
 async def turns(memory: Memory) -> int:
     return (await memory.stats()).turns
+
+
+def without_rights() -> None:
+    """Let this thread open what its user may open, and no more, also where that is root."""
+    capabilities = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, twice: none of them
+    ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), capabilities)
 
 
 async def test_every_format_is_imported_once_and_a_dry_run_stores_nothing(memory: Memory, tmp_path: Path) -> None:
@@ -178,6 +187,29 @@ async def test_a_folder_that_is_away_changes_nothing(memory: Memory, tmp_path: P
     assert await turns(memory) == 1
     (tmp_path / "away").rename(tmp_path / "notes")
     assert (await memory.documents.follow(tmp_path / "notes")).unchanged == 1
+
+
+async def test_notes_that_cannot_be_looked_at_now_are_not_forgotten(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    for name in ("a", "b", "closed/c", "closed/deep/d", "gone/e"):
+        made.note(folder / f"{name}.md", f"# {name}\n\nHere.")
+    assert (await memory.documents.follow(folder)).added == 5
+    shutil.rmtree(folder / "gone")
+    (folder / "b.md").write_text("# b\n\nWritten anew.")
+    (folder / "b.md").chmod(0)
+    (folder / "closed").chmod(0)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1, initializer=without_rights))
+    done = await memory.documents.follow(folder)
+    assert (done.away, done.removed, done.forgotten, done.unchanged) == (2, 1, 1, 1)
+    assert {one.what: one.why for one in done.skipped} == {
+        "b.md": "cannot be read (Permission denied)",
+        "closed": "cannot be opened (Permission denied)",
+    }
+    assert await turns(memory) == 4
+    (folder / "b.md").chmod(0o600)
+    (folder / "closed").chmod(0o700)
+    again = await memory.documents.follow(folder)
+    assert (again.away, again.changed, again.unchanged, again.added, again.removed) == (0, 1, 3, 0, 0)
 
 
 async def test_what_changed_while_nobody_looked_is_seen_after_a_restart(app: App, tmp_path: Path) -> None:
