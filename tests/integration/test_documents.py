@@ -98,6 +98,19 @@ async def test_a_message_that_is_refused_is_named_and_its_neighbours_are_stored(
     assert done.unreadable[0].why.startswith("tags:")
 
 
+async def test_lines_of_two_files_of_one_name_and_a_line_written_anew_are_all_stored(
+    memory: Memory, tmp_path: Path
+) -> None:
+    folder = tmp_path / "chats"
+    for year in ("2025", "2026"):
+        made.lines(folder / year / "talk.jsonl", [{"content": f"First of {year}."}, {"content": f"Last of {year}."}])
+    done = await memory.documents.import_files(Wanted((folder / "2025", folder / "2026")))
+    assert (done.stored, done.duplicates) == (4, 0)
+    made.lines(folder / "2026" / "talk.jsonl", [{"content": "First, put right."}, {"content": "Last of 2026."}])
+    again = await memory.documents.import_files(Wanted((folder,)))
+    assert (again.stored, again.duplicates) == (1, 3)
+
+
 async def test_what_cannot_be_imported_is_said_before_anything_is_stored(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
     (tmp_path / "empty").mkdir()

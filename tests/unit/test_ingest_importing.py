@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,8 @@ def test_lines_become_what_remember_takes(tmp_path: Path) -> None:
     )
     (first, one), (second, two) = read_lines(path)
     assert (first, second) == ("hi", "yo")
-    assert (one.get("source_ref"), two.get("source_ref")) == ("talk.jsonl:1", "r2")
+    digest = hashlib.sha256(path.read_bytes().split(b"\n")[0]).hexdigest()[:12]
+    assert (one.get("source_ref"), two.get("source_ref")) == (f"talk.jsonl:1:{digest}", "r2")
     assert next(iter(one.get("facts", ()))).valid_at == datetime(2026, 1, 5, tzinfo=UTC)
 
 

@@ -7,6 +7,7 @@ A line: ``{"content": …, "role": …, "actor": …, "session": …, "occurred_
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -64,8 +65,8 @@ class TurnLine(BaseModel):
 def read(source: Source) -> Iterator[Read]:
     """Yield a file's messages; a line that is none is reported, and the rest goes on.
 
-    A line without ``source_ref`` gets one from the file's name and the line's number, so that reading the
-    same file twice stores each message once.
+    A line without ``source_ref`` gets one from the file's name, the line's number and what it says: reading the same
+    file twice stores each message once, and neither another file of that name nor a line written anew is taken for it.
     """
     with source.opened() as file:
         number = 0
@@ -79,7 +80,7 @@ def read(source: Source) -> Iterator[Read]:
             except InvalidRequest as error:
                 yield Unreadable(error.field, error.message.removeprefix(f"{error.field}: "))
                 continue
-            ref = line.source_ref or f"{source.name.rpartition('/')[2]}:{number}"
+            ref = line.source_ref or f"{source.name.rpartition('/')[2]}:{number}:{_digest(raw)}"
             yield Item(line.content, {**line.options(), "source_ref": ref}, where)
 
 
@@ -95,6 +96,10 @@ def read_lines(path: Path) -> Iterator[tuple[str, RememberOptions]]:
             raise InvalidRequest(one.where, one.why)
         if isinstance(one, Item):
             yield one.content, one.options
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.sha256(raw.strip()).hexdigest()[:12]
 
 
 def _line(raw: bytes, where: str) -> TurnLine:
