@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import os
 import shutil
@@ -47,12 +46,6 @@ async def found(memory: Memory, query: str) -> list[Turn]:
 
 async def turns(memory: Memory) -> int:
     return (await memory.stats()).turns
-
-
-def without_rights() -> None:
-    """Let this thread open what its user may open, and no more, also where that is root."""
-    capabilities = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, twice: none of them
-    ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), capabilities)
 
 
 async def test_every_format_is_imported_once_and_a_dry_run_stores_nothing(memory: Memory, tmp_path: Path) -> None:
@@ -211,7 +204,7 @@ async def test_notes_that_cannot_be_looked_at_now_are_not_forgotten(memory: Memo
     (folder / "b.md").write_text("# b\n\nWritten anew.")
     (folder / "b.md").chmod(0)
     (folder / "closed").chmod(0)
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1, initializer=without_rights))
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1, initializer=made.without_rights))
     done = await memory.documents.follow(folder)
     assert (done.away, done.removed, done.forgotten, done.unchanged) == (2, 1, 1, 1)
     assert {one.what: one.why for one in done.skipped} == {

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pps.core.errors import StoreError
 from pps.core.values import JSON
 from pps.ingest.importing import chat, chatgpt, claude_ai, claude_code, graphiti, markdown, mem0
 from pps.ingest.importing.items import Reader, Unreadable, mapping
@@ -48,7 +49,7 @@ def format_of(source: Source) -> Format | None:
     """Return the format of a file by its content; None when it is none that is known.
 
     Raises:
-        StoreError: The file cannot be read.
+        StoreError: The file cannot be read, or was named as JSON and is none.
     """
     if source.suffix in markdown.SUFFIXES:
         text = markdown.text_of(source)
@@ -92,6 +93,8 @@ def _of_json(source: Source) -> Format | None:
         tests = _OF_DOCUMENT
     else:
         return None
+    if isinstance(first, Unreadable) and source.given:
+        raise StoreError(f"{source.name}: {first.why}")
     if first is None or isinstance(first, Unreadable):
         return None
     value = mapping(first.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from pps.ingest.importing.items import Passed, Read, Unreadable, pieces
 from pps.ingest.importing.notes import MAX_BYTES, Note, note_turns
@@ -31,7 +30,7 @@ def text_of(source: Source) -> str | Unreadable:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return Unreadable(source.name, "is not UTF-8")
+        return Unreadable(source.name, "is not UTF-8: save it in that encoding")
     return Unreadable(source.name, "is binary") if "\0" in text else text
 
 
@@ -40,8 +39,7 @@ def _read(source: Source, *, with_graph: bool) -> Iterator[Read]:
     if isinstance(text, Unreadable):
         yield text
         return
-    modified_at = datetime.fromtimestamp(source.path.stat().st_mtime, UTC)
-    note = Note(source.root, source.name, text, modified_at)
+    note = Note(source.root, source.name, text, source.modified_at())
     count = 0
     for count, (content, options) in enumerate(note_turns(note, with_graph=with_graph), 1):
         yield from pieces(content, options, f"{source.name} part {count}")

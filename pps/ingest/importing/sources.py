@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import lzma
 import os
 import stat
+import time
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +36,22 @@ class Bytes(Protocol):
         ...
 
 
+class Archives:
+    """Keeps the zip file that was read last open: opening one reads the names of all that it holds."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._opened: zipfile.ZipFile | None = None
+
+    def of(self, path: Path) -> zipfile.ZipFile:
+        """Return a zip file, open; raises what ``zipfile`` does."""
+        if self._opened is None or self._path != path:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened, self._path = zipfile.ZipFile(path), path
+        return self._opened
+
+
 @dataclass(slots=True)
 class Source:
     """One file to read.
@@ -44,6 +63,8 @@ class Source:
         size: Bytes, unpacked.
         given: The user named this very file, so that an unknown format is an error and not one of many.
         member: Its name inside the zip file; empty for a plain file.
+        packed_at: When it was last changed, as its zip file says; None for a plain file.
+        archives: Where its zip file is open.
         position: Bytes read since it was last opened.
     """
 
@@ -53,6 +74,8 @@ class Source:
     size: int
     given: bool = False
     member: str = ""
+    packed_at: datetime | None = None
+    archives: Archives = field(default_factory=Archives, repr=False, compare=False)
     position: int = field(default=0)
 
     @property
@@ -60,18 +83,25 @@ class Source:
         """The ending of the name in lower case, such as ``.jsonl``."""
         return Path(self.name).suffix.lower()
 
+    def modified_at(self) -> datetime:
+        """Return when the file was last changed; StoreError when it is gone."""
+        try:
+            return self.packed_at or datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+        except OSError as error:
+            raise StoreError(f"{self.name}: cannot be read ({_reason(error)})") from None
+
     @contextlib.contextmanager
     def opened(self) -> Generator[Bytes]:
         """Open the file at its beginning; StoreError when it cannot be."""
         self.position = 0
         try:
             if self.member:
-                with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as file:
+                with self.archives.of(self.path).open(self.member) as file:
                     yield _Counted(file, self)
             else:
                 with os.fdopen(os.open(self.path, _OPEN), "rb") as file:
                     yield _Counted(file, self)
-        except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+        except (OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError) as error:
             raise StoreError(f"{self.name}: cannot be read ({_reason(error)})") from None
 
 
@@ -86,18 +116,23 @@ def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | 
         InvalidRequest: A path lies in the folder to be avoided.
     """
     kept_out = avoid.resolve() if avoid else None
+    archives = Archives()
     for path in paths:
         if kept_out and path.resolve().is_relative_to(kept_out):
             raise InvalidRequest("path", f"{path} belongs to an entity; what one entity has does not feed another")
         if path.is_dir():
-            yield from _below(path, kept_out)
-        elif zipfile.is_zipfile(path):
-            yield from _packed(path, path.name, path.parent)
+            yield from _below(path, kept_out, archives)
+        elif _is_packed(path.name) or zipfile.is_zipfile(path):
+            yield from _packed(path, path.name, path.parent, archives)
         else:
             yield _plain(path.resolve(), path.name, path.parent, given=True)
 
 
-def _below(folder: Path, kept_out: Path | None) -> Iterator[Source | Passed | Unreadable]:
+def _is_packed(name: str) -> bool:
+    return name.lower().endswith(".zip")
+
+
+def _below(folder: Path, kept_out: Path | None, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
     closed: list[OSError] = []
     for here, folders, files in os.walk(folder, onerror=closed.append, followlinks=False):
         if kept_out and Path(here).resolve() == kept_out:
@@ -109,17 +144,32 @@ def _below(folder: Path, kept_out: Path | None) -> Iterator[Source | Passed | Un
             yield Passed("hidden or linked folders")
         folders.sort()
         for name in sorted(files):
-            path = Path(here) / name
             if name.startswith("."):
                 yield Passed("hidden files")
-            elif not stat.S_ISREG(path.lstat().st_mode):
-                yield Passed("links and special files")
-            elif name.lower().endswith(".zip") and zipfile.is_zipfile(path):
-                yield from _packed(path, path.relative_to(folder).as_posix(), folder)
             else:
-                yield _plain(path, path.relative_to(folder).as_posix(), folder)
+                yield from _found(Path(here) / name, folder, archives)
     for error in closed:
-        yield Unreadable(str(error.filename), f"cannot be opened ({_reason(error)})")
+        yield Unreadable(_readable(str(error.filename)), f"cannot be opened ({_reason(error)})")
+
+
+def _found(path: Path, folder: Path, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
+    name = _readable(path.relative_to(folder).as_posix())
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        yield Unreadable(name, f"cannot be read ({_reason(error)})")
+        return
+    if not stat.S_ISREG(mode):
+        yield Passed("links and special files")
+    elif _is_packed(name):
+        yield from _packed(path, name, folder, archives)
+    else:
+        yield _plain(path, name, folder)
+
+
+def _readable(name: str) -> str:
+    """Return a name that can be shown and kept, whatever bytes the file system holds."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _plain(path: Path, name: str, root: Path, *, given: bool = False) -> Source | Unreadable:
@@ -130,23 +180,44 @@ def _plain(path: Path, name: str, root: Path, *, given: bool = False) -> Source 
     return Source(name, path, root, size, given)
 
 
-def _packed(path: Path, name: str, root: Path) -> Iterator[Source | Passed | Unreadable]:
+def _packed(path: Path, name: str, root: Path, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = sorted(archive.infolist(), key=lambda one: one.filename)
-    except (OSError, zipfile.BadZipFile) as error:
+        members = sorted(archives.of(path).infolist(), key=lambda one: one.filename)
+    except zipfile.BadZipFile:
+        yield Unreadable(name, "is no zip file, or the end of it is missing: download or copy it again")
+        return
+    except OSError as error:
         yield Unreadable(name, f"cannot be read ({_reason(error)})")
         return
     for member in members:
         parts = member.filename.split("/")
         if member.is_dir():
             continue
+        here = f"{name}!{member.filename}"
         if any(part.startswith((".", "__MACOSX")) for part in parts):
             yield Passed("hidden files")
         elif member.flag_bits & 1:
-            yield Unreadable(f"{name}!{member.filename}", "is encrypted; unpack the zip file and import the folder")
+            yield Unreadable(here, "is encrypted; unpack the zip file and import the folder")
         else:
-            yield Source(f"{name}!{member.filename}", path, root, member.file_size, member=member.filename)
+            yield Source(
+                here,
+                path,
+                root,
+                member.file_size,
+                member=member.filename,
+                packed_at=_dated(member),
+                archives=archives,
+            )
+
+
+def _dated(member: zipfile.ZipInfo) -> datetime | None:
+    """Return when a member was changed: zip files tell the local time of where they were packed, or none."""
+    if member.date_time <= (1980, 1, 1, 23, 59, 59):  # the format's zero
+        return None
+    try:
+        return datetime.fromtimestamp(time.mktime((*member.date_time, 0, 0, -1)), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 class _Counted:
