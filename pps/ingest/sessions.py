@@ -31,8 +31,9 @@ _MACHINE = re.compile(
     r"(task-notification|system-reminder|command-name|command-message|local-command-\w+|bash-\w+"
     r"|agent-message|teammate-message|cross-session-message)\b"
 )
-# … and before a person's words.
-_REMINDERS = re.compile(r"(\s*<system-reminder>.*?</system-reminder>)+\s*", re.DOTALL)
+# … and before or behind a person's words.
+_CONTEXT = ("system-reminder", "ide_opened_file", "ide_opened_files", "ide_closed_file", "ide_selection")
+_OPENING = re.compile(rf"\s*<({'|'.join(_CONTEXT)})>")
 _OWN_TOOL = re.compile(r"mcp__(plugin_)?pps([_-]|$)")
 _WHAT = ("description", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
 _LINE = 300
@@ -115,9 +116,29 @@ def last_answer(event: SessionEvent) -> Answer:
 
 
 def typed(prompt: str) -> str:
-    """Return a prompt without the reminders that the client put before what a person typed."""
-    reminders = _REMINDERS.match(prompt)
-    return prompt[reminders.end() :] if reminders else prompt
+    """Return a prompt without the reminders and the editor's context that the client put around what a person typed."""
+    start, end = 0, len(prompt)
+    while found := _OPENING.match(prompt, start, end):
+        close = prompt.find(f"</{found[1]}>", found.end(), end)
+        if close < 0:
+            break
+        start = close + len(found[1]) + 3
+    while (at := _behind(prompt, start, end)) >= 0:
+        end = at
+    before, after = start > 0, end < len(prompt)
+    said = prompt[start:end]
+    said = said.lstrip() if before else said
+    return said.rstrip() if after else said
+
+
+def _behind(prompt: str, start: int, end: int) -> int:
+    """Return where the client's context at the end of a prompt begins, on a line of its own; -1 when there is none."""
+    while end > start and prompt[end - 1].isspace():
+        end -= 1
+    for tag in _CONTEXT:
+        if prompt.endswith(f"</{tag}>", start, end):
+            return prompt.rfind(f"\n<{tag}>", start, end)
+    return -1
 
 
 def is_machine(prompt: str) -> bool:

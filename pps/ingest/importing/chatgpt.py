@@ -5,6 +5,8 @@ The branch that the user saw last is taken, from the root to ``current_node``; t
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
@@ -18,6 +20,9 @@ SOURCE = "chatgpt"
 _LINE = 300
 _THOUGHTS = ("thoughts", "reasoning_recap")
 _ROLES = ("user", "assistant")
+_CANVAS = "canmore.create_textdoc"
+_CITED = re.compile(r"\ue200(?:file)?cite\ue202[^\ue200\ue201]*\ue201|【[\d:]{1,20}†[^【】]*】")
+"""Where an answer pointed at a page that it had found: a mark without words."""
 
 
 def is_conversation(value: Mapping[str, JSON]) -> bool:
@@ -56,10 +61,9 @@ def _conversation(found: Mapping[str, JSON], where: str) -> Iterator[Read]:
 
 
 def _path(nodes: Mapping[str, Mapping[str, JSON]], current: str) -> list[str]:
-    """Return the names of the nodes from the root to the current one, or to the latest when none is named."""
+    """Return the names of the nodes from the root to the current one; without one, to the end behind the latest."""
     if current not in nodes:
-        latest = max(nodes, key=lambda name: _time(nodes[name]), default="")
-        current = latest
+        current = _end(nodes)
     path: list[str] = []
     seen: set[str] = set()
     while current in nodes and current not in seen:
@@ -67,6 +71,17 @@ def _path(nodes: Mapping[str, Mapping[str, JSON]], current: str) -> list[str]:
         path.append(current)
         current = string(nodes[current].get("parent"))
     return path[::-1]
+
+
+def _end(nodes: Mapping[str, Mapping[str, JSON]]) -> str:
+    """Return the last node that follows the latest message; of messages without times the last listed is the latest."""
+    current = max(list(nodes)[::-1], key=lambda name: _time(nodes[name]), default="")
+    seen: set[str] = set()
+    while current in nodes and current not in seen:
+        seen.add(current)
+        children = [name for one in sequence(nodes[current].get("children")) if (name := string(one)) in nodes]
+        current = children[-1] if children else current
+    return current
 
 
 def _time(node: Mapping[str, JSON]) -> float:
@@ -89,12 +104,26 @@ def _message(message: Mapping[str, JSON], common: RememberOptions, name: str, wh
         yield Passed("results of tools")
     elif role not in _ROLES:
         yield Passed("messages of the system")
+    elif role == "assistant" and recipient == _CANVAS and (document := _document(content)):
+        yield from pieces(document, {**common, "role": role, "source_ref": short(ref, 200)}, where)
     elif role == "assistant" and recipient != "all":
         line = " ".join(f"{recipient}: {_text(content)}".split())
         said = line if len(line) <= _LINE else line[: _LINE - 1] + "…"
         yield from pieces(said, {**common, "role": "tool", "source_ref": short(ref, 200)}, where)
     else:
-        yield from pieces(_text(content), {**common, "role": role, "source_ref": short(ref, 200)}, where)
+        files = [string(mapping(one).get("name")) for one in sequence(metadata.get("attachments"))]
+        said = "\n\n".join([_CITED.sub("", _text(content)), *(f"[file {name}]" for name in files if name)])
+        yield from pieces(said, {**common, "role": role, "source_ref": short(ref, 200)}, where)
+
+
+def _document(content: Mapping[str, JSON]) -> str:
+    """Return title and text of a document that was written on the canvas; nothing when it cannot be read."""
+    try:
+        found = mapping(json.loads(_text(content)))
+    except (ValueError, RecursionError):
+        return ""
+    text = string(found.get("content"))
+    return f"[{string(found.get('name')) or 'canvas'}]\n{text}" if text.strip() else ""
 
 
 def _text(content: Mapping[str, JSON]) -> str:

@@ -35,6 +35,7 @@ TYPES = frozenset({"user", "assistant", "system", "summary", "file-history-snaps
 """Some of the types that a transcript's lines have; enough to know one by."""
 
 _SPOKEN = ("user", "assistant")
+_INTERRUPTED = "[Request interrupted by user"
 
 
 def is_entry(value: Mapping[str, JSON]) -> bool:
@@ -87,8 +88,11 @@ class _Session:
         self._latest = moment(entry.get("timestamp")) or self._latest
         kind = string(entry.get("type"))
         message = mapping(entry.get("message"))
+        queued = mapping(entry.get("attachment"))
         if kind == "summary":
             self._summaries.append((entry, where))  # they stand at the head, before any time is known
+        elif _is_typed(queued):  # while the model was at work: no other line has it
+            yield from self._prompt(entry, {"content": queued.get("prompt")}, where)
         elif kind not in _SPOKEN:
             yield Passed(f"Claude Code's own lines ({label(kind, 'without a type')})")
         elif entry.get("isMeta") or entry.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
@@ -120,13 +124,13 @@ class _Session:
             yield Passed("results of tools")
         if not written:
             return
-        said = typed(written)
-        if not said.strip() or is_machine(said):
+        said = _own_words(written)
+        if not said.strip() or is_machine(said) or said.startswith(_INTERRUPTED):
             yield Passed("Claude Code's own lines (commands and notices)")
             return
         yield from self._flushed()
         prompt = string(entry.get("promptId"))
-        ref = f"prompt:{prompt}:{digest(said)}" if prompt else string(entry.get("uuid"))
+        ref = f"prompt:{prompt}:{digest(said)}" if prompt else _uuid(entry)
         yield from pieces(said, self._given(entry, "user", ref or f"prompt:{digest(said)}"), where)
 
     def _answered(self, entry: Mapping[str, JSON], message: Mapping[str, JSON], where: str) -> Iterator[Read]:
@@ -135,13 +139,13 @@ class _Session:
         named = string(message.get("id"))
         if self._answer is None or not named or self._answer.message != named:
             yield from self._flushed()
-            ref = string(entry.get("uuid")) or f"answer:{digest(str(content))}"
+            ref = _uuid(entry) or f"answer:{digest(str(content))}"
             self._answer = _Answer(named, self._given(entry, "assistant", ref), where)
         for block in blocks:
             kind = block.get("type")
             if kind == "text" and string(block.get("text")).strip():
                 if not self._answer.texts:  # the reference is that of the first line that says something
-                    ref = string(entry.get("uuid")) or f"answer:{digest(str(content))}"
+                    ref = _uuid(entry) or f"answer:{digest(str(content))}"
                     self._answer.options = self._given(entry, "assistant", ref)
                 self._answer.texts.append(string(block.get("text")).strip())
             elif kind == "tool_use" and is_own_tool(string(block.get("name"))):
@@ -186,4 +190,31 @@ def _options(entry: Mapping[str, JSON], name: str, latest: datetime | None) -> R
 
 
 def _id(entry: Mapping[str, JSON], name: str) -> str:
-    return short(string(entry.get("sessionId")) or name, 200)
+    """Return the session that an entry is of; one that was copied into a fork is of the session it was said in."""
+    forked = string(mapping(entry.get("forkedFrom")).get("sessionId"))
+    return short(forked or string(entry.get("sessionId")) or name, 200)
+
+
+def _is_typed(queued: Mapping[str, JSON]) -> bool:
+    """Tell whether an attachment is a prompt of the person, and not the notice of a task or another session's word."""
+    origin = string(mapping(queued.get("origin")).get("kind")) or "human"
+    mode = string(queued.get("commandMode")) or "prompt"
+    return (queued.get("type"), mode, origin) == ("queued_command", "prompt", "human")
+
+
+def _uuid(entry: Mapping[str, JSON]) -> str:
+    return string(mapping(entry.get("forkedFrom")).get("messageUuid")) or string(entry.get("uuid"))
+
+
+def _own_words(text: str) -> str:
+    """Return what the person wrote: without the client's context, and of a command with words its name and them."""
+    text = typed(text)
+    words = _inside(text, "command-args") if is_machine(text) else ""
+    name = _inside(text, "command-name")
+    return f"{name} {words}" if words and name else text
+
+
+def _inside(text: str, tag: str) -> str:
+    _, opened, rest = text.partition(f"<{tag}>")
+    inner, closed, _ = rest.partition(f"</{tag}>")
+    return inner.strip() if opened and closed else ""

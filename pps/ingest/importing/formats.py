@@ -67,6 +67,8 @@ _OF_LINE: tuple[tuple[Callable[[Mapping[str, JSON]], bool], str], ...] = (
 _OF_OBJECT: tuple[tuple[Callable[[Mapping[str, JSON]], bool], str], ...] = (
     (chatgpt.is_conversation, "chatgpt"),
     (claude_ai.is_conversation, "claude"),
+    (claude_ai.is_project, "claude"),
+    (claude_ai.is_memories, "claude"),
     (mem0.is_memory, "mem0"),
 )
 _OF_DOCUMENT = (*_OF_OBJECT, (mem0.is_export, "mem0"), (graphiti.is_export, "graphiti"))
