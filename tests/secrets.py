@@ -52,3 +52,63 @@ SECRETS: dict[str, tuple[str, str]] = {
     "Password": ("password: hunter2-correct-horse", "hunter2-correct-horse"),
     "Basic Auth Credentials": ("postgres://bob:s3cr3tpw4you@db.example.org/x", "s3cr3tpw4you"),
 }
+
+_ANY = "a1B2c3D4e5F6g7H8i9J0" * 5
+_HEX = "0a1b2c3d4e5f6789" * 10
+_UUID = "0a1b2c3d-4e5f-4789-8a1b-2c3d4e5f6789"
+_ODD = "Tr0ub4dor&3x"
+
+VENDORS: tuple[str, ...] = (
+    "AGE-SECRET" + "-KEY-1" + ("QPZRY9X8GF" * 6)[:58],
+    "pa" + "t" + _ANY[:14] + "." + _HEX[:64],
+    "ATA" + "TT3" + _ANY[:80],
+    "v1" + ".0-" + _HEX[:24] + "-" + _HEX[:146],
+    "da" + "pi" + _HEX[:32],
+    "dckr" + "_pat_" + _ANY[:27],
+    "dp" + ".pt." + _ANY[:43],
+    "fig" + "d_" + _ANY[:40],
+    "fo" + "1_" + _ANY[:43],
+    "GOC" + "SPX-" + _ANY[:28],
+    "ya" + "29." + _ANY[:60],
+    "1/" + "/0" + _ANY[:60],
+    "gl" + "sa_" + _ANY[:32] + "_" + _HEX[:8],
+    "pat" + "-na1-" + _UUID,
+    "lsv2" + "_pt_" + _HEX[:32] + "_" + _HEX[:10],
+    "sk" + "-lf-" + _UUID,
+    "lin" + "_api_" + _ANY[:40],
+    "ke" + "y-" + _HEX[:32],
+    "NR" + "AK-" + _ANY[:27].upper(),
+    "nt" + "n_" + _ANY[:46],
+    "sec" + "ret_" + _ANY[:43],
+    "nv" + "api-" + _ANY[:64],
+    "pp" + "lx-" + _ANY[:48],
+    "pc" + "sk_" + _ANY[:60],
+    "pscale" + "_tkn_" + _ANY[:43],
+    "PM" + "AK-" + _HEX[:24] + "-" + _HEX[:34],
+    "sntr" + "ys_" + _ANY[:80],
+    "shp" + "at_" + _HEX[:32],
+    "sb" + "p_" + _HEX[:40],
+    "tv" + "ly-" + _ANY[:32],
+    "hv" + "s." + _ANY[:90],
+    "sk" + "-admin-" + _ANY[:60],
+)
+"""Keys that are told by their beginning, of vendors that the library does not know."""
+
+GIVEN: tuple[tuple[str, str], ...] = (
+    ("password=hunter2", "hunter2"),
+    (f'{{\\"password\\": \\"{_ODD}\\"}}', _ODD),
+    (f"<password>{_ODD}</password>", _ODD),
+    (f"**Password:** {_ODD}", _ODD),
+    (f"The wifi password is {_ODD}", _ODD),
+    (f"psql --password {_ODD} -h db", _ODD),
+    (f"curl -s -u ana:{_ODD} https://example.org", _ODD),
+    (f"machine example.org login ana password {_ODD}", _ODD),
+    (f"**API key:** {_ANY[:40]}", _ANY[:40]),
+    (f"| API_KEY | {_ANY[:40]} |", _ANY[:40]),
+    (f"Here is my token:\n\n{_ANY[:40]}", _ANY[:40]),
+    (f"deploy --token {_ANY[:40]}", _ANY[:40]),
+    (f"https://a.example.org/c?sv=2022&sig={_ANY[:43]}%3D", f"{_ANY[:43]}%3D"),
+    (f"//registry.example.org/:_authToken={_ANY[:36]}", _ANY[:36]),
+    ("> " + PRIVATE_KEY.replace("\n", "\n> "), "\n> ".join(PRIVATE_KEY.split("\n")[1:4])),
+)
+"""(text, the secret in it): as people and programs hand secrets over."""

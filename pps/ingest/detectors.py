@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypedDict, Unpack, cast
 
+from pps.ingest.vendor_keys import VENDOR_KEYS
+
 Span = tuple[int, int]
 
 _TOKEN_TAIL = re.compile(r"[A-Za-z0-9_-]*")
@@ -78,7 +80,15 @@ def _mixed(run: str) -> bool:
 def _is_password(value: str) -> bool:
     """Tell whether a value given as a password is one: letters and digits, no address, no placeholder."""
     has_both = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-    return has_both and "://" not in value and len(set(value.lower())) >= 5
+    is_path = "://" in value or value.startswith(("/", "~/", "./", "../"))
+    return has_both and not is_path and len(set(value.lower())) >= 5
+
+
+def _is_odd_password(value: str) -> bool:
+    """Tell whether a value that prose gives as a password is one: such as no word and no name of an algorithm is."""
+    core = value.rstrip(".,;:")
+    has_cases = core != core.lower() and core != core.upper()
+    return _is_password(core) and (has_cases or any(not char.isalnum() and char not in "-_." for char in core))
 
 
 def _is_discord(value: str) -> bool:
@@ -105,25 +115,29 @@ def _own(kind: str, hints: tuple[str, ...], pattern: str, **more: Unpack[_More])
     return Detector(kind, hints, (re.compile(pattern),), **more)
 
 
-_ASSIGNED = r"[\w.\-]{0,40}[\"'\])]{0,2}[ \t]{0,4}(?::=|=>|::|==|=|:)[ \t]{0,4}[\"'`(]{0,2}"
+_NAMED = r"[\w.\-]{0,40}[\\\"'\])*`]{0,3}[ \t]{0,4}"
+_OPENED = r"\*{0,2}[ \t]{0,4}[\\\"'`(]{0,3}"
+_ASSIGNED = rf"{_NAMED}(?::=|=>|::|==|=|:){_OPENED}"
+_SHOWN = rf"{_NAMED}(?::=|=>|::|==|=|:|\|)(?:[ \t]{{0,4}}\r?\n){{0,2}}{_OPENED}"
+"""As assigned; also in a table, or on a line of its own below its name."""
 _DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 """How two digits, with which such a token begins, look in base 64."""
 _KEY_WORDS = ("key", "secret", "token", "passw", "pwd", "auth", "contras")
 _PEM = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-_PEM_END = re.compile(r"(?:[\s\\nr]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr]{0,8}-----END [A-Z0-9 ]{0,60}-----")
+_PEM_END = re.compile(r"(?:[\s\\nr>]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr>]{0,8}-----END [A-Z0-9 ]{0,60}-----")
 _PUTTY_END = re.compile(r"(?:[^\n]{0,200}\n){0,200}?Private-MAC: ?[0-9a-f]+|(?:[^\n]{0,200}(?:\n|\Z)){0,200}")
 
 
 @cache
 def detectors() -> tuple[Detector, ...]:
     """Return every detector; the library is imported here (0.3 s), when the first text is looked at."""
-    return (*_private_keys(), *_of_library(), *_newer(), *_generic())
+    return (*_private_keys(), *_of_library(), *_newer(), *_generic(), *_spoken())
 
 
 def _private_keys() -> tuple[Detector, ...]:
     # The library knows the headers; a secret is the whole block, or what is there of one that was cut off.
-    lines = r"(?:(?:\s|\\[rn]){0,8}(?:[A-Za-z-]{4,20}: [^\n]{0,100}|[A-Za-z0-9+/=]{20,}))"
-    short = r"(?:(?:\s|\\[rn]){1,4}[A-Za-z0-9+/]{1,19}(?:={1,2}|(?=\s*\Z)))?"
+    lines = r"(?:(?:[\s>]|\\[rn]){0,8}(?:[A-Za-z-]{4,20}: [^\n]{0,100}|[A-Za-z0-9+/=]{20,}))"
+    short = r"(?:(?:[\s>]|\\[rn]){1,4}[A-Za-z0-9+/]{1,19}(?:={1,2}|(?=\s*\Z)))?"
     return (
         _own(
             "Private Key",
@@ -208,8 +222,13 @@ def _newer() -> tuple[Detector, ...]:
     """Return detectors of keys that are told by their beginning; newer than the library, or slow in it."""
     start = r"(?<![A-Za-z0-9_-])"
     return (
+        *(_own(kind, hints, start + pattern) for kind, hints, pattern in VENDOR_KEYS),
         _own("OpenAI Token", ("T3BlbkFJ",), start + r"sk-[A-Za-z0-9_-]{10,200}T3BlbkFJ[A-Za-z0-9_-]{20,200}"),
-        _own("OpenAI Token", ("sk-proj-", "sk-svcacct-"), start + r"sk-(?:proj|svcacct)-[A-Za-z0-9_-]{32,250}"),
+        _own(
+            "OpenAI Token",
+            ("sk-proj-", "sk-svcacct-", "sk-admin-"),
+            start + r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,250}",
+        ),
         _own("API Key", ("sk-",), start + r"sk-[A-Za-z0-9]{32,64}", accepts=looks_random),
         _own("Anthropic API Key", ("sk-ant-",), start + r"sk-ant-[A-Za-z0-9_-]{32,200}"),
         _own("OpenRouter API Key", ("sk-or-",), start + r"sk-or-[A-Za-z0-9_-]{32,200}"),
@@ -223,7 +242,7 @@ def _newer() -> tuple[Detector, ...]:
             "Stripe Access Key", ("k_test_", "k_live_", "whsec_"), start + r"(?:[rs]k_(?:test|live)|whsec)_\w{20,250}"
         ),
         _own("NPM Token", ("npm_",), start + r"npm_[A-Za-z0-9]{36}"),
-        _own("NPM Token", (":_authToken=",), r":_authToken=[ \t]{0,4}([^\s$\"']{8,200})", group=1, tail=None),
+        _own("NPM Token", (":_authToken=",), r":_authToken=[ \t]{0,4}([^\s$\"'\[]{8,200})", group=1, tail=None),
         _own("Slack Token", ("xapp-", "xoxe"), start + r"(?:xapp-|xoxe[.-])[A-Za-z0-9.-]{20,250}"),
         _own("DigitalOcean Token", ("_v1_",), start + r"do[opr]_v1_[a-f0-9]{64}"),
         _own("PPS Token", ("pps_",), start + r"pps_[a-z]_(?:[a-z0-9]{12}_)?[a-z0-9]{40,64}"),
@@ -232,14 +251,15 @@ def _newer() -> tuple[Detector, ...]:
 
 def _generic() -> tuple[Detector, ...]:
     """Return detectors of what is given as a secret, whoever made it: assigned, in a header, in an address."""
-    words = r"api_?key|apikey|auth_?key|service_?key|account_?key|access_?key|db_?key|client_?key|private_?key"
+    words = r"(?:api|auth|service|account|access|db|client|private)[_ ]?key"
+    value = r"((?:[^\s\"'`<>{}\[\]$()\\]|\\(?![\"'])){6,128})"
     token = rf"(?i:{words}|secret|token|passphrase|credential)"
     password = r"(?i:password|passwd|pwd|passphrase|db_?pass|key_?pass|contraseña|contrasena)"  # noqa: S105
     return (
         _own(
             "API Key",
             _KEY_WORDS,
-            rf"{token}{_ASSIGNED}([A-Za-z0-9+/=_.~-]{{16,500}})",
+            rf"{token}{_SHOWN}([A-Za-z0-9+/=_.~-]{{16,500}})",
             group=1,
             tail=None,
             accepts=looks_random,
@@ -247,7 +267,7 @@ def _generic() -> tuple[Detector, ...]:
         _own(
             "API Key",
             ("api-key", "-token"),
-            rf"(?i:api-key|-token){_ASSIGNED}([A-Za-z0-9+/=_.~-]{{16,500}})",
+            rf"(?i:api-key|-token){_SHOWN}([A-Za-z0-9+/=_.~-]{{16,500}})",
             group=1,
             tail=None,
             accepts=looks_random,
@@ -255,7 +275,7 @@ def _generic() -> tuple[Detector, ...]:
         _own(
             "Password",
             ("passw", "pwd", "_pass", "passphrase", "contrase"),
-            rf"{password}{_ASSIGNED}([^\s\"'`<>{{}}\[\]$()]{{8,128}})",
+            rf"{password}(?:{_ASSIGNED}|>){value}",
             group=1,
             tail=None,
             accepts=_is_password,
@@ -282,4 +302,50 @@ def _generic() -> tuple[Detector, ...]:
             group=1,
             tail=None,
         ),
+    )
+
+
+def _spoken() -> tuple[Detector, ...]:
+    """Return detectors of what prose, a command line or a link gives as a secret."""
+    given = r"[ \t=]{1,4}[\"']?"
+    return (
+        _own(
+            "Password",
+            ("password is ", "passwort ist ", "passphrase is "),
+            r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}([^\s\"'`*<>{}\[\]$()]{8,128})",
+            group=1,
+            tail=None,
+            accepts=_is_odd_password,
+        ),
+        _own(
+            "Password",
+            ("--pass",),
+            rf"--pass(?:word|wd|phrase)?{given}([^\s\"'`<>{{}}\[\]$()-][^\s\"'`<>{{}}\[\]$()]{{5,128}})",
+            group=1,
+            tail=None,
+            accepts=_is_password,
+        ),
+        _own(
+            "Password",
+            ("login ",),
+            r"(?i:login)\s{1,4}\S{1,100}\s{1,4}password\s{1,4}([^\s\[]{4,128})",
+            group=1,
+            tail=None,
+        ),
+        _own(
+            "API Key",
+            ("--token", "--api-key", "--secret", "--access-token"),
+            rf"--(?:access-)?(?:token|api-key|secret){given}([A-Za-z0-9+/=_.~-]{{16,500}})",
+            group=1,
+            tail=None,
+            accepts=looks_random,
+        ),
+        _own(
+            "Basic Auth Credentials",
+            ("curl ",),
+            r"curl [^\n]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,100}:(?!//)([^\s\"'$<>{}\[]{3,200})",
+            group=1,
+            tail=None,
+        ),
+        _own("Signed Link", ("sig=",), r"[?&]sig=([A-Za-z0-9%+/=_-]{30,200})", group=1, tail=None),
     )

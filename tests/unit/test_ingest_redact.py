@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.redact import Redactor, redact
-from tests.secrets import PRIVATE_KEY, PUTTY_KEY, SECRETS
+from tests.secrets import GIVEN, PRIVATE_KEY, PUTTY_KEY, SECRETS, VENDORS
 
 INNOCENT = [
     "commit 9fceb02d0ae598e95dc970b74767f19372d61af8 broke the build",
@@ -32,6 +32,12 @@ INNOCENT = [
     "10.0.0.1 8.8.8.8 2001:db8::1 2026-03-07T08:30:00.000Z 1700000000:event-name-that-is-quite-long-indeed",
     "def bearer(token: str) -> str: return f'Bearer {token}'  # basic auth: none",
     "primary_key: 550e8400e29b41d4a716446655440000x, foreign_key=orders_customers_2024_id, keyboard: qwertz",
+    "PWD=/home/ana/project2 OLDPWD=~/work/v2 pwd: ./notes2024",
+    "The password is sha256-hashed; a password is base64-encoded, the passphrase is between 12-64",
+    "| password | varchar255 | token | The token of a session. |\n| secret | text |",
+    "--token-limit 4096 --password-file /run/secrets2 --secret-name orders-2024 curl -u https://example.org:8080/x",
+    "patch-na1, key-value-store, dp.scale.linear, secret_santa_list_of_the_whole_family_2024, hvs.py, v1.0-rc1",
+    "Tokens:\n\n- one of twelve, e.g. the-very-long-name-of-it-2024\n\nAPI keys:\n\nThere are none here.",
     "The authentication-service-v2-deployment-7d4b9c6f5-x2k8p restarted. keypad: 1234567890123456789",
 ]
 
@@ -46,6 +52,22 @@ def test_a_secret_goes_and_what_stands_around_it_stays(kind: str) -> None:
     assert found.text.endswith(" After it.")
     assert f"[redacted: {kind}]" in found.text
     assert found.count == 1
+
+
+@pytest.mark.parametrize("key", VENDORS)
+def test_a_key_that_begins_as_its_vendors_do_goes_whole(key: str) -> None:
+    found = redact(f"Before it. {key} After it.")
+    assert re.fullmatch(r"Before it\. \[redacted: [\w ]+\] After it\.", found.text)
+    assert found.count == 1
+
+
+@pytest.mark.parametrize(("text", "secret"), GIVEN)
+def test_a_secret_goes_however_it_is_handed_over_and_twice_is_as_once(text: str, secret: str) -> None:
+    found = redact(text)
+    assert secret not in found.text
+    assert not any(part in found.text for part in re.findall(r"[A-Za-z0-9&]{7,}", secret))
+    assert found.count == 1
+    assert redact(found.text) == type(found)(found.text, 0)
 
 
 @pytest.mark.parametrize("text", INNOCENT)
@@ -140,6 +162,11 @@ HOSTILE = {
     "slashes": "/" * 65_000 + ":_authToken=",
     "words": "password:" * 7_000,
     "addresses": "://a:" * 13_000,
+    "command lines": "curl -u " * 8_000,
+    "names without a value": "token:\n" * 9_000,
+    "stars": "password" + "*" * 65_000,
+    "quoted key": "-----BEGIN PRIVATE KEY-----" + ">" * 65_000,
+    "logins": "login " * 11_000,
 }
 
 
