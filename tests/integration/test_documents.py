@@ -184,6 +184,17 @@ async def test_what_only_a_deleted_note_supported_goes_with_it(memory: Memory, t
     assert "Black Tea" not in [hit.text for hit in (await memory.recall("Black Tea"))["nodes"]]
 
 
+async def test_a_link_by_permalink_names_the_note_that_has_it(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    made.note(folder / "a.md", made.NOTE)
+    made.note(folder / "b.md", "---\ntitle: Cup\npermalink: cup\n---\n# Cup\n\n- holds [[kitchen/green-tea]]\n")
+    await memory.documents.import_files(Wanted((folder,)))
+    nodes = {hit.text.split(":")[0]: hit.id for hit in (await memory.recall("green tea cup", limit=50))["nodes"]}
+    assert "kitchen/green-tea" not in nodes
+    (held,) = [fact for fact in (await memory.timeline()).facts if fact.relation == "HOLDS"]
+    assert (held.subject, held.object) == (nodes["Cup"], nodes["Green Tea"])
+
+
 async def test_a_folder_that_is_away_changes_nothing(memory: Memory, tmp_path: Path) -> None:
     made.note(tmp_path / "notes" / "a.md", "# A\n\nHere.")
     await memory.documents.follow(tmp_path / "notes")

@@ -151,6 +151,7 @@ def test_a_note_of_basic_memory_brings_its_node_observations_and_relations(tmp_p
     (item,) = items
     (node,) = item.options.get("nodes", ())
     assert (node.name, node.kind, node.tags) == ("Green Tea", "Recipe", ("tea", "kitchen", "heat"))
+    assert node.aliases == ("kitchen/green-tea",)
     observations: Any = node.attributes["observations"]
     assert [one["category"] for one in observations] == ["method"]
     facts = [(one.relation, one.object, one.kind) for one in item.options.get("facts", ())]

@@ -163,7 +163,9 @@ def _drawn(parsed: AnchorText) -> _Drawn:
             draft = FactDraft(title, relation, short(target, bounds.MAX_NAME), text=short(text, 4_000), kind="relation")
             relations.setdefault((relation, target), draft)
     attributes = {"permalink": fields.get("permalink", ""), "observations": _fitting(observations)}
-    node = NodeDraft(title, kind[:1].upper() + kind[1:], tags=tags([*parsed.tags, *marks]), attributes=attributes)
+    # Its links name a note by its title or by its permalink.
+    aliases = (short(permalink, bounds.MAX_NAME),) if (permalink := fields.get("permalink", "")) else ()
+    node = NodeDraft(title, kind[:1].upper() + kind[1:], "", aliases, tags([*parsed.tags, *marks]), attributes)
     return _Drawn(node, list(relations.values())[: bounds.MAX_NODES - 1])
 
 
