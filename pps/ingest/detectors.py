@@ -327,8 +327,8 @@ def _spoken() -> tuple[Detector, ...]:
         ),
         _own(
             "Password",
-            ("login ",),
-            r"(?i:login)\s{1,4}\S{1,100}\s{1,4}password\s{1,4}([^\s\[]{4,128})",
+            ("login ",),  # of .netrc
+            r"(?i:machine\s{1,4}\S{1,253}|default)\s{1,4}login\s{1,4}\S{1,100}\s{1,4}password\s{1,4}([^\s\[]{4,128})",
             group=1,
             tail=None,
         ),

@@ -21,6 +21,7 @@ INNOCENT = [
     "![shot](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==)",
     "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
     "My secret: I love the sea. The password is the name of my first cat. The key to it: patience.",
+    "I could not login to password manager today, so they sent the login ana password reset link again.",
     "Passwords: at least twelve characters, please. The token bucket: a limiter. api keys: none here",
     "password = getpass.getpass()  # then token = os.environ['GITHUB_TOKEN']; secret = settings.client_secret_name",
     "api_key = config.openai_api_key_for_production; password: ${DB_PASSWORD}; token: <your-token-here>",
