@@ -109,7 +109,7 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
         assert refused.stderr.startswith("pps: ")
     refused = served.pps("jobs", "drop", "ana", one, "99", "--json")
     assert (refused.returncode, json.loads(refused.stdout)["error"]["code"]) == (3, "not_found")
-    assert served.pps("jobs", "drop", "ana", one, given="n\n").returncode == 1
+    assert served.pps("jobs", "drop", "ana", one, given="n\n").returncode == 2
     assert states(served, "ana", ids) == ["failed"] * 4
 
     assert f"Job {one} could not be taken in" in served.pps("jobs", "show", "ana", one).stdout

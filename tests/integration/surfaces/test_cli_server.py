@@ -270,8 +270,9 @@ def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(alone: dic
     for number in range(3):
         assert pps(alone, "remember", "ana", f"Acknowledged {number}.").returncode == 0
         os.kill(wait_for_run_file(home).pid, signal.SIGKILL)
-    stats = json.loads(pps(alone, "stats", "ana", "--json").stdout)
-    assert stats["turns"] == 3
+    stats = pps(alone, "stats", "ana", "--json")
+    assert (stats.returncode, stats.stderr) == (0, "")
+    assert json.loads(stats.stdout)["turns"] == 3
     found = json.loads(pps(alone, "recall", "ana", "acknowledged", "--json").stdout)
     assert len(found["channels"]["episodes"]["hits"]) == 3
 
