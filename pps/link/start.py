@@ -40,7 +40,7 @@ def connect(home: Path, *, start: bool = True) -> Link:
 
 def find(home: Path) -> Link | None:
     """Return a link to the server that is running now, unless it is older than this program."""
-    run = runfile.read(home)
+    run = _running(home)
     if run is None:
         return None
     link = Link(run)
@@ -60,7 +60,7 @@ def stop(home: Path) -> runfile.RunFile | None:
     Raises:
         StoreConflict: It is still there after a minute.
     """
-    run = runfile.read(home)
+    run = _running(home)
     if run is not None:
         try:
             Link(run).stop()
@@ -68,6 +68,12 @@ def stop(home: Path) -> runfile.RunFile | None:
             run = None
     _wait_until_free(home)
     return run
+
+
+def _running(home: Path) -> runfile.RunFile | None:
+    """Return the run file of a server that is alive: one that was killed leaves its own, and its port to strangers."""
+    run = runfile.read(home)
+    return run if run is not None and lock.is_held(runfile.lock_file(home)) else None
 
 
 def _start(home: Path) -> Link:

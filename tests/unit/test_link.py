@@ -14,7 +14,7 @@ from typing import ClassVar
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict, StoreError, StoreUnavailable
-from pps.link import Link, RunFile, connect, file_lock, runfile
+from pps.link import Link, RunFile, connect, file_lock, runfile, stop
 from pps.link import lock as locks
 from pps.link.client import ServerAway, error_from
 
@@ -104,7 +104,14 @@ def test_errors_keep_their_class_on_the_way() -> None:
 class _Scripted(http.server.BaseHTTPRequestHandler):
     answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
 
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_error(404)
+
     def do_POST(self) -> None:
+        self.asked.append(self.path)
         self.rfile.read(int(self.headers["Content-Length"]))
         status, body = self.answers[self.path]
         self.send_response(status)
@@ -154,3 +161,15 @@ def test_an_answer_that_is_not_ours_is_an_error(scripted: Link, body: bytes) -> 
     _Scripted.answers = {"/owner/call/stats": (200, body)}
     with pytest.raises(StoreError):
         scripted.call("stats", "ana", {})
+
+
+def test_what_has_the_port_of_a_server_that_was_killed_is_not_asked(scripted: Link, tmp_path: Path) -> None:
+    runfile.write(tmp_path, scripted.run)
+    _Scripted.asked.clear()
+    with pytest.raises(StoreUnavailable, match="no server is running"):
+        connect(tmp_path, start=False)
+    assert stop(tmp_path) is None
+    assert _Scripted.asked == []
+    with file_lock(runfile.lock_file(tmp_path), what="pps serve"), pytest.raises(StoreError, match="not an answer"):
+        connect(tmp_path, start=False)
+    assert _Scripted.asked == ["/owner/status"]
