@@ -51,7 +51,7 @@ def is_held(path: Path) -> bool:
     except OSError as error:
         raise _not_ours(path, error) from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two who look do not take each other for a holder
     except BlockingIOError:
         return True
     finally:

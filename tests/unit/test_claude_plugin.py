@@ -36,7 +36,7 @@ def test_the_program_imports_the_standard_library_only_and_little_of_it() -> Non
     tree = ast.parse(program().read_text())
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     modules = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert names == {"json", "os", "signal", "socket", "stat", "sys", "time", "sqlite3"}
+    assert names == {"fcntl", "json", "os", "signal", "socket", "stat", "sys", "time", "sqlite3"}
     assert modules == {"__future__", "typing"}
     loaded = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", program(), "Stop"],

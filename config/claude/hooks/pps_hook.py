@@ -12,6 +12,7 @@ the project's folder or ``--entity``; what belongs to nobody is neither sent bac
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -224,7 +225,21 @@ def _run_file(home: str) -> dict[str, object]:
         run = _object(file.read())
     if not {"host", "port", "secret"} <= run.keys():
         raise Away
+    if not _is_held(os.path.join(home, "server.lock")):
+        raise FileNotFoundError("the server that wrote server.json was killed, and its port may be a stranger's now")
     return run
+
+
+def _is_held(lock: str) -> bool:
+    """Tell whether a process holds a lock, as a server does for as long as it lives."""
+    handle = os.open(lock, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _is_known(home: str, message: dict[str, object]) -> bool:

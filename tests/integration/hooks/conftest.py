@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pps.link import RunFile, runfile
+from pps.link import RunFile, file_lock, runfile
 from tests.integration.hooks.acting import Session
 from tests.integration.surfaces.serving import Served, serving
 
@@ -69,9 +69,10 @@ def hanging(tmp_path: Path) -> Iterator[Path]:
 @contextmanager
 def hanging_in(project: Path) -> Generator[Path]:
     """Lend a data folder whose run file names a server that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        home = project / "hanging"
-        registered(home, project)
+    home = project / "hanging"
+    registered(home, project)
+    alive = file_lock(runfile.lock_file(home), what="pps serve")
+    with alive, socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         runfile.write(home, RunFile(1, "127.0.0.1", listener.getsockname()[1], "0.1.0", False, runfile.new_secret()))
         yield home
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.link import RunFile, runfile, spool, stop
+from pps.link import RunFile, file_lock, runfile, spool, stop
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
 from tests.integration.surfaces.serving import serving
@@ -129,7 +129,8 @@ def answering(home: Path, status: int, body: bytes) -> Iterator[None]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+    alive = file_lock(runfile.lock_file(home), what="pps serve")
+    with alive, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         run = RunFile(1, "127.0.0.1", server.server_address[1], "0.1.0", False, runfile.new_secret())
         runfile.write(home, run)
@@ -156,6 +157,18 @@ def test_a_refusal_for_now_is_told_again_later(alone: Session, status: int, body
         assert alone.run("UserPromptSubmit").is_silent()
         assert alone.run("SessionStart").is_silent()
     assert [one["event"] for one in in_spool(alone.home)] == ["UserPromptSubmit"] * spooled
+
+
+def test_a_stranger_who_has_the_port_of_a_server_that_was_killed_gets_nothing(alone: Session) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as stranger:
+        run = RunFile(1, "127.0.0.1", stranger.server_address[1], "0.1.0", False, runfile.new_secret())
+        runfile.write(alone.home, run)
+        runfile.lock_file(alone.home).touch()
+        assert alone.run("UserPromptSubmit").is_silent()
+        stranger.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.socket.accept()
+    assert [one["event"] for one in in_spool(alone.home)] == ["UserPromptSubmit"]
 
 
 def test_a_run_file_that_others_could_have_written_gets_nothing(alone: Session) -> None:
