@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         StoreUnavailable,
         UnknownEntity,
     )
-    from pps.core.values import FactDraft, NodeDraft, Pack, Recall, Receipt
+    from pps.core.recalled import Pack, Recall
+    from pps.core.values import FactDraft, NodeDraft, Receipt
     from pps.memory import Memory
 
 __version__ = "0.1.0"
@@ -48,7 +49,8 @@ _WHERE = {
     "Memory": "pps.memory",
     "Settings": "pps.config",
     "load": "pps.config",
-    **dict.fromkeys(("FactDraft", "NodeDraft", "Pack", "Recall", "Receipt"), "pps.core.values"),
+    **dict.fromkeys(("FactDraft", "NodeDraft", "Receipt"), "pps.core.values"),
+    **dict.fromkeys(("Pack", "Recall"), "pps.core.recalled"),
     **dict.fromkeys(
         (
             "ConfigError",

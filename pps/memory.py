@@ -15,19 +15,10 @@ from pps.context.capture import without_packs
 from pps.context.sessions import Sessions
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
+from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.time import now
-from pps.core.values import (
-    AnchorPassage,
-    Episode,
-    Fact,
-    Hit,
-    Node,
-    Pack,
-    Recall,
-    Receipt,
-    Turn,
-)
+from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport

@@ -9,7 +9,7 @@ import time as clock
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from pps.core.values import Recall
+from pps.core.recalled import Recall
 from pps.memory import Memory
 
 Ask: TypeAlias = Callable[[str], Awaitable[object]]

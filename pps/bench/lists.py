@@ -14,7 +14,8 @@ from pps.bench.ablation import write_profile
 from pps.bench.data import Conversation, Question
 from pps.bench.quality import Progress, Written
 from pps.config import Settings
-from pps.core.values import Hit, Turn
+from pps.core.recalled import Hit
+from pps.core.values import Turn
 from pps.memory import Memory
 from pps.recall.damping import substance
 from pps.recall.perspectives import PERSPECTIVES

@@ -11,7 +11,8 @@ from pps.app import App
 from pps.bench.data import Conversation, Question, Said
 from pps.bench.scores import Answer
 from pps.core.errors import InvalidRequest, PPSError
-from pps.core.values import Channel, Turn
+from pps.core.recalled import Channel
+from pps.core.values import Turn
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.recall.options import MAX_QUERY

@@ -11,7 +11,8 @@ from pps.context.capture import marks_of
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import startup_recall
 from pps.core.errors import InvalidRequest
-from pps.core.values import Hit, Pack, Recall, Turn
+from pps.core.recalled import Hit, Pack, Recall
+from pps.core.values import Turn
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.recall.options import RecallOptions, check_range

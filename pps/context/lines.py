@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from pps.context.fence import escaped
+from pps.core.recalled import Hit
 from pps.core.spoken import spoken
-from pps.core.values import AnchorPassage, Community, Episode, Fact, Hit, Node, Turn
+from pps.core.values import AnchorPassage, Community, Episode, Fact, Node, Turn
 
 LONGEST = 600
 """Characters of one line; longer ones are cut and end with ``…``."""

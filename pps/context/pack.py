@@ -11,8 +11,9 @@ from typing import Literal
 
 from pps.context.fence import fenced
 from pps.context.lines import line_of, turn_line
+from pps.core.recalled import Channel, Hit, Pack, Recall
 from pps.core.time import now
-from pps.core.values import Channel, ChannelName, Hit, Pack, Recall, Turn
+from pps.core.values import ChannelName, Turn
 from pps.models.tokens import count_tokens, counter_name
 
 SECTIONS = ("nodes", "facts", "episodes", "anchors", "turns", "summaries")

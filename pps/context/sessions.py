@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from pps.context.ambient import AmbientRequest
-from pps.core.values import Pack
+from pps.core.recalled import Pack
 from pps.ingest.capture import Capture
 from pps.ingest.sessions import SessionEvent
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 
 from pps.core.errors import IsolationError, PPSError
+from pps.core.recalled import Channel, Hit, Recall
 from pps.core.time import now
-from pps.core.values import Channel, ChannelName, Fact, Hit, Node, Recall
+from pps.core.values import ChannelName, Fact, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.recall.fetch import holds

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pps.core.errors import IsolationError
-from pps.core.values import Channel, ChannelName
+from pps.core.recalled import Channel
+from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 from pps.recall import damping

@@ -7,7 +7,8 @@ import time as clock
 from collections.abc import Mapping
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
-from pps.core.values import Channel, ChannelName, Recall
+from pps.core.recalled import Channel, Recall
+from pps.core.values import ChannelName
 from pps.index.entity import EntityIndexes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal

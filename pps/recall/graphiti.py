@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pps.core.errors import InvalidRequest
-from pps.core.values import Channel, ChannelName, Community, Episode, Fact, Node
+from pps.core.recalled import Channel
+from pps.core.values import ChannelName, Community, Episode, Fact, Node
 from pps.isolation.requests import GraphFilters
 from pps.journal.values import ItemFilter
 from pps.recall.ask import Ask

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pps.core.recalled import Hit, Step
 from pps.core.spoken import spoken
-from pps.core.values import AnchorPassage, Community, Episode, Fact, Hit, Node, Step
+from pps.core.values import AnchorPassage, Community, Episode, Fact, Node
 from pps.recall.ask import Ask, Item
 from pps.recall.damping import shown_id
 from pps.recall.fetch import fetch

@@ -12,21 +12,9 @@ from typing import Literal, cast
 
 from pydantic import JsonValue, model_serializer
 
+from pps.core.recalled import Channel, Hit, Pack, Recall, SearchStats, Step
 from pps.core.reports import TimelinePage
-from pps.core.values import (
-    AnchorPassage,
-    Channel,
-    ChannelName,
-    Episode,
-    Fact,
-    Hit,
-    Node,
-    Pack,
-    Recall,
-    SearchStats,
-    Step,
-    Turn,
-)
+from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn
 from pps.ingest.anchors import AnchorInfo
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings, shipped
+from pps.core.recalled import Recall
 from pps.core.time import parse
-from pps.core.values import Recall
 from pps.ingest.importing import read_lines
 from pps.memory import Memory
 

@@ -25,6 +25,15 @@ def opened(path: Path, *, group: str = GROUP, fingerprint: Fingerprint = FINGERP
     return VectorIndex.open(path, group=group, fingerprint=fingerprint)
 
 
+def closed_with(path: Path, vectors: np.ndarray) -> None:
+    """Leave an index of these rows, all in the graph, closed well."""
+    made = opened(path)
+    made.replace("facts", rows_of(vectors))
+    while made.merge():
+        pass
+    made.close()
+
+
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[VectorIndex]:
     made = opened(tmp_path / "chroma")
@@ -261,11 +270,7 @@ def test_a_graph_that_was_closed_well_is_not_counted_at_opening(
 ) -> None:
     """A bound on work: Chroma counts by reading every row."""
     vectors, _ = clustered(300, 1)
-    index = opened(tmp_path)
-    index.replace("facts", rows_of(vectors))
-    while index.merge():
-        pass
-    index.close()
+    closed_with(tmp_path, vectors)
     counted: list[object] = []
     monkeypatch.setattr("chromadb.api.models.Collection.Collection.count", counted.append)
     index = opened(tmp_path)
@@ -350,11 +355,7 @@ def test_what_is_broken_of_chroma_is_made_again_from_the_rows(
     tmp_path: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     vectors, _ = clustered(1500, 1)
-    first = opened(tmp_path)
-    first.replace("facts", rows_of(vectors))
-    while first.merge():
-        pass
-    first.close()
+    closed_with(tmp_path, vectors)
     damage(tmp_path)
     with caplog.at_level(logging.WARNING):
         again = opened(tmp_path)

@@ -137,14 +137,16 @@ def test_threads_load_one_model_and_agree() -> None:
     assert all(np.allclose(vector, vectors[0], atol=1e-5) for vector in vectors)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there has a thread a priority of its own")
 def test_passages_let_others_have_the_processor_first_and_queries_do_not() -> None:
+    """Only on Linux has a thread a priority of its own; elsewhere everything keeps the process's."""
+    on_linux = sys.platform == "linux"
     embedder = MiniLMEmbedder(threads=2)
     own = os.getpriority(os.PRIO_PROCESS, 0)
     embedder.embed_passages(["A text of some length, so that there are several batches of them. " * 6] * 40)
     at_work = [one for one in threading.enumerate() if one.name.startswith("minilm")]
     assert at_work
-    assert {os.getpriority(os.PRIO_PROCESS, one.native_id or 0) for one in at_work} == {min(19, own + 10)}
+    theirs = {os.getpriority(os.PRIO_PROCESS, (one.native_id or 0) if on_linux else 0) for one in at_work}
+    assert theirs == {min(19, own + 10) if on_linux else own}
     embedder.embed_query("Does a query wait?")
     assert os.getpriority(os.PRIO_PROCESS, 0) == own
     embedder.close()

@@ -14,8 +14,9 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
+from pps.core.recalled import Recall
 from pps.core.time import now
-from pps.core.values import ChannelName, Fact, FactDraft, Node, Recall
+from pps.core.values import ChannelName, Fact, FactDraft, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.values import ItemFilter
 from pps.memory import Memory

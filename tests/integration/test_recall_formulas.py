@@ -11,8 +11,9 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
+from pps.core.recalled import Hit
 from pps.core.time import now
-from pps.core.values import Fact, FactDraft, Hit, Node, NodeDraft, RelationDraft
+from pps.core.values import Fact, FactDraft, Node, NodeDraft, RelationDraft
 from pps.memory import Memory
 from pps.recall.damping import freshness
 from pps.recall.engine import RecallEngine

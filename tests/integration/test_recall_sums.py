@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
-from pps.core.values import Hit, Node, NodeDraft, SearchStats
+from pps.core.recalled import Hit, SearchStats
+from pps.core.values import Node, NodeDraft
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.verbs.all import VERBS

@@ -12,7 +12,7 @@ from pps.bench.choosing import better_on_most, cross_validated, means, search, w
 from pps.bench.data import Question
 from pps.bench.lists import Asked, Lists, Weights, gathered, ranked
 from pps.core.errors import InvalidRequest
-from pps.core.values import Hit
+from pps.core.recalled import Hit
 from pps.recall.ask import Scored
 from pps.recall.fusion import fused
 

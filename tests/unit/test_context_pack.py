@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pps.context.fence import strip_known
 from pps.context.lines import bullet
 from pps.context.pack import SECTIONS, PackRequest, build_pack
-from pps.core.values import AnchorPassage, Channel, Fact, Hit, Node, Recall, Turn
+from pps.core.recalled import Channel, Hit, Recall
+from pps.core.values import AnchorPassage, Fact, Node, Turn
 from pps.models.tokens import count_tokens
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)

@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pps.core.errors import InvalidRequest
+from pps.core.recalled import Channel, Hit, Pack, Recall
 from pps.core.reports import (
     AttemptReport,
     CostDay,
@@ -22,20 +23,7 @@ from pps.core.reports import (
     Stats,
     TimelinePage,
 )
-from pps.core.values import (
-    AnchorPassage,
-    Channel,
-    Episode,
-    EventReceipt,
-    Fact,
-    Hit,
-    Node,
-    Pack,
-    Recall,
-    Receipt,
-    Skipped,
-    Turn,
-)
+from pps.core.values import AnchorPassage, Episode, EventReceipt, Fact, Node, Receipt, Skipped, Turn
 from pps.verbs import merging, outputs, records, render
 from pps.verbs.all import VERBS
 from pps.verbs.table import AnyVerb, _adapter

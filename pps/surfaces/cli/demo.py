@@ -15,8 +15,9 @@ from rich.table import Table
 
 from pps.app import App
 from pps.config import Settings, shipped
+from pps.core.recalled import Channel, Recall
 from pps.core.reports import Stats
-from pps.core.values import AnchorPassage, Channel, Recall
+from pps.core.values import AnchorPassage
 from pps.ingest.importing import read_lines
 
 ENTITIES = ("mira", "theo")

@@ -11,7 +11,8 @@ from functools import lru_cache
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.ids import EntityId, check_name
-from pps.core.values import JSON, Node, Pack
+from pps.core.recalled import Pack
+from pps.core.values import JSON, Node
 from pps.ingest.sessions import SessionEvent, read_event, said_in, typed
 from pps.surfaces.hooks.shown import LastPacks, Projects
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from pps.core.values import Fact, Hit, Node, Path, Skipped, Subgraph
+from pps.core.recalled import Hit
+from pps.core.values import Fact, Node, Path, Skipped, Subgraph
 from pps.entities.tasks import FINISHED, AgentTask, TaskState
 from pps.verbs.project.desk import Claimed, Vault
 

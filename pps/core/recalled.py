@@ -1,0 +1,123 @@
+"""The answers of recall: hits in channels, what a search brought, the text handed to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pps.core.text import estimate_tokens
+from pps.core.values import AnchorPassage, ChannelName, Community, Episode, Fact, Node, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a way through the graph: the fact that is walked along, and the node that it leads to."""
+
+    fact: str
+    relation: str
+    node: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of one channel.
+
+    Attributes:
+        id: Uuid of the node, fact, episode, turn or community; ``slug#part`` for an anchor passage.
+        score: Unitless; compares only within its own list.
+        text: What a reader is shown: the fact's sentence, the node's name and summary, the turn.
+        passage: The part of a long text that matched, when it is not the whole.
+        ranks: Rank (1 is best) in each perspective that found it: why it is here.
+        item: The whole value.
+        names: Names of a fact's subject and object.
+        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; empty for joined ranks.
+        path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
+    """
+
+    id: str
+    score: float
+    text: str
+    item: Node | Fact | Episode | Turn | AnchorPassage | Community
+    passage: str = ""
+    ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    names: tuple[str, str] | None = None
+    signals: Mapping[str, float] = field(default_factory=dict[str, float])
+    path: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStats:
+    """How much one list brought (S0-06).
+
+    Attributes:
+        total_results: How many hits are in the list.
+        avg_score: Their mean score; None when there is none: no score is not a score of 0.
+        token_estimate: Size of their texts in tokens, always as ``estimate_tokens`` says.
+    """
+
+    total_results: int
+    avg_score: float | None
+    token_estimate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One ranked list. ``error`` is set when it failed, which is not the same as empty.
+
+    Attributes:
+        notes: What a reader should know: a reranker that ran out of time, text-only recall, …
+    """
+
+    name: ChannelName
+    hits: tuple[Hit, ...] = ()
+    error: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def avg_score(self) -> float | None:
+        """The mean score of the hits; None when there is none: no score is not a score of 0."""
+        return sum(hit.score for hit in self.hits) / len(self.hits) if self.hits else None
+
+    @property
+    def stats(self) -> SearchStats:
+        """How much the list brought; of a channel that failed it says nothing."""
+        return SearchStats(len(self.hits), self.avg_score, estimate_tokens("".join(hit.text for hit in self.hits)))
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What one recall brought back, channel by channel, never merged."""
+
+    query: str
+    profile: str
+    channels: Mapping[ChannelName, Channel]
+    took_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __getitem__(self, name: ChannelName) -> tuple[Hit, ...]:
+        """Return the hits of a channel; an empty tuple when the profile does not fill it."""
+        channel = self.channels.get(name)
+        return channel.hits if channel else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The sectioned, budgeted text that a recall hands to a model.
+
+    Attributes:
+        text: Fenced Markdown; never longer than the budget.
+        tokens: Its size as ``counter`` says (``tiktoken`` or ``estimate``).
+        sections: Lines kept in each section; left_out: lines that the budget dropped.
+        mark: The random fence mark of this pack.
+        shown: Ids of the recalled items whose lines are in the text.
+    """
+
+    text: str
+    tokens: int
+    counter: str
+    sections: Mapping[str, int]
+    left_out: Mapping[str, int]
+    mark: str
+    recall: Recall | None = None
+    took_ms: float = 0.0
+    shown: tuple[str, ...] = ()
