@@ -15,6 +15,7 @@ from pps.memory import Memory
 Ask: TypeAlias = Callable[[str], Awaitable[object]]
 Figures: TypeAlias = dict[str, float]
 
+_WARM_S_A_CALL = 0.2
 PARTS = ("embed", "retrieve", "fetch", "rerank", "total")
 
 
@@ -57,6 +58,18 @@ async def parts(memory: Memory, queries: Sequence[str], profile: str) -> dict[st
         for part in PARTS:
             took[part].append(recalled.took_ms[part])
     return {part: percentiles(times) for part, times in took.items()}
+
+
+def warm_s(calls: int) -> float:
+    """Return for how many seconds is asked before ``calls`` are timed."""
+    return calls * _WARM_S_A_CALL
+
+
+async def warmed(ask: Ask, questions: Questions, seconds: float) -> None:
+    """Ask for some time: the machine of a database compiles what runs often, over some thousand calls."""
+    ends = clock.perf_counter() + seconds
+    while clock.perf_counter() < ends:
+        await ask(*questions.take(1))
 
 
 class Questions:

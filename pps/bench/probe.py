@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pps.app import App
 from pps.bench.generator import SHARES, World, share_tag
-from pps.bench.latency import Ask, Figures, Questions, by_clients, parts, percentiles, timed
+from pps.bench.latency import Ask, Figures, Questions, by_clients, parts, percentiles, timed, warm_s, warmed
 from pps.bench.machine import peak_mib, resident_mib
 from pps.bench.words import WordVectors
 from pps.config import load
@@ -109,7 +109,7 @@ async def probe(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]
 
 
 def _questions(wanted: Asked) -> Questions:
-    world, count = World(wanted.seed), wanted.calls * 16 + 200
+    world, count = World(wanted.seed), wanted.calls * 60 + 200
     mixed = [*world.questions(count // 2, wanted.turns), *world.vague_questions(count // 2, wanted.turns)]
     random.Random(wanted.seed).shuffle(mixed)  # noqa: S311 - not a secret
     return Questions(mixed)
@@ -145,9 +145,8 @@ async def _edges(memory: Memory, wanted: Asked, questions: Questions) -> dict[st
     async def recipe(query: str) -> object:
         return await memory.recall(query, profile="EDGE_HYBRID_SEARCH_RRF", limit=_LIMIT)
 
-    for query in questions.take(2 * wanted.calls):  # Neo4j's machine compiles what it runs often
-        await facts(query)
-        await recipe(query)
+    for ask in (facts, recipe):
+        await warmed(ask, questions, warm_s(wanted.calls))
     return {
         "facts_channel": await by_clients(facts, questions.take(wanted.calls), 1),
         "same_recipe_on_our_indexes": await by_clients(recipe, questions.take(wanted.calls), 1),

@@ -140,7 +140,8 @@ def _edges(found: Report) -> Iterable[str]:
     )
     times = f"{found['times_faster_p50']:.0f} times faster** at p50, {found['times_faster_p95']:.0f} times at p95."
     why = " Stock has no full text on the embedded store: only its vector half was asked."
-    yield f"Ours is **{times}{'' if stock['full_text'] else why}"
+    asked = f" Each was asked for {found['asked_before_s']:.0f} s before its clock started."
+    yield f"Ours is **{times}{'' if stock['full_text'] else why}{asked}"
 
 
 def _structured(found: Report) -> Iterable[str]:
