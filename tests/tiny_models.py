@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
+from pps.bench.reranking import Shape, save_bert
 
-def _save_bert(folder: Path, kind: str, labels: int = 1) -> None:
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
-
-    torch.manual_seed(7)
-    config = BertConfig(
-        vocab_size=30_522,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-        num_labels=labels,
-    )
-    model = BertForSequenceClassification(config) if kind == "scorer" else BertModel(config)
-    model.save_pretrained(folder)
-    vocabulary = files("pps.models") / "data" / "vocab.txt"
-    BertTokenizerFast(vocab=str(vocabulary), model_max_length=128).save_pretrained(folder)
+TINY = Shape(hidden=32, layers=2, heads=2, inner=64, window=128)
 
 
 def save_cross_encoder(folder: Path, labels: int = 1) -> str:
     """Save a cross-encoder and return its folder."""
-    _save_bert(folder, "scorer", labels)
-    return str(folder)
+    return save_bert(folder, TINY, labels=labels)
 
 
 def save_embedder(folder: Path) -> str:
@@ -37,8 +19,7 @@ def save_embedder(folder: Path) -> str:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    _save_bert(folder / "bert", "encoder")
-    inner = Transformer(str(folder / "bert"))
+    inner = Transformer(save_bert(folder / "bert", TINY, scores=False))
     model = SentenceTransformer(
         modules=[inner, Pooling(32, "mean")],
         prompts={"query": "query: ", "document": "passage: "},

@@ -7,6 +7,7 @@ from typing import Any
 
 from pps.bench.profile_file import profile_toml
 from pps.config import Settings
+from pps.core.values import ChannelName
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile, Profiles
 
@@ -29,11 +30,11 @@ def ablated(settings: Settings, profile: str) -> dict[str, str]:
     return written
 
 
-def write_profile(settings: Settings, name: str, channel: Mapping[str, Any]) -> None:
-    """Write a profile that fills the episodes channel alone into the home's own profiles."""
+def write_profile(settings: Settings, name: str, own: Mapping[str, Any], channel: ChannelName = "episodes") -> None:
+    """Write a profile that fills one channel alone into the home's own profiles."""
     folder = settings.home / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.toml").write_text(profile_toml("a profile of the bench", channel), "utf-8")
+    (folder / f"{name}.toml").write_text(profile_toml("a profile of the bench", own, channel), "utf-8")
 
 
 def _without(episodes: ChannelProfile) -> dict[str, dict[str, Any]]:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pps.core.values import ChannelName
 
-def profile_toml(description: str, episodes: Mapping[str, Any]) -> str:
-    """Return a profile's file that fills the episodes channel alone."""
-    lines = [f"description = {_value(description)}", "", "[channels.episodes]"]
-    lines += [f"{name} = {_value(value)}" for name, value in episodes.items() if value is not None]
+
+def profile_toml(description: str, settings: Mapping[str, Any], channel: ChannelName = "episodes") -> str:
+    """Return a profile's file that fills one channel alone."""
+    lines = [f"description = {_value(description)}", "", f"[channels.{channel}]"]
+    lines += [f"{name} = {_value(value)}" for name, value in settings.items() if value is not None]
     return "\n".join(lines) + "\n"
 
 

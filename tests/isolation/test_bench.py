@@ -13,10 +13,13 @@ from pps.bench import scale as scaling
 from pps.bench.commands import Wanted, quality
 from pps.bench.hooks import HooksWanted, hooks
 from pps.bench.measuring import Plan
+from pps.bench.reranking import RerankWanted, reranking
 from pps.bench.timeline import TimelineWanted, timeline
 from pps.bench.tune import TuneWanted, tune
 from pps.config import EmbedderSettings, Settings
+from tests.tiny_models import TINY
 
+PATIENT = {"PPS_RERANKER__DEADLINE_MS": "60000"}
 OWN = "Ana keeps the violet key under the blue stone."
 
 
@@ -125,5 +128,18 @@ async def test_bench_timeline_sees_and_changes_nothing_of_the_memories_that_are_
     found = await timeline(TimelineWanted(generated=60, questions=20), environment, lambda *_: None)
 
     assert (found["events"], found["questions"], found["exact"]) == (60, 20, 20)
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)
+
+
+@pytest.mark.torch
+async def test_bench_rerank_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str]
+) -> None:
+    before = digest(settings.home)
+
+    found = await reranking(RerankWanted(facts=8, calls=2, shape=TINY), {**environment, **PATIENT}, lambda *_: None)
+
+    assert (found["facts"], found["candidates"], found["fell_back"]) == (8, 20, 0)
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)

@@ -166,6 +166,33 @@ def hooks_(
 
 
 @app.command()
+def rerank(
+    facts: Annotated[int, typer.Option(min=4, help="Facts in the memory that answers; generated.")] = 5_000,
+    calls: Annotated[int, typer.Option(min=2, help="Questions asked each way.")] = 100,
+    model: Annotated[str, typer.Option(help="A cross-encoder's folder or name; else the setting's, or random.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Time the facts channel with a cross-encoder and by ranks alone, in turn, in milliseconds.
+
+    Without a model one of the usual size is made, with random weights: its times are those of a trained one, and its
+    order means nothing. Needs the extra torch.
+
+    Example: pps bench rerank --facts 2000 --model cross-encoder/ms-marco-MiniLM-L6-v2
+    """
+    from pps.bench.reranking import RerankWanted, reranking
+
+    with _progress() as progress:
+        found = asyncio.run(reranking(RerankWanted(facts, calls, model), os.environ, progress))
+    if as_json:
+        show_json(found)
+        return
+    typer.echo(f"{found['facts']:,} facts, {found['candidates']} candidates, {found['model']}")
+    for what in ("by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms"):
+        typer.echo(f"{what:<30} " + "  ".join(f"{name} {value:g}" for name, value in found[what].items()))
+    typer.echo(f"fell back on the order by ranks, past {found['limit_ms']} ms: {found['fell_back']}")
+
+
+@app.command()
 def timeline(
     data: Data = "",
     generated: Annotated[int, typer.Option(help="So many made-up events instead of data.", min=0)] = 0,

@@ -1,0 +1,51 @@
+"""``pps bench rerank``: what a cross-encoder costs, with a tiny real one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pps.bench.reranking import RerankWanted, reranking
+from pps.core.errors import InvalidRequest
+from tests.tiny_models import TINY, save_cross_encoder
+
+pytestmark = pytest.mark.torch
+
+
+def asked(tmp_path: Path, *options: str, **env: str) -> dict[str, Any]:
+    scorer = save_cross_encoder(tmp_path / "scorer")
+    command = [sys.executable, "-P", "-m", "pps", "bench", "rerank", "--facts", "40", "--calls", "3", "--json"]
+    own = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PPS_EMBEDDER__NAME": "hash", "HF_HUB_OFFLINE": "1"}
+    ran = subprocess.run(
+        [*command, "--model", scorer, *options], env={**own, **env}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path) -> None:
+    found = asked(tmp_path, PPS_RERANKER__DEADLINE_MS="60000")
+    assert (found["facts"], found["candidates"], found["limit_ms"], found["fell_back"]) == (40, 20, 60_000, 0)
+    assert found["model"] == str(tmp_path / "scorer")
+    for what in ("by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms"):
+        assert found[what]["calls"] == 3
+        assert 0 < found[what]["p50"] <= found[what]["p95"]
+    assert found["of_that_the_cross_encoder_ms"]["p50"] < found["cross_encoder_ms"]["p50"]
+
+
+@pytest.mark.parametrize(("wanted", "field"), [(RerankWanted(facts=3), "facts"), (RerankWanted(calls=1), "calls")])
+async def test_too_little_to_measure_is_refused_by_name(wanted: RerankWanted, field: str) -> None:
+    with pytest.raises(InvalidRequest, match=field):
+        await reranking(wanted, {}, lambda *_: None)
+
+
+async def test_a_model_is_made_where_none_is_named(tmp_path: Path) -> None:
+    env = {"PPS_HOME": str(tmp_path), "PPS_EMBEDDER__NAME": "hash", "PPS_RERANKER__DEADLINE_MS": "60000"}
+    found = await reranking(RerankWanted(facts=8, calls=2, shape=TINY), env, lambda *_: None)
+    assert found["model"] == f"random weights: {TINY}"
+    assert found["fell_back"] == 0
