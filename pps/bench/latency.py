@@ -16,6 +16,7 @@ Ask: TypeAlias = Callable[[str], Awaitable[object]]
 Figures: TypeAlias = dict[str, float]
 
 _WARM_S_A_CALL = 0.2
+_WARM_QUESTIONS = 15
 PARTS = ("embed", "retrieve", "fetch", "rerank", "total")
 
 
@@ -65,11 +66,13 @@ def warm_s(calls: int) -> float:
     return calls * _WARM_S_A_CALL
 
 
-async def warmed(ask: Ask, questions: Questions, seconds: float) -> None:
-    """Ask for some time: the machine of a database compiles what runs often, over some thousand calls."""
-    ends = clock.perf_counter() + seconds
-    while clock.perf_counter() < ends:
-        await ask(*questions.take(1))
+async def warmed(ask: Ask, questions: Questions, calls: int) -> None:
+    """Ask for ``warm_s`` seconds: the machine of a database compiles what runs often, over some thousand calls."""
+    ends = clock.perf_counter() + warm_s(calls)
+    for query in itertools.cycle(questions.take(_WARM_QUESTIONS * calls)):
+        if clock.perf_counter() >= ends:
+            return
+        await ask(query)
 
 
 class Questions:

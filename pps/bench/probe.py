@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pps.app import App
 from pps.bench.generator import SHARES, World, share_tag
-from pps.bench.latency import Ask, Figures, Questions, by_clients, parts, percentiles, timed, warm_s, warmed
+from pps.bench.latency import Ask, Figures, Questions, by_clients, parts, percentiles, timed, warmed
 from pps.bench.machine import peak_mib, resident_mib
 from pps.bench.words import WordVectors
 from pps.config import load
@@ -101,6 +101,7 @@ async def probe(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]
         async with app.memory(wanted.entity) as memory:
             questions = _questions(wanted)
             found["first_recall_ms"] = round(await timed(memory.ambient_recall, questions.take(1)[0]), 1)
+            found["nodes"] = (await memory.stats()).nodes
             keep_what_is_loaded()  # as ``pps serve`` does
             for part in wanted.parts:
                 found[part] = await _PARTS[part](memory, wanted, questions)
@@ -146,7 +147,7 @@ async def _edges(memory: Memory, wanted: Asked, questions: Questions) -> dict[st
         return await memory.recall(query, profile="EDGE_HYBRID_SEARCH_RRF", limit=_LIMIT)
 
     for ask in (facts, recipe):
-        await warmed(ask, questions, warm_s(wanted.calls))
+        await warmed(ask, questions, wanted.calls)
     return {
         "facts_channel": await by_clients(facts, questions.take(wanted.calls), 1),
         "same_recipe_on_our_indexes": await by_clients(recipe, questions.take(wanted.calls), 1),

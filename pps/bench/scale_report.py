@@ -55,9 +55,10 @@ def _recall(found: Report) -> Iterable[str]:
     yield _table(
         [
             "facts",
+            "nodes",
             "turns",
             "open, first / again s",
-            "first recall ms",
+            "first recall of a process, ms",
             "memory MiB",
             "KiB on disk a fact",
             "facts/s written",
@@ -65,9 +66,10 @@ def _recall(found: Report) -> Iterable[str]:
         [
             [
                 f"{one['facts']:,}",
+                f"{one['nodes']:,}",
                 f"{one['turns']:,}",
                 f"{one['open_first_s']:.2f} / {one['open_warm_s']:.2f}",
-                f"{one['first_recall_ms']:.0f}",
+                _three(one["first_recall_ms"]),
                 f"{one['memory_mib']['in_use']:.0f}",
                 f"{one['disk_kib_a_fact']:.1f}",
                 f"{one['written_facts_per_s_so_far']:.0f}",
