@@ -34,6 +34,8 @@ _MACHINE = re.compile(
 # … and before or behind a person's words.
 _CONTEXT = ("system-reminder", "ide_opened_file", "ide_opened_files", "ide_closed_file", "ide_selection")
 _OPENING = re.compile(rf"\s*<({'|'.join(_CONTEXT)})>")
+# A paste of some length stands between marks of one id, each on a line of its own.
+_PASTED = re.compile(r'<pasted_content id="([0-9A-Za-z_-]{1,64})">\n')
 _OWN_TOOL = re.compile(r"mcp__(plugin_)?pps([_-]|$)")
 _WHAT = ("description", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
 _LINE = 300
@@ -116,7 +118,7 @@ def last_answer(event: SessionEvent) -> Answer:
 
 
 def typed(prompt: str) -> str:
-    """Return a prompt without the reminders and the editor's context that the client put around what a person typed."""
+    """Return what a person typed or pasted, without the client's reminders, its editor's context and its marks."""
     start, end = 0, len(prompt)
     while found := _OPENING.match(prompt, start, end):
         close = prompt.find(f"</{found[1]}>", found.end(), end)
@@ -128,7 +130,7 @@ def typed(prompt: str) -> str:
     before, after = start > 0, end < len(prompt)
     said = prompt[start:end]
     said = said.lstrip() if before else said
-    return said.rstrip() if after else said
+    return _unmarked(said.rstrip() if after else said)
 
 
 def _behind(prompt: str, start: int, end: int) -> int:
@@ -139,6 +141,20 @@ def _behind(prompt: str, start: int, end: int) -> int:
         if prompt.endswith(f"</{tag}>", start, end):
             return prompt.rfind(f"\n<{tag}>", start, end)
     return -1
+
+
+def _unmarked(said: str) -> str:
+    """Return a prompt without the marks around its pastes; one that is not closed is what somebody typed."""
+    parts: list[str] = []
+    at = 0
+    while opened := _PASTED.search(said, at):
+        close = f'\n</pasted_content id="{opened[1]}">'
+        end = said.find(close, opened.end() - 1)
+        if end < 0:
+            break
+        parts += [said[at : opened.start()], said[opened.end() : end]]
+        at = end + len(close)
+    return ("".join(parts) + said[at:]).strip("\n") if parts else said
 
 
 def is_machine(prompt: str) -> bool:

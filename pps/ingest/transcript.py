@@ -24,7 +24,7 @@ from pps.core.time import from_micros, micros, parse
 MOST_BYTES = 64 * 1024 * 1024
 """Most that one reading takes; the rest follows with the next."""
 _TAIL = 64
-_AHEAD = 20
+_AHEAD = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class Cursor:
         offset: Bytes; always the begin of a line.
         tail: Digest of the bytes before it: when they change, the file was written anew.
         since: What was said before is not taken, even when the file is read from its begin again.
-        ahead: Digests of answers that were stored before their line was in the file.
+        ahead: Digests of answers that were stored before their line was in the file; of those whose line has come
+            since, the line's id, so that it is known when the file is read from its begin again.
     """
 
     offset: int
@@ -122,11 +123,13 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
         moved = replace(cursor, offset=offset, tail=_tail(descriptor, offset))
     since = cursor.since
     found = [one for one in _answers(lines, reading) if one.at >= since and reading.is_ours(one.cwd)]
-    new = [one for one in found if digest(one.text) not in moved.ahead]
+    new = [one for one in found if not {digest(one.text), one.ref} & set(moved.ahead)]
     met = {digest(one.text) for one in found}
+    came = [one.ref for one in found if digest(one.text) in moved.ahead]
     if is_first:
         moved = replace(moved, since=min((one.at for one in found), default=reading.at))
-    return new, replace(moved, ahead=tuple(one for one in moved.ahead if one not in met))
+    ahead = (*(one for one in moved.ahead if one not in met), *came)
+    return new, replace(moved, ahead=ahead[-_AHEAD:])
 
 
 def is_among(text: str, answers: list[Answer]) -> bool:

@@ -15,6 +15,7 @@ from pps.ingest.importing.sources import Source
 from pps.ingest.sessions import read_event, said_in
 from pps.ingest.transcript import digest
 from tests import importing_files as made
+from tests.integration.hooks.acting import RECORDED
 
 
 def items(path: Path) -> list[Item]:
@@ -123,6 +124,12 @@ def test_of_a_prompt_the_words_are_kept_and_not_what_the_client_laid_beside_them
         (f"Mend it.\n{reminder}", "Mend it."),
         (f"{opened}\n{reminder}", ""),
         ("What is <ide_selection> for?", "What is <ide_selection> for?"),
+        ('\n\n<pasted_content id="26e8">\nMend it.\n\nNow.\n</pasted_content id="26e8">\n', "Mend it.\n\nNow."),
+        ('Do <pasted_content id="a">\n1\n</pasted_content id="a"> not 2.', "Do 1 not 2."),
+        (
+            'Why <pasted_content id="a">\n</pasted_content id="b">?',
+            'Why <pasted_content id="a">\n</pasted_content id="b">?',
+        ),
         (command.format("the door"), "/fix the door"),
         (command.format(""), ""),
         ("Explain <command-name>x</command-name> <command-args>y</command-args>.",) * 2,
@@ -157,6 +164,18 @@ def test_what_was_typed_while_the_model_worked_is_kept_and_notices_are_not(tmp_p
         queued("u-5", "A peer says so.", origin={"kind": "peer"}),
         {**queued("u-6", ""), "attachment": {"type": "file", "content": "x"}},
     ) == [("user", "Build it."), ("user", "And test it."), ("user", "Like this.")]
+
+
+@pytest.mark.parametrize("scene", ["printed/26", "typed/04", "typed/07", "typed/10"])
+def test_a_recorded_prompt_is_known_by_what_the_hook_kept_of_it(tmp_path: Path, scene: str) -> None:
+    """Several lines, a paste, a command, and one that was typed while the model worked."""
+    payload = json.loads((RECORDED / f"{scene}-UserPromptSubmit.json").read_bytes())
+    told = {"id": "0" * 32, "at": 1.0, "event": "UserPromptSubmit", "session": payload["session_id"]}
+    ((content, hooked),) = said_in(read_event({**told, "text": payload["prompt"], "prompt": payload["prompt_id"]}))
+    lines = [path.read_text() for path in sorted((RECORDED / scene).parent.glob("*.jsonl"))]
+    (tmp_path / "t.jsonl").write_text("".join(lines))
+    found = {item.options.get("source_ref"): item.content for item in items(tmp_path / "t.jsonl")}
+    assert found[hooked.get("source_ref")] == content
 
 
 def test_what_was_copied_into_a_fork_is_of_the_session_that_it_was_said_in(tmp_path: Path) -> None:

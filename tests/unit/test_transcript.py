@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,8 @@ def test_an_answer_stored_ahead_of_its_line_is_known_by_its_words(tmp_path: Path
     path.write_bytes(line(1, "Two words.") + line(2, "Two words."))
     new, moved = read_new(reading(path), cursor)
     assert new == []
-    assert moved.ahead == ()
+    assert moved.ahead == ("u1", "u2")
+    assert read_new(reading(path), replace(moved, offset=0, tail="")) == ([], moved)
 
 
 def test_only_this_session_in_its_own_folders_is_taken_and_no_further_than_asked(tmp_path: Path) -> None:

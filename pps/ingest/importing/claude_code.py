@@ -82,6 +82,7 @@ class _Session:
         self._name = name
         self._latest: datetime | None = None
         self._answer: _Answer | None = None
+        self._prompted = ""
         self._summaries: list[tuple[Mapping[str, JSON], str]] = []
 
     def entry(self, entry: Mapping[str, JSON], where: str) -> Iterator[Read]:
@@ -89,10 +90,12 @@ class _Session:
         kind = string(entry.get("type"))
         message = mapping(entry.get("message"))
         queued = mapping(entry.get("attachment"))
+        self._prompted = string(entry.get("promptId")) or self._prompted
         if kind == "summary":
             self._summaries.append((entry, where))  # they stand at the head, before any time is known
         elif _is_typed(queued):  # while the model was at work: no other line has it
-            yield from self._prompt(entry, {"content": queued.get("prompt")}, where)
+            # The hooks know it by the prompt that was being answered; its own line does not say which.
+            yield from self._prompt({"promptId": self._prompted, **entry}, {"content": queued.get("prompt")}, where)
         elif kind not in _SPOKEN:
             yield Passed(f"Claude Code's own lines ({label(kind, 'without a type')})")
         elif entry.get("isMeta") or entry.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
