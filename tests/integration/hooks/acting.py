@@ -1,4 +1,4 @@
-"""A Claude Code session as its hooks see it: payloads of the current contract, a transcript, the real program."""
+"""A Claude Code session as its hooks see it: payloads as they were recorded, a transcript, the real program."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ DEADLINE_S = {
     "SessionEnd": 1.5,  # the hook itself; its work goes on without it
 }
 assert set(DEADLINE_S) == set(EVENTS)
+RECORDED = Path(__file__).parent / "recorded"
+"""What Claude Code really sent; see the README there."""
+VERSION = (RECORDED / "typed" / "version").read_text().strip()
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,6 @@ class Session:
             "session_id": self.id,
             "transcript_path": str(self.transcript),
             "cwd": str(self.cwd or self.project),
-            "scratchpad_dir": f"/tmp/claude-1000/{self.id}/scratchpad",  # noqa: S108 - a name that nobody opens
             "hook_event_name": event,
         }
         return {**common, **_FIELDS[event], **fields}
@@ -99,7 +101,7 @@ class Session:
             "userType": "external",
             "cwd": str(self.cwd or self.project),
             "sessionId": self.id,
-            "version": "2.1.236",
+            "version": VERSION,
             "uuid": str(uuid.uuid4()),
             "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
             **entry,
@@ -114,32 +116,26 @@ def _said(text: str) -> dict[str, Any]:
     return {"id": f"msg_{uuid.uuid4().hex}", "role": "assistant", "model": "claude-sonnet-5", "content": content}
 
 
-_PROMPT = {"prompt_id": "550e8400-e29b-41d4-a716-446655440000"}
-_WORKING = {**_PROMPT, "permission_mode": "default", "effort": {"level": "high"}}
-_FIELDS: dict[str, dict[str, Any]] = {
-    "SessionStart": {"source": "startup", "model": "claude-sonnet-5", "session_title": "kitchen"},
-    "UserPromptSubmit": {**_PROMPT, "permission_mode": "default", "prompt": "What about the kitchen?"},
-    "PreToolUse": {
-        **_WORKING,
-        "tool_name": "Bash",
-        "tool_input": {"command": "npm test", "description": "Run the tests", "timeout": 120000},
-        "tool_use_id": "toolu_01ABC123",
-    },
-    "PostToolUse": {
-        **_WORKING,
-        "tool_name": "Write",
-        "tool_input": {"file_path": "/work/notes.txt", "content": "one\n"},
-        "tool_response": {"type": "create", "filePath": "/work/notes.txt", "content": "one\n"},
-        "tool_use_id": "toolu_01ABC124",
-        "duration_ms": 12,
-    },
-    "Stop": {
-        **_WORKING,
-        "stop_hook_active": False,
-        "last_assistant_message": "All done.",
-        "background_tasks": [],
-        "session_crons": [],
-    },
-    "PreCompact": {**_PROMPT, "trigger": "auto", "custom_instructions": None},
-    "SessionEnd": {**_PROMPT, "reason": "prompt_input_exit"},
+def _recorded(name: str, **ours: Any) -> dict[str, Any]:
+    """Return the fields that Claude Code really sent at an event, with values of the tests' own in some of them."""
+    found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_bytes())
+    assert set(ours) <= set(found), f"{name} has no {set(ours) - set(found)}"
+    return {name: value for name, value in {**found, **ours}.items() if name not in _COMMON}
+
+
+_COMMON = ("session_id", "transcript_path", "cwd", "hook_event_name")
+_NOTES = {"file_path": "/work/notes.txt", "content": "one\n"}
+_FIELDS = {
+    "SessionStart": _recorded("typed/01-SessionStart"),
+    "UserPromptSubmit": _recorded("typed/02-UserPromptSubmit", prompt="What about the kitchen?"),
+    "PreToolUse": _recorded(
+        "printed/03-PreToolUse",
+        tool_input={"command": "npm test", "description": "Run the tests", "timeout": 120000},
+        tool_use_id="toolu_01ABC123",
+    ),
+    "PostToolUse": _recorded("printed/08-PostToolUse", tool_input=_NOTES, tool_use_id="toolu_01ABC124"),
+    "Stop": _recorded("typed/03-Stop", last_assistant_message="All done."),
+    "PreCompact": _recorded("filled/05-PreCompact"),
+    "SessionEnd": _recorded("typed/26-SessionEnd"),
 }
+assert set(_FIELDS) == set(EVENTS)
