@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import pty
+import shutil
 import subprocess
 import threading
 import time
@@ -19,11 +21,23 @@ _QUIET = {
     "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "DISABLE_AUTOUPDATER": "1",
+    "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
     "HTTPS_PROXY": "http://127.0.0.1:9",  # nobody is there: what goes elsewhere goes nowhere
     "HTTP_PROXY": "http://127.0.0.1:9",
     "NO_PROXY": "127.0.0.1,localhost",
 }
+_PROGRAMS = ("bash", "cat", "echo", "env", "ls", "sh", "true", "wc")
+"""All that it finds in its PATH: no ssh and no git, with which it would ask the world for plugins."""
+_PROMPT = "❯".encode()
 _PASTE, _PASTED = "\x1b[200~", "\x1b[201~"
+
+
+def bundled() -> Path:
+    """Return the program that lies in the package ``claude-agent-sdk``."""
+    found = importlib.util.find_spec("claude_agent_sdk")
+    assert found is not None, "claude-agent-sdk is not installed; run scripts/setup all"
+    assert found.origin is not None
+    return Path(found.origin).parent / "_bundled" / "claude"
 
 
 @dataclass
@@ -59,6 +73,14 @@ class Claude:
             "projects": {**projects, str(self.project): trusted},
         }
         known.write_text(json.dumps({**found, **answers}))
+        self._programs.mkdir(exist_ok=True)
+        for name in _PROGRAMS:
+            if not (self._programs / name).exists():
+                (self._programs / name).symlink_to(shutil.which(name) or "/bin/false")
+
+    @property
+    def _programs(self) -> Path:
+        return self.home / ".programs"
 
     @property
     def version(self) -> str:
@@ -106,7 +128,7 @@ class Claude:
         return [str(self.program), *self.arguments, *arguments]
 
     def _env(self) -> dict[str, str]:
-        kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "IS_SANDBOX": "1", "HOME": str(self.home)}
+        kept = {"PATH": str(self._programs), "LANG": "C.UTF-8", "IS_SANDBOX": "1", "HOME": str(self.home)}
         model = {"ANTHROPIC_BASE_URL": self.model_url, "ANTHROPIC_API_KEY": _KEY}
         return {**kept, **_QUIET, **model, **self.env}
 
@@ -120,6 +142,15 @@ class Terminal:
         self._keys = keys
         self._reader = threading.Thread(target=self._read, name="terminal")
         self._reader.start()
+
+    def settle(self, timeout_s: float = 60.0) -> None:
+        """Wait until the program has shown where one types, and shows nothing new."""
+        until = time.monotonic() + timeout_s
+        before = -1
+        while _PROMPT not in self.shown or len(self.shown) != before:
+            assert time.monotonic() < until, bytes(self.shown[-2000:])
+            before = len(self.shown)
+            time.sleep(0.5)
 
     def press(self, keys: str) -> None:
         """Press keys, a moment apart from those before, so that the program takes them one after the other."""

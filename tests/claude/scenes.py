@@ -97,6 +97,7 @@ def typed(stage: Stage) -> None:
     command.parent.mkdir(parents=True, exist_ok=True)
     command.write_text(_CUSTOM)
     with stage.claude.in_terminal() as terminal:
+        terminal.settle()
         stage.until("SessionStart", 1)
         terminal.enters("What is for dinner?")
         stage.until("Stop", 1)
