@@ -6,13 +6,14 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Receipt
 from pps.ingest import transcript
 from pps.ingest.sessions import Item, SessionEvent, answered, last_answer, said_in
-from pps.ingest.transcript import Cursor, Reading
+from pps.ingest.transcript import Answer, Cursor, Reading
 from pps.journal.journal import Journal
 
 _log = logging.getLogger(__name__)
@@ -68,11 +69,17 @@ class Capture:
                 break
             await asyncio.sleep(_LOOK_S)
         if lags and not await self._is_stored(event):
-            found = [*found, last_answer(event)]
+            found = [*found, await self._last(reading, moved, event)]
             moved = transcript.with_ahead(moved, event.text)
         await self._kept(answered(found, event.session))
         if moved != cursor:
             await self._move(reading, moved)
+
+    async def _last(self, reading: Reading, cursor: Cursor, event: SessionEvent) -> Answer:
+        """Return the answer that an event carries, as its line tells it where that has come since the event."""
+        since, _ = await asyncio.to_thread(transcript.read_new, replace(reading, upto=None), cursor)
+        same = transcript.digest(event.text)
+        return next((one for one in since if transcript.digest(one.text) == same), last_answer(event))
 
     async def _is_stored(self, event: SessionEvent) -> bool:
         """Tell whether the answer of an event that is told again was taken from its line the first time."""

@@ -187,6 +187,8 @@ def test_recorded_sessions_without_a_server_wait_in_the_spool_and_are_kept_once_
         assert {name: sorted(said) for name, said in kept.items()} == {
             name: sorted(said) for name, said in SAID.items()
         }
+        lines = [one for id in sessions().values() for one in turns_of(home, id) if one["role"] == "assistant"]
+        assert [one["content"] for one in lines if one["source_ref"].startswith("answer:")] == []
         assert spool.look(home).bad == 0
     finally:
         stop(home)
