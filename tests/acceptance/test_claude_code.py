@@ -18,9 +18,12 @@ import pytest
 
 from pps.link import spool
 from pps.surfaces.cli.claude_settings import program
+from tests.claude.__main__ import record
 from tests.claude.client import Claude, bundled
 from tests.claude.model import Step, TalkingModel, says, talking_model, uses
+from tests.integration.hooks.acting import RECORDED
 from tests.integration.hooks.conftest import eventually
+from tests.integration.hooks.replaying import of_scene
 from tests.integration.surfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
 
 RECALL = "mcp__plugin_pps_memory__ambient_recall"
@@ -197,3 +200,11 @@ def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothin
 
 def spooled(home: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_bytes()) for path in spool.waiting(home)]
+
+
+@pytest.mark.parametrize("scene", ["printed", "filled"])
+def test_the_client_still_sends_what_was_recorded(tmp_path: Path, scene: str) -> None:
+    """When this fails, record anew (``python -m tests.claude``) and see what the hooks make of it."""
+    record(scene, bundled(), tmp_path / "ana", tmp_path / "recorded")
+    now = {one.shape for one in of_scene(tmp_path / "recorded" / scene)}
+    assert now == {one.shape for one in of_scene(RECORDED / scene)}

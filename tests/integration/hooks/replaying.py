@@ -61,14 +61,15 @@ class Recorded:
 @cache
 def recorded() -> tuple[Recorded, ...]:
     """Return the recordings of all scenes, in their order."""
-    return tuple(one for scene in SCENES for one in _of(scene))
+    return tuple(one for scene in SCENES for one in of_scene(RECORDED / scene))
 
 
-def _of(scene: str) -> Iterator[Recorded]:
-    for path in sorted((RECORDED / scene).glob("*.json")):
+def of_scene(folder: Path) -> Iterator[Recorded]:
+    """Yield the recordings of a scene's folder, in their order."""
+    for path in sorted(folder.glob("*.json")):
         lines = path.with_suffix(".jsonl")
         grown = lines.read_text() if lines.exists() else ""
-        yield Recorded(f"{scene}/{path.stem}", path.stem.partition("-")[2], path.read_bytes(), grown)
+        yield Recorded(f"{folder.name}/{path.stem}", path.stem.partition("-")[2], path.read_bytes(), grown)
 
 
 def shapes() -> list[Recorded]:
