@@ -91,7 +91,8 @@ def read_event(message: Mapping[str, JSON]) -> SessionEvent:
 
 def said_in(event: SessionEvent) -> list[Item]:
     """Return what is kept of an event itself: the prompt, or what a tool did; nothing of other events."""
-    if event.event == "UserPromptSubmit" and (text := typed(event.text)).strip() and not is_machine(text):
+    bare = without_context(event.text) if event.event == "UserPromptSubmit" else ""
+    if (text := without_marks(bare)).strip() and not is_machine(bare):
         # The client gives one id to all that follows a prompt, so the text belongs to the reference too.
         reference = f"prompt:{event.prompt}:{digest(text)}" if event.prompt else f"prompt:{event.id}"
         return _items(text, reference, event.at, event.session, "user")
@@ -119,6 +120,11 @@ def last_answer(event: SessionEvent) -> Answer:
 
 def typed(prompt: str) -> str:
     """Return what a person typed or pasted, without the client's reminders, its editor's context and its marks."""
+    return without_marks(without_context(prompt))
+
+
+def without_context(prompt: str) -> str:
+    """Return a prompt without the reminders and the editor's context that the client put around what a person gave."""
     start, end = 0, len(prompt)
     while found := _OPENING.match(prompt, start, end):
         close = prompt.find(f"</{found[1]}>", found.end(), end)
@@ -130,20 +136,10 @@ def typed(prompt: str) -> str:
     before, after = start > 0, end < len(prompt)
     said = prompt[start:end]
     said = said.lstrip() if before else said
-    return _unmarked(said.rstrip() if after else said)
+    return said.rstrip() if after else said
 
 
-def _behind(prompt: str, start: int, end: int) -> int:
-    """Return where the client's context at the end of a prompt begins, on a line of its own; -1 when there is none."""
-    while end > start and prompt[end - 1].isspace():
-        end -= 1
-    for tag in _CONTEXT:
-        if prompt.endswith(f"</{tag}>", start, end):
-            return prompt.rfind(f"\n<{tag}>", start, end)
-    return -1
-
-
-def _unmarked(said: str) -> str:
+def without_marks(said: str) -> str:
     """Return a prompt without the marks around its pastes; one that is not closed is what somebody typed."""
     parts: list[str] = []
     at = 0
@@ -157,8 +153,21 @@ def _unmarked(said: str) -> str:
     return ("".join(parts) + said[at:]).strip("\n") if parts else said
 
 
+def _behind(prompt: str, start: int, end: int) -> int:
+    """Return where the client's context at the end of a prompt begins, on a line of its own; -1 when there is none."""
+    while end > start and prompt[end - 1].isspace():
+        end -= 1
+    for tag in _CONTEXT:
+        if prompt.endswith(f"</{tag}>", start, end):
+            return prompt.rfind(f"\n<{tag}>", start, end)
+    return -1
+
+
 def is_machine(prompt: str) -> bool:
-    """Tell whether a prompt is the client's own: a command's result, a notice, what another agent sent."""
+    """Tell whether a prompt is the client's own: a command's result, a notice, what another agent sent.
+
+    It is asked with the marks of pastes in place: a person may paste a notice.
+    """
     return _MACHINE.match(prompt) is not None
 
 

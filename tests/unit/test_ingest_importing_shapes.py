@@ -17,6 +17,8 @@ from pps.ingest.transcript import digest
 from tests import importing_files as made
 from tests.integration.hooks.acting import RECORDED
 
+PASTED_NOTICE = '\n\n<pasted_content id="a">\n<bash-stdout>ok</bash-stdout>\n</pasted_content id="a">\n'
+
 
 def items(path: Path) -> list[Item]:
     source = Source(path.name, path, path.parent, path.stat().st_size)
@@ -130,6 +132,7 @@ def test_of_a_prompt_the_words_are_kept_and_not_what_the_client_laid_beside_them
             'Why <pasted_content id="a">\n</pasted_content id="b">?',
             'Why <pasted_content id="a">\n</pasted_content id="b">?',
         ),
+        (PASTED_NOTICE, "<bash-stdout>ok</bash-stdout>"),
         (command.format("the door"), "/fix the door"),
         (command.format(""), ""),
         ("Explain <command-name>x</command-name> <command-args>y</command-args>.",) * 2,
@@ -164,6 +167,13 @@ def test_what_was_typed_while_the_model_worked_is_kept_and_notices_are_not(tmp_p
         queued("u-5", "A peer says so.", origin={"kind": "peer"}),
         {**queued("u-6", ""), "attachment": {"type": "file", "content": "x"}},
     ) == [("user", "Build it."), ("user", "And test it."), ("user", "Like this.")]
+
+
+def test_a_notice_that_a_person_pasted_is_what_they_said_and_one_of_the_client_is_not() -> None:
+    told = {"id": "0" * 32, "at": 1.0, "event": "UserPromptSubmit", "session": made.SESSION}
+    ((pasted, _),) = said_in(read_event({**told, "text": PASTED_NOTICE}))
+    assert pasted == "<bash-stdout>ok</bash-stdout>"
+    assert said_in(read_event({**told, "text": pasted})) == []
 
 
 @pytest.mark.parametrize("scene", ["printed/26", "typed/04", "typed/07", "typed/10"])

@@ -28,7 +28,7 @@ from pps.ingest.importing.items import (
 )
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import lines
-from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line, typed
+from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line, without_context, without_marks
 from pps.ingest.transcript import digest
 
 TYPES = frozenset({"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"})
@@ -128,7 +128,7 @@ class _Session:
         if not written:
             return
         said = _own_words(written)
-        if not said.strip() or is_machine(said) or said.startswith(_INTERRUPTED):
+        if not said.strip() or said.startswith(_INTERRUPTED):
             yield Passed("Claude Code's own lines (commands and notices)")
             return
         yield from self._flushed()
@@ -210,11 +210,12 @@ def _uuid(entry: Mapping[str, JSON]) -> str:
 
 
 def _own_words(text: str) -> str:
-    """Return what the person wrote: without the client's context, and of a command with words its name and them."""
-    text = typed(text)
-    words = _inside(text, "command-args") if is_machine(text) else ""
-    name = _inside(text, "command-name")
-    return f"{name} {words}" if words and name else text
+    """Return what the person gave, without the client's context and marks; of a command with words, both."""
+    bare = without_context(text)
+    if not is_machine(bare):
+        return without_marks(bare)
+    name, words = _inside(bare, "command-name"), _inside(bare, "command-args")
+    return f"{name} {words}" if words and name else ""
 
 
 def _inside(text: str, tag: str) -> str:
