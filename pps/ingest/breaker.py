@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pps.core.errors import PPSError
-from pps.ingest.retrying import LONGEST_ASKED_S, Provider, RetryPolicy
+from pps.ingest.retrying import Provider, RetryPolicy
 
 
 class Breaker:
@@ -78,8 +78,7 @@ class Breaker:
             return
         self._opened += 1
         self.why = why
-        asked = min(retry_after_s or 0.0, LONGEST_ASKED_S)
-        self._until = self._now() + max(asked, self._policy.wait_s(self._opened))
+        self._until = self._now() + self._policy.wait_s(self._opened, retry_after_s)
 
     def listen(self, told: Callable[[], None]) -> None:
         """Call ``told`` whenever it closes."""

@@ -25,7 +25,7 @@ Fault: TypeAlias = Literal["outage", "passing", "lasting"]
 
 Provider: TypeAlias = Literal["store", "embedder", "extractor"]
 
-LONGEST_ASKED_S = 3_600.0
+_LONGEST_ASKED_S = 3_600.0
 """A provider that asks to be left alone for longer is asked again after this."""
 
 
@@ -38,12 +38,15 @@ class RetryPolicy:
     attempts: int = 5
     give_up_s: float = 86_400.0
 
-    def wait_s(self, failures: int) -> float:
-        """Return how long to wait after the n-th failure in a row, 1 upwards: random, 0 to ``longest_wait_s``."""
+    def wait_s(self, failures: int, asked_s: float | None = None) -> float:
+        """Return how long to wait after the n-th failure in a row, 1 upwards: random, 0 to ``longest_wait_s``.
+
+        It is at least ``asked_s``, which the provider asks for, up to an hour.
+        """
         strategy = wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s)
         state = RetryCallState(retry_object=Retrying(), fn=None, args=(), kwargs={})
         state.attempt_number = max(1, failures)
-        return strategy(state)
+        return max(strategy(state), min(asked_s or 0.0, _LONGEST_ASKED_S))
 
 
 def fault_of(error: PPSError) -> Fault:

@@ -14,7 +14,7 @@ from pps.core.logs import unforeseen
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
 from pps.ingest.places import Places
-from pps.ingest.retrying import LONGEST_ASKED_S, Fault, Provider, RetryPolicy, fault_of, provider_of
+from pps.ingest.retrying import Fault, Provider, RetryPolicy, fault_of, provider_of
 from pps.journal.journal import Journal
 from pps.journal.values import Job, Stage
 
@@ -85,7 +85,8 @@ class Failing:
         if fault != "lasting":
             self._rules.breakers.failed(provider_of(error, model), error)
         parks = fault == "lasting" or await self._is_over(job, failures, fault, provider_of(error, model))
-        next_at = None if parks else self._rules.now() + timedelta(seconds=self._wait_s(failures, error))
+        wait_s = self._rules.policy.wait_s(failures, getattr(error, "retry_after_s", None))
+        next_at = None if parks else self._rules.now() + timedelta(seconds=wait_s)
         await self._queue.fail(job.id, error.code, error.message, next_at)
         text = "parked" if parks else f"tried again at {time.iso(next_at)}" if next_at else ""
         _log.warning("entity %s: job %d failed (%s), %s: %s", self._name, job.id, error.code, text, error.message)
@@ -139,7 +140,3 @@ class Failing:
         except PPSError:
             return False
         return True
-
-    def _wait_s(self, failures: int, error: PPSError) -> float:
-        asked = getattr(error, "retry_after_s", None) or 0.0
-        return max(min(asked, LONGEST_ASKED_S), self._rules.policy.wait_s(failures))

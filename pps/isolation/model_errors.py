@@ -44,7 +44,7 @@ def _mapped(error: BaseException) -> PPSError | None:
         return ModelUnavailable(
             "the language model's provider limits the rate of requests",
             provider="extractor",
-            retry_after_s=_first_retry_after_s(error),
+            retry_after_s=_retry_after_s(error),
         )
     if isinstance(error, _NETWORK) or name in ("APIConnectionError", "APITimeoutError"):
         return ModelUnavailable(f"the language model cannot be reached ({name})", provider="extractor")
@@ -65,18 +65,21 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _first_retry_after_s(error: BaseException) -> float | None:
-    """Return what the provider's own error asks for: Graphiti's error has no answer, what caused it has."""
-    return next((asked for cause in _causes(error) if (asked := _retry_after_s(cause)) is not None), None)
-
-
 def _retry_after_s(error: BaseException) -> float | None:
-    """Return how long the answer asks to be left alone, in seconds; a date there is not read."""
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    if not isinstance(headers, Mapping):
-        return None
+    """Return how long the answer asks to be left alone, in seconds; a date there is not read.
+
+    Graphiti's error of a limited rate has no answer, what caused it has.
+    """
+    for cause in _causes(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None)
+        if isinstance(headers, Mapping):
+            return _seconds(str(cast("Mapping[str, object]", headers).get("retry-after", "")))
+    return None
+
+
+def _seconds(text: str) -> float | None:
     try:
-        asked = float(str(cast("Mapping[str, object]", headers).get("retry-after", "")))
+        asked = float(text)
     except ValueError:
         return None
     return asked if math.isfinite(asked) and asked > 0 else None
