@@ -122,7 +122,6 @@ _SHOWN = rf"{_NAMED}(?::=|=>|::|==|=|:|\|)(?:[ \t]{{0,4}}\r?\n){{0,2}}{_OPENED}"
 """As assigned; also in a table, or on a line of its own below its name."""
 _DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 """How two digits, with which such a token begins, look in base 64."""
-_KEY_WORDS = ("key", "secret", "token", "passw", "pwd", "auth", "contras")
 _PEM = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_END = re.compile(r"(?:[\s\\nr>]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr>]{0,8}-----END [A-Z0-9 ]{0,60}-----")
 _PUTTY_END = re.compile(r"(?:[^\n]{0,200}\n){0,200}?Private-MAC: ?[0-9a-f]+|(?:[^\n]{0,200}(?:\n|\Z)){0,200}")
@@ -251,23 +250,15 @@ def _newer() -> tuple[Detector, ...]:
 
 def _generic() -> tuple[Detector, ...]:
     """Return detectors of what is given as a secret, whoever made it: assigned, in a header, in an address."""
-    words = r"(?:api|auth|service|account|access|db|client|private)[_ ]?key"
+    key = r"(?:api|auth|service|account|access|db|client|private)[-_ ]?key"
     value = r"((?:[^\s\"'`<>{}\[\]$()\\]|\\(?![\"'])){6,128})"
-    token = rf"(?i:{words}|secret|token|passphrase|credential)"
+    token = rf"(?i:{key}|secret|token|passphrase|credential)"
     password = r"(?i:password|passwd|pwd|passphrase|db_?pass|key_?pass|contraseña|contrasena)"  # noqa: S105
     return (
         _own(
             "API Key",
-            _KEY_WORDS,
+            ("key", "secret", "token", "passphrase", "credential"),
             rf"{token}{_SHOWN}([A-Za-z0-9+/=_.~-]{{16,500}})",
-            group=1,
-            tail=None,
-            accepts=looks_random,
-        ),
-        _own(
-            "API Key",
-            ("api-key", "-token"),
-            rf"(?i:api-key|-token){_SHOWN}([A-Za-z0-9+/=_.~-]{{16,500}})",
             group=1,
             tail=None,
             accepts=looks_random,
