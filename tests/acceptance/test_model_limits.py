@@ -87,7 +87,7 @@ def test_health_fails_by_the_rate_of_failures_alone_and_is_well_when_they_went_w
         assert not any("that were tried" in one for one in reasons(served))
         told(served, "Ana likes Rye.")
         until(served, lambda: data(served, "ingestion_stats")["failed"] == 10)
-        ids = json.loads(served.pps("jobs", "drop", "ana", "--all", "--json").stdout)["dropped"]
+        ids = json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout)["dropped"]
         (reason,) = reasons(served)
         assert reason.startswith("10 of 10 turns that were tried in the last 600 s failed")
         assert health(served) == (503, {"status": "failing"})

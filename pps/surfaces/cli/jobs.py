@@ -69,7 +69,7 @@ def retry(name: Name, jobs: Numbers = None, all_: All = False, as_json: AsJson =
 
     Examples: pps jobs retry ana 17 18 · pps jobs retry ana --all
     """
-    _act("jobs.retry", name, jobs, all_=all_, as_json=as_json, done="retried")
+    _act("jobs.retry", _chosen(name, jobs, all_=all_), as_json=as_json, done="retried")
 
 
 @app.command()
@@ -84,22 +84,20 @@ def drop(
 
     Example: pps jobs drop ana 17
     """
-    _named(jobs, all_=all_)
-    if not (yes or as_json):
+    chosen = _chosen(name, jobs, all_=all_)
+    if not yes:
         confirm("Give them up?")
-    _act("jobs.drop", name, jobs, all_=all_, as_json=as_json, done="dropped")
+    _act("jobs.drop", chosen, as_json=as_json, done="dropped")
 
 
-def _named(jobs: list[int] | None, *, all_: bool) -> None:
+def _chosen(name: str, jobs: list[int] | None, *, all_: bool) -> dict[str, JSON]:
     if bool(jobs) == all_:
         raise InvalidRequest("ID", "give numbers of jobs, or --all")
+    return {"entity": name, "all": True} if all_ else {"entity": name, "ids": list(jobs or [])}
 
 
-def _act(task: str, name: str, jobs: list[int] | None, *, all_: bool, as_json: bool, done: str) -> None:
-    _named(jobs, all_=all_)
-    answer = work(
-        task, {"entity": name, "all": True} if all_ else {"entity": name, "ids": list(jobs or [])}, as_json=as_json
-    )
+def _act(task: str, chosen: dict[str, JSON], *, as_json: bool, done: str) -> None:
+    answer = work(task, chosen, as_json=as_json)
     if as_json:
         show_json(answer)
         return

@@ -107,7 +107,7 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
         refused = served.pps("jobs", *arguments)
         assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (code, "", 1), refused.stderr
         assert refused.stderr.startswith("pps: ")
-    refused = served.pps("jobs", "drop", "ana", one, "99", "--json")
+    refused = served.pps("jobs", "drop", "ana", one, "99", "--yes", "--json")
     assert (refused.returncode, json.loads(refused.stdout)["error"]["code"]) == (3, "not_found")
     assert served.pps("jobs", "drop", "ana", one, given="n\n").returncode == 2
     assert states(served, "ana", ids) == ["failed"] * 4
@@ -119,7 +119,7 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
     model.mode = "good"
     assert json.loads(served.pps("jobs", "retry", "ana", two, "--json").stdout) == {"retried": [ids[1]]}
     until(served, "ana", done=1)
-    assert json.loads(served.pps("jobs", "drop", "ana", "--all", "--json").stdout) == {"dropped": ids[2:]}
+    assert json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout) == {"dropped": ids[2:]}
     assert states(served, "ana", ids) == ["dropped", "done", "dropped", "dropped"]
     assert served.pps("jobs", "retry", "ana", one).stdout == "1 retried.\n"
     until(served, "ana", done=2, dropped=2)

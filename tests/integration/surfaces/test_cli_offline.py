@@ -169,12 +169,6 @@ def test_a_profile_of_ones_own_is_listed_and_a_mistake_in_it_is_one_line_that_na
         assert f"{file}: channels.facts.{wrong}: " in ended.stderr
 
 
-def test_wrong_usage_is_exit_code_2(env: dict[str, str]) -> None:
-    assert pps(env, "recall").returncode == 2
-    assert pps(env, "nonesuch").returncode == 2
-    assert pps(env, "entity", "token").returncode == 2
-
-
 def test_a_server_that_cannot_start_is_said_with_the_reason(env: dict[str, str]) -> None:
     home = Path(env["PPS_HOME"])
     home.mkdir(mode=0o700)
@@ -190,6 +184,7 @@ def test_a_server_that_cannot_start_is_said_with_the_reason(env: dict[str, str])
     ("arguments", "words"),
     [
         (("recall", "ana"), "missing argument 'query'"),
+        (("entity", "token"), "give an entity's name, or --operator"),
         (("recall", "ana", "x", "--limit", "ten"), "--limit"),
         (("nonesuch",), "no such command 'nonesuch'"),
         (("jobs", "drop", "ana"), "give numbers of jobs, or --all"),
@@ -215,6 +210,12 @@ def test_what_is_given_up_for_good_is_not_given_up_where_nobody_can_be_asked(
     ended = pps(env, *arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "pps: --yes: is needed where nobody can be asked\n"
+    said = json.loads(pps(env, *arguments, "--json").stdout)
+    assert said["error"] == {
+        "code": "invalid_request",
+        "message": "--yes: is needed where nobody can be asked",
+        "retryable": False,
+    }
 
 
 def test_a_group_without_a_command_prints_its_help(env: dict[str, str]) -> None:
