@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from pps.core.values import FactDraft, NodeDraft
+from pps.core.recalled import Hit
+from pps.core.values import FactDraft, Node, NodeDraft
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.recall.ask import Ask
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Sources, Tuning
 
+BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
+"""Weights of the profile ``blended``."""
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 PEOPLE = (
@@ -84,6 +88,17 @@ async def play(memory: Memory) -> None:
     """Remember the whole scene and wait until it is in graph and indexes."""
     await memory.remember_many(drafts())
     assert await memory.settled()
+
+
+async def uuid_of(memory: Memory, name: str) -> str:
+    """Return the uuid of a node by its name."""
+    (uuid,) = (await memory._parts.journal.resolve([name])).values()
+    return uuid
+
+
+def by_name(hits: Iterable[Hit]) -> dict[str, Hit]:
+    """Return name → hit, of those that are nodes."""
+    return {hit.item.name: hit for hit in hits if isinstance(hit.item, Node)}
 
 
 def sources(memory: Memory, tuning: Tuning | None = None) -> Sources:

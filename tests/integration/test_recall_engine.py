@@ -29,7 +29,7 @@ from pps.recall.finding import Lists, find
 from pps.recall.profiles import ChannelProfile, Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Tuning
-from tests.integration.recall_scene import START, play, sources
+from tests.integration.recall_scene import START, play, sources, uuid_of
 
 
 @pytest.fixture
@@ -151,16 +151,16 @@ async def test_only_the_channels_asked_for_are_filled(memory: Memory) -> None:
 
 
 async def test_a_centre_reorders_the_nodes_and_must_be_this_entitys(app: App, memory: Memory) -> None:
-    ids = await memory._parts.journal.resolve(["Tomas", "Mira"])
+    ids = {name: await uuid_of(memory, name) for name in ("Tomas", "Mira")}
     nearest = {
-        name: (await memory.recall("roses and the bakery", profile="blended", center=ids[name.casefold()]))["nodes"][0]
-        for name in ("Tomas", "Mira")
+        name: (await memory.recall("roses and the bakery", profile="blended", center=uuid))["nodes"][0]
+        for name, uuid in ids.items()
     }
     assert {name: hit.text.split(":")[0] for name, hit in nearest.items()} == {"Tomas": "bakery", "Mira": "roses"}
     await app.create("bo")
     async with app.memory("bo") as other:
         with pytest.raises(NotFound):
-            await other.recall("roses", center=ids["mira"])
+            await other.recall("roses", center=ids["Mira"])
 
 
 async def test_as_of_is_world_time(memory: Memory) -> None:
@@ -359,7 +359,7 @@ async def test_graphitis_recipes_are_profiles_too(memory: Memory) -> None:
 
 
 async def test_a_blended_hit_carries_its_breakdown(memory: Memory) -> None:
-    mira = (await memory._parts.journal.resolve(["Mira"]))["mira"]
+    mira = await uuid_of(memory, "Mira")
     best = (await memory.recall("coffee", profile="blended", center=mira))["nodes"][0]
 
     assert best.text == "coffee"

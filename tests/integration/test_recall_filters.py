@@ -16,7 +16,7 @@ from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.recall.fetch import fetch
 from pps.recall.perspectives import PERSPECTIVES
-from tests.integration.recall_scene import ask
+from tests.integration.recall_scene import ask, uuid_of
 
 LAMPS, JARS, DEPTH = 80, 40, 6
 QUERY = "Mira keeps an old brass lamp, not a jar, in the hall in the last two weeks"
@@ -76,7 +76,7 @@ async def hall(app: App) -> AsyncIterator[Hall]:
         jars = [(f"jar {at}", f"Mira sold a jar {at} of plums.") for at in range(JARS)]
         await memory.remember_many([thing(name, "Jar", "diary", now(), text) for name, text in jars])
         assert await memory.settled()
-        yield Hall(memory, cut, (await memory._parts.journal.resolve(["Mira"]))["mira"])
+        yield Hall(memory, cut, await uuid_of(memory, "Mira"))
 
 
 def about(item: object) -> str:

@@ -11,9 +11,8 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.core.recalled import Hit
 from pps.core.time import now
-from pps.core.values import Fact, FactDraft, Node, NodeDraft, RelationDraft
+from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.memory import Memory
 from pps.recall.damping import freshness
 from pps.recall.engine import RecallEngine
@@ -22,10 +21,9 @@ from pps.recall.merging import WEAK_BM25
 from pps.recall.profiles import Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Tuning
-from tests.integration.recall_scene import ask, sources
+from tests.integration.recall_scene import BLEND, ask, by_name, sources, uuid_of
 
 MOMENT = datetime(2026, 6, 1, 12, tzinfo=UTC)
-BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
 CHAIN = ("harbour", "crane", "barge", "canal", "lock", "mill")
 
 
@@ -59,14 +57,6 @@ async def chain(memory: Memory) -> Memory:
     related = [RelationDraft("crane", "barge", "leads_to"), RelationDraft("lock", "canal", "leads_to")]
     assert (await memory.records.relate(related)).edges_created == 2
     return memory
-
-
-async def uuid_of(memory: Memory, name: str) -> str:
-    return (await memory._parts.journal.resolve([name]))[name]
-
-
-def by_name(hits: Sequence[Hit]) -> dict[str, Hit]:
-    return {hit.item.name: hit for hit in hits if isinstance(hit.item, Node)}
 
 
 def cosine(memory: Memory, one: str, other: str) -> float:

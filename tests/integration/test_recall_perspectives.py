@@ -19,7 +19,7 @@ from pps.recall.ask import Ask, Scored
 from pps.recall.damping import answers
 from pps.recall.fetch import fetch, outlined
 from pps.recall.perspectives import PERSPECTIVES
-from tests.integration.recall_scene import START, ask, play
+from tests.integration.recall_scene import START, ask, play, uuid_of
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_named_brings_a_persons_facts_only_when_nothing_else_is_asked(memo
 
 
 async def test_near_the_centre_is_nearer_first(memory: Memory) -> None:
-    mira = (await found_nodes(memory, "Mira"))[0]
+    mira = await uuid_of(memory, "Mira")
     asked = ask(memory, "coffee roses bakery Oslo Mira Tomas", center=mira)
 
     signals = dict(await weighed(asked, "near_center", "nodes"))
@@ -120,7 +120,7 @@ async def test_near_the_centre_is_nearer_first(memory: Memory) -> None:
 
 
 async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(memory: Memory) -> None:
-    (tomas,) = await found_nodes(memory, "Tomas")
+    tomas = await uuid_of(memory, "Tomas")
     find, score = PERSPECTIVES["structural"].find, PERSPECTIVES["structural"].score
     assert find is not None
     assert score is not None
@@ -263,11 +263,6 @@ async def test_every_finder_honours_the_filters_and_its_depth(memory: Memory, na
         entries = await find(ask(memory, "Mira and Tomas"), channel, 2)
         assert len(entries) <= 2
         assert len({one.id for one in entries}) == len(entries)
-
-
-async def found_nodes(memory: Memory, name: str) -> list[str]:
-    """Return the uuid of a node by its name."""
-    return list((await memory._parts.journal.resolve([name])).values())
 
 
 def _again(item: object):

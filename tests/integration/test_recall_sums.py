@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -13,14 +13,12 @@ from jsonschema import Draft202012Validator
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
-from pps.core.recalled import Hit, SearchStats
-from pps.core.values import Node, NodeDraft
+from pps.core.recalled import SearchStats
+from pps.core.values import NodeDraft
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.verbs.all import VERBS
-from tests.integration.recall_scene import START, play, sources
-
-BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
+from tests.integration.recall_scene import BLEND, START, by_name, play, sources, uuid_of
 
 
 @pytest.fixture
@@ -29,10 +27,6 @@ async def memory(app: App) -> AsyncIterator[Memory]:
     async with app.memory("ana") as opened:
         await play(opened)
         yield opened
-
-
-async def uuid_of(memory: Memory, name: str) -> str:
-    return next(iter((await memory._parts.journal.resolve([name])).values()))
 
 
 async def answered(memory: Memory, **arguments: Any) -> dict[str, Any]:
@@ -50,10 +44,6 @@ async def cosines(memory: Memory, query: str) -> dict[str, float]:
     names = [node.name for node in await found.client.nodes(await found.journal.mirrored("node"))]
     near = found.embedder.embed_passages(names) @ found.embedder.embed_query(query)
     return dict(zip(names, map(float, near), strict=True))
-
-
-def by_name(hits: tuple[Hit, ...]) -> Mapping[str, Hit]:
-    return {hit.item.name: hit for hit in hits if isinstance(hit.item, Node)}
 
 
 async def test_semantic_scores_are_cosines_above_the_threshold_of_the_request(memory: Memory) -> None:
