@@ -75,14 +75,10 @@ class Channel:
     notes: tuple[str, ...] = ()
 
     @property
-    def avg_score(self) -> float | None:
-        """The mean score of the hits; None when there is none: no score is not a score of 0."""
-        return sum(hit.score for hit in self.hits) / len(self.hits) if self.hits else None
-
-    @property
     def stats(self) -> SearchStats:
         """How much the list brought; of a channel that failed it says nothing."""
-        return SearchStats(len(self.hits), self.avg_score, estimate_tokens("".join(hit.text for hit in self.hits)))
+        average = sum(hit.score for hit in self.hits) / len(self.hits) if self.hits else None
+        return SearchStats(len(self.hits), average, estimate_tokens("".join(hit.text for hit in self.hits)))
 
 
 @dataclass(frozen=True, slots=True)

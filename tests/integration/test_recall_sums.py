@@ -50,7 +50,7 @@ async def test_semantic_scores_are_cosines_above_the_threshold_of_the_request(me
     strict = (await memory.recall("Mira", profile="semantic")).channels["nodes"]
     assert [hit.text.split(":")[0] for hit in strict.hits] == ["Mira"]
     assert strict.hits[0].score == pytest.approx(1.0, abs=0.01)
-    assert strict.avg_score == pytest.approx(strict.hits[0].score)
+    assert strict.stats.avg_score == pytest.approx(strict.hits[0].score)
 
     loose = (await memory.recall("Mira", profile="semantic", min_similarity=-1.0)).channels["nodes"]
     assert len(loose.hits) > len(strict.hits)
@@ -63,7 +63,7 @@ async def test_semantic_scores_are_cosines_above_the_threshold_of_the_request(me
 async def test_the_average_of_nothing_is_nothing(memory: Memory) -> None:
     empty = (await memory.recall("zzz", profile="semantic")).channels["nodes"]
 
-    assert (empty.hits, empty.avg_score) == ((), None)
+    assert empty.hits == ()
     assert empty.stats == SearchStats(0, None, 0)
     told = (await answered(memory, query="zzz", profile="semantic"))["channels"]
     assert [told[name]["stats"] for name in ("nodes", "facts")] == [
