@@ -10,19 +10,17 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
+from tests.acceptance.outage import PATIENCE_S, data, reading, until
 from tests.integration.surfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
 
 PPS = Path(sys.executable).with_name("pps")
 TOKENS_PER_DAY = 100_000
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iter
     home.mkdir(mode=0o700)
     (home / "prices.toml").write_text('["m"]\ninput_usd_per_million = 100.0\noutput_usd_per_million = 400.0\n')
     settings = {
-        "PPS_EXTRACTOR__MODE": "model",
-        "PPS_EXTRACTOR__PROVIDER": "compatible",
-        "PPS_EXTRACTOR__MODEL": "m",
-        "PPS_EXTRACTOR__BASE_URL": model.base_url,
+        **reading(model),
         "PPS_EXTRACTOR__TOKENS_PER_DAY": str(TOKENS_PER_DAY),
         "PPS_JOBS__ATTEMPTS": "1",
         "PPS_JOBS__BREAKER_FAILURES": "100",
@@ -49,19 +44,13 @@ def served(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iter
         yield running
 
 
-def data(served: Served, verb: str, entity: str, **arguments: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", served.link.call(verb, entity, arguments)["data"])
-
-
 def states(served: Served, entity: str, ids: list[int]) -> list[str]:
     return [data(served, "job_status", entity, id=str(one))["state"] for one in ids]
 
 
-def until(served: Served, entity: str, **counts: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while any((stats := data(served, "ingestion_stats", entity))[name] != number for name, number in counts.items()):
-        assert time.monotonic() < deadline, stats
-        time.sleep(0.05)
+def until_counted(served: Served, **counts: int) -> None:
+    """Wait until that many turns of ana are in each of these states."""
+    until(served, lambda: counts.items() <= data(served, "ingestion_stats").items())
 
 
 def in_terminal(served: Served, *arguments: str) -> tuple[str, str]:
@@ -95,7 +84,7 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
         int(data(served, "remember", "ana", content=f"Ana likes Tea{number}.", wait="journal")["job_id"])
         for number in range(4)
     ]
-    until(served, "ana", failed=4)
+    until_counted(served, failed=4)
     one, two = str(ids[0]), str(ids[1])
     for arguments, code in (
         (("show", "ana", "99"), 3),
@@ -118,11 +107,11 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
     assert served.pps("jobs", "drop", "ana", one, "--yes").stdout == "1 dropped.\n"
     model.mode = "good"
     assert json.loads(served.pps("jobs", "retry", "ana", two, "--json").stdout) == {"retried": [ids[1]]}
-    until(served, "ana", done=1)
+    until_counted(served, done=1)
     assert json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout) == {"dropped": ids[2:]}
     assert states(served, "ana", ids) == ["dropped", "done", "dropped", "dropped"]
     assert served.pps("jobs", "retry", "ana", one).stdout == "1 retried.\n"
-    until(served, "ana", done=2, dropped=2)
+    until_counted(served, done=2, dropped=2)
     assert data(served, "stats", "ana")["turns"] == 4
 
 
