@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -80,17 +81,37 @@ def build() -> typer.Typer:
 
 def run(runners: Runners) -> None:
     """Run the command line on this process's arguments, and exit."""
+    code = _code(runners)
+    _drop_unwritten()
+    sys.exit(code)
+
+
+def _code(runners: Runners) -> int:
     try:
-        sys.exit(build()(obj=runners, prog_name="pps", standalone_mode=False) or 0)
+        code = build()(obj=runners, prog_name="pps", standalone_mode=False) or 0
+        _flush()
     except typer.Abort:
         typer.echo("pps: nothing was done", err=True)
-        sys.exit(1)
+        return 1
     except typer.TyperException as error:
-        sys.exit(misused(error))
+        return misused(error)
     except PPSError as error:
-        sys.exit(told(error))
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+        return told(error)
+    except BrokenPipeError:  # who reads the output has enough of it
+        return 1
     except Exception as error:  # noqa: BLE001 - the surface's outermost call
-        sys.exit(unforeseen(error))
+        return unforeseen(error)
+    return code
+
+
+def _drop_unwritten() -> None:
+    """Forget output that cannot be written: at its end Python would try again, and say so in lines of its own."""
+    try:
+        _flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _flush() -> None:
+    if sys.stdout:  # there is none when it was closed from the start
+        sys.stdout.flush()

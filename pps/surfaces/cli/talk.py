@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import sys
@@ -144,14 +146,19 @@ def unforeseen(error: Exception) -> int:
     """Print an error that nobody foresaw as ``told`` does; all of it when PPS_LOG_LEVEL is debug."""
     if os.environ.get("PPS_LOG_LEVEL", "").lower() == "debug":
         raise error
-    what = " ".join(str(error).split())[:200]
-    _say(errors.PPSError(f"{type(error).__name__}: {what} (PPS_LOG_LEVEL=debug shows where)"))
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said = f"no more can be written ({error.strerror}): free some space, or send the output elsewhere"
+    else:
+        what = " ".join(str(error).split())[:200]
+        said = f"{type(error).__name__}: {what} (PPS_LOG_LEVEL=debug shows where)"
+    _say(errors.PPSError(said))
     return 1
 
 
 def _say(error: errors.PPSError) -> None:
     if "--json" in sys.argv:
-        show_json({"error": {"code": error.code, "message": error.message, "retryable": error.retryable}})
+        with contextlib.suppress(OSError):  # it may be stdout that failed; stderr is told
+            show_json({"error": {"code": error.code, "message": error.message, "retryable": error.retryable}})
     typer.echo(f"pps: {' '.join(error.message.split())}", err=True)
 
 

@@ -241,3 +241,38 @@ def test_doctor_names_a_data_folder_that_cannot_be_made(env: dict[str, str], tmp
     ended = pps({**env, "PPS_HOME": str(tmp_path / "file")}, "doctor")
     assert ended.returncode == 1
     assert f"BAD  data folder: {tmp_path / 'file'} cannot be made" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("profiles",), 1), (("profiles", "--json"), 1), (("--help",), 1), (("recall", "--json"), 2)],
+)
+def test_an_output_that_cannot_be_written_is_one_line(
+    env: dict[str, str], arguments: tuple[str, ...], code: int
+) -> None:
+    command = [sys.executable, "-m", "pps", *arguments]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            command, env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, 1), ended.stderr
+    assert ended.stderr.startswith("pps: ")
+    assert code == 2 or "No space left on device" in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [("profiles", "--json"), ("--help",)])
+def test_nothing_is_said_when_the_reader_of_a_pipe_has_enough(env: dict[str, str], arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "pps", *arguments]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def test_without_a_stdout_a_command_does_its_work(env: dict[str, str]) -> None:
+    command = ["sh", "-c", '"$0" -m pps init >&-', sys.executable]
+    ended = subprocess.run(command, env=env, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (Path(env["PPS_HOME"]) / "pps.toml").exists()
