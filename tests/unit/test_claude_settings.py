@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, StoreError
 from pps.surfaces.cli.claude_settings import EVENTS, install, look, settings_file, uninstall
 
 FILES = {
@@ -131,7 +131,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidRequest, match="cannot be"):
+    with pytest.raises(StoreError, match=r"cannot be read .*: check its permissions"):
         install(tmp_path / "file" / "settings.json", "", "")
 
 

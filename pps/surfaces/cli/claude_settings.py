@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from pps.config import shipped
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, StoreError
 from pps.core.values import JSON
 
 _Object = dict[str, JSON]
@@ -48,10 +48,12 @@ class Installed:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Files that the command runs and that are not there; the data folder may still be to come."""
+        """Files that the command runs and that cannot be read; the data folder may still be to come."""
         words = zip(("", *self.command), self.command, strict=False)
         return tuple(
-            word for before, word in words if word.startswith("/") and before != "--home" and not Path(word).exists()
+            word
+            for before, word in words
+            if word.startswith("/") and before != "--home" and not os.access(word, os.R_OK)
         )
 
 
@@ -74,6 +76,7 @@ def install(path: Path, entity: str, home: str) -> bool:
 
     Raises:
         InvalidRequest: The file is not what Claude Code would read; nothing was changed.
+        StoreError: It cannot be read or written.
     """
     before = _read(path)
     settings = _parsed(path, before)
@@ -99,6 +102,7 @@ def uninstall(path: Path) -> bool:
 
     Raises:
         InvalidRequest: The file is not what Claude Code would read; nothing was changed.
+        StoreError: It cannot be read or written.
     """
     now = _read(path)
     settings = _parsed(path, now)
@@ -118,7 +122,7 @@ def uninstall(path: Path) -> bool:
 
 
 def look(path: Path) -> Installed:
-    """Return what a settings file has of ours; raises InvalidRequest as ``install``."""
+    """Return what a settings file has of ours; raises as ``install``."""
     settings = _parsed(path, _read(path))
     found = [(event, words) for event, _, hook in _hooks(path, settings) if (words := _ours(hook))]
     return Installed(tuple(dict.fromkeys(event for event, _ in found)), found[0][1] if found else ())
@@ -232,7 +236,7 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InvalidRequest("settings", f"{path} cannot be read ({error.strerror})") from None
+        raise _refused(path, "read", error) from None
 
 
 def _write(path: Path, body: bytes) -> None:
@@ -250,4 +254,8 @@ def _write(path: Path, body: bytes) -> None:
         draft.replace(target)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise InvalidRequest("settings", f"{path} cannot be written ({error.strerror})") from None
+        raise _refused(path, "written", error) from None
+
+
+def _refused(path: Path, what: str, error: OSError) -> StoreError:
+    return StoreError(f"{path} cannot be {what} ({error.strerror}): check its permissions and those of its folder")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -276,3 +277,24 @@ def test_without_a_stdout_a_command_does_its_work(env: dict[str, str]) -> None:
     ended = subprocess.run(command, env=env, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert (Path(env["PPS_HOME"]) / "pps.toml").exists()
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall", "status"])
+def test_settings_that_may_not_be_looked_at_are_one_line_with_what_to_do(
+    env: dict[str, str], tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "claude" / "settings.json"
+    file.parent.mkdir(mode=0)
+    without_rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    ended = subprocess.run(
+        [*without_rights, sys.executable, "-m", "pps", "hooks", command],
+        env={**env, "CLAUDE_CONFIG_DIR": str(file.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    file.parent.chmod(0o700)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    said = f"pps: {file} cannot be read (Permission denied): check its permissions and those of its folder\n"
+    assert ended.stderr == said
