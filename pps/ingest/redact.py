@@ -13,7 +13,8 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from pps.core.values import JSON, FactDraft, NodeDraft
-from pps.ingest.detectors import Detector, Span, detectors
+from pps.ingest.detecting import Detector, Span
+from pps.ingest.detectors import detectors
 
 _MOST_ROUNDS = 4
 _Hints: TypeAlias = tuple[list[tuple[str, list[int]]], list[tuple[str, list[int]]]]

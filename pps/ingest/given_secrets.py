@@ -1,0 +1,124 @@
+"""Secrets that are told by how they are handed over, whoever made them: named, in a header, on a command line."""
+
+from __future__ import annotations
+
+from pps.ingest.detecting import Detector, detector, looks_random
+
+_NAMED = r"[\w.\-]{0,40}[\\\"'\])*`]{0,3}[ \t]{0,4}"
+_OPENED = r"\*{0,2}[ \t]{0,4}[\\\"'`(]{0,3}"
+_ASSIGNED = rf"{_NAMED}(?::=|=>|::|==|=|:){_OPENED}"
+_SHOWN = rf"{_NAMED}(?::=|=>|::|==|=|:|\|)(?:[ \t]{{0,4}}\r?\n){{0,2}}{_OPENED}"
+"""As assigned; also in a table, or on a line of its own below its name."""
+
+
+def given_secrets() -> tuple[Detector, ...]:
+    """Return a detector for each way."""
+    return (*_named(), *_spoken())
+
+
+def _named() -> tuple[Detector, ...]:
+    """Return detectors of what is given as a secret, whoever made it: assigned, in a header, in an address."""
+    key = r"(?:api|auth|service|account|access|db|client|private)[-_ ]?key"
+    value = r"((?:[^\s\"'`<>{}\[\]$()\\]|\\(?![\"'])){6,128})"
+    token = rf"(?i:{key}|secret|token|passphrase|credential)"
+    password = r"(?i:password|passwd|pwd|passphrase|db_?pass|key_?pass|contraseña|contrasena)"  # noqa: S105
+    return (
+        detector(
+            "API Key",
+            ("key", "secret", "token", "passphrase", "credential"),
+            rf"{token}{_SHOWN}([A-Za-z0-9+/=_.~-]{{16,500}})",
+            group=1,
+            tail=None,
+            accepts=looks_random,
+        ),
+        detector(
+            "Password",
+            ("passw", "pwd", "_pass", "passphrase", "contrase"),
+            rf"{password}(?:{_ASSIGNED}|>){value}",
+            group=1,
+            tail=None,
+            accepts=_is_password,
+        ),
+        detector(
+            "Bearer Token",
+            ("bearer ",),
+            r"(?i:bearer)[ \t]{1,4}([A-Za-z0-9._~+/=-]{20,4000})",
+            group=1,
+            tail=None,
+            accepts=looks_random,
+        ),
+        detector(
+            "Basic Auth Credentials",
+            ("basic ",),
+            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic)[ \t]{1,4}([A-Za-z0-9+/=]{8,500})",
+            group=1,
+            tail=None,
+        ),
+        detector(
+            "Basic Auth Credentials",
+            ("://",),
+            r"://[^\s:/?#@\"'<>]{0,100}:([^\s/@\"'<>{}\[\]]{3,200})@",
+            group=1,
+            tail=None,
+        ),
+    )
+
+
+def _spoken() -> tuple[Detector, ...]:
+    """Return detectors of what prose, a command line or a link gives as a secret."""
+    given = r"[ \t=]{1,4}[\"']?"
+    return (
+        detector(
+            "Password",
+            ("password is ", "passwort ist ", "passphrase is "),
+            r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}([^\s\"'`*<>{}\[\]$()]{8,128})",
+            group=1,
+            tail=None,
+            accepts=_is_odd_password,
+        ),
+        detector(
+            "Password",
+            ("--pass",),
+            rf"--pass(?:word|wd|phrase)?{given}([^\s\"'`<>{{}}\[\]$()-][^\s\"'`<>{{}}\[\]$()]{{5,128}})",
+            group=1,
+            tail=None,
+            accepts=_is_password,
+        ),
+        detector(
+            "Password",
+            ("login ",),  # of .netrc
+            r"(?i:machine\s{1,4}\S{1,253}|default)\s{1,4}login\s{1,4}\S{1,100}\s{1,4}password\s{1,4}([^\s\[]{4,128})",
+            group=1,
+            tail=None,
+        ),
+        detector(
+            "API Key",
+            ("--token", "--api-key", "--secret", "--access-token"),
+            rf"--(?:access-)?(?:token|api-key|secret){given}([A-Za-z0-9+/=_.~-]{{16,500}})",
+            group=1,
+            tail=None,
+            accepts=looks_random,
+        ),
+        detector(
+            "Basic Auth Credentials",
+            ("curl ",),
+            r"curl [^\n]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,100}:(?!//)([^\s\"'$<>{}\[]{3,200})",
+            group=1,
+            tail=None,
+        ),
+        detector("Signed Link", ("sig=",), r"[?&]sig=([A-Za-z0-9%+/=_-]{30,200})", group=1, tail=None),
+    )
+
+
+def _is_password(value: str) -> bool:
+    """Tell whether a value given as a password is one: letters and digits, no address, no placeholder."""
+    has_both = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
+    is_path = "://" in value or value.startswith(("/", "~/", "./", "../"))
+    return has_both and not is_path and len(set(value.lower())) >= 5
+
+
+def _is_odd_password(value: str) -> bool:
+    """Tell whether a value that prose gives as a password is one: such as no word and no name of an algorithm is."""
+    core = value.rstrip(".,;:")
+    has_cases = core != core.lower() and core != core.upper()
+    return _is_password(core) and (has_cases or any(not char.isalnum() and char not in "-_." for char in core))
