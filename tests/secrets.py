@@ -112,6 +112,18 @@ GIVEN: tuple[tuple[str, str], ...] = (
     (f"deploy --token {_ANY[:40]}", _ANY[:40]),
     (f"https://a.example.org/c?sv=2022&sig={_ANY[:43]}%3D", f"{_ANY[:43]}%3D"),
     (f"//registry.example.org/:_authToken={_ANY[:36]}", _ANY[:36]),
+    ("DB_PASSWORD=opensesame", "opensesame"),
+    ("# .env\nexport PGPASSWORD='open-sesame'\nDEBUG=1", "open-sesame"),
+    ("services:\n  - MYSQL_PWD=opensesame\n", "opensesame"),
+    ("docker run -e POSTGRES_PASSWORD=opensesame -p 5432:5432 postgres", "opensesame"),
+    ("db.example.org:5432:shop:ana:opensesame", "opensesame"),
+    ("~/.pgpass has\n*:*:*:ana:opensesame\n", "opensesame"),
+    ("mysql -h db -u root -popensesame shop", "opensesame"),
+    ("mysqldump -uroot -p'opensesame' shop > all.sql", "opensesame"),
+    ("Cookie: theme=dark; sessionid=opensesame", "opensesame"),
+    (f"curl -H 'Cookie: id={_ANY[:32]}' https://example.org", _ANY[:32]),
+    ("Set-Cookie: auth=opensesame; Path=/; HttpOnly", "opensesame"),
+    (f'{{"cookie": "a={_ANY[:32]}"}}', _ANY[:32]),
     ("> " + PRIVATE_KEY.replace("\n", "\n> "), "\n> ".join(PRIVATE_KEY.split("\n")[1:4])),
 )
 """(text, the secret in it): as people and programs hand secrets over."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pps.ingest.detecting import Detector, detector, looks_random
 
 _NAMED = r"[\w.\-]{0,40}[\\\"'\])*`]{0,3}[ \t]{0,4}"
@@ -9,11 +11,13 @@ _OPENED = r"\*{0,2}[ \t]{0,4}[\\\"'`(]{0,3}"
 _ASSIGNED = rf"{_NAMED}(?::=|=>|::|==|=|:){_OPENED}"
 _SHOWN = rf"{_NAMED}(?::=|=>|::|==|=|:|\|)(?:[ \t]{{0,4}}\r?\n){{0,2}}{_OPENED}"
 """As assigned; also in a table, or on a line of its own below its name."""
+_SESSION = re.compile(r"(?i)(?:sess|sid|auth|token|jwt|login)[^=;]{0,60}=[^;]{8}")
+"""How cookies are called that let somebody in."""
 
 
 def given_secrets() -> tuple[Detector, ...]:
     """Return a detector for each way."""
-    return (*_named(), *_spoken())
+    return (*_named(), *_spoken(), *_written())
 
 
 def _named() -> tuple[Detector, ...]:
@@ -110,11 +114,68 @@ def _spoken() -> tuple[Detector, ...]:
     )
 
 
+def _written() -> tuple[Detector, ...]:
+    """Return detectors of what stands in files of settings, databases' command lines and headers of cookies."""
+    line = r"(?:(?m:^)[ \t>$-]{0,8}(?:(?:export|set|env|ENV)[ \t]{1,4})?|(?<=\s-e\s)|(?<=--env[ =]))"
+    pair = r"[^\s=;,\"']{1,100}=[^\s;\"']{0,4000}"
+    return (
+        detector(
+            "Password",
+            ("passw", "pwd", "_pass", "passphrase"),
+            rf"{line}[A-Z0-9_]{{0,60}}(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD)=[\"']?"
+            r"([^\s\"'`<>{}\[\]$()\\;&|]{6,128})(?=[\s\"';&|]|\Z)",
+            group=1,
+            tail=None,
+            accepts=_is_chosen,
+        ),
+        detector(
+            "Password",
+            (":5432:", ":*:", "pgpass"),
+            r"(?<!\S)[^\s:#/\"'`]{1,253}:(?:\d{2,5}|\*):[^\s:]{1,63}:[^\s:]{1,63}:([^\s\"'`\[]{3,128})",
+            group=1,
+            tail=None,
+        ),
+        detector(
+            "Password",
+            ("mysql", "mariadb"),
+            r"(?:mysql|mariadb)[\w-]{0,20}[ \t][^\n;|&]{0,200}?(?<=[ \t])-p[\"']?"
+            r"([^\s\"'`$<>{}\[-][^\s\"'`$<>{}\[]{3,128})",
+            group=1,
+            tail=None,
+            accepts=_has_letters,  # a port has none
+        ),
+        detector(
+            "Cookie",
+            ("cookie",),
+            rf"(?i:cookie)[\"']?:[ \t]{{0,4}}[\"']?({pair}(?:;[ \t]{{0,4}}{pair}){{0,50}})",
+            group=1,
+            tail=None,
+            accepts=_opens_a_session,
+        ),
+    )
+
+
+def _is_chosen(value: str) -> bool:
+    """Tell whether what a variable for a password holds is one, also of letters alone: no path, no ``******``."""
+    return not _is_path(value) and len(set(value.lower())) >= 5
+
+
+def _has_letters(value: str) -> bool:
+    return any(char.isalpha() for char in value)
+
+
+def _opens_a_session(cookies: str) -> bool:
+    """Tell whether one of some cookies may be a key: what it looks like, or is called, says so."""
+    return looks_random(cookies) or _SESSION.search(cookies) is not None
+
+
+def _is_path(value: str) -> bool:
+    return "://" in value or value.startswith(("/", "~/", "./", "../"))
+
+
 def _is_password(value: str) -> bool:
     """Tell whether a value given as a password is one: letters and digits, no address, no placeholder."""
-    has_both = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-    is_path = "://" in value or value.startswith(("/", "~/", "./", "../"))
-    return has_both and not is_path and len(set(value.lower())) >= 5
+    return any(char.isdigit() for char in value) and _has_letters(value) and _is_chosen(value)
 
 
 def _is_odd_password(value: str) -> bool:

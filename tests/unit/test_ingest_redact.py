@@ -39,6 +39,11 @@ INNOCENT = [
     "--token-limit 4096 --password-file /run/secrets2 --secret-name orders-2024 curl -u https://example.org:8080/x",
     "patch-na1, key-value-store, dp.scale.linear, secret_santa_list_of_the_whole_family_2024, hvs.py, v1.0-rc1",
     "Tokens:\n\n- one of twelve, e.g. the-very-long-name-of-it-2024\n\nAPI keys:\n\nThere are none here.",
+    "The session cookie: it ends after a day. Cookie: name=Chocolate; size=large\nSet-Cookie: lang=english; Path=/",
+    "PASSWORD=$SECRET\nexport PGPASSWORD=<yours>\nDB_PASSWORD=${PASSWORD}\nPASSWORD=getpass.getpass()\nMY_PASS=******",
+    "DB_PASSWORD=os.environ['X']\nDB_PASSWORD=/run/secrets/db\nPASSWORD=\nOf PASSWORD=anything the rule says nothing.",
+    "mysql -u root -p shop, docker run --name mysql -p3306:3306, mysqldump --port=3306 --protocol=tcp; mkdir -pvm700 x",
+    "At 12:30:45 on db:5432 the log said host:5432: refused. a:b:c:d:e  1:*:2  std::vector:5432:",
     "The authentication-service-v2-deployment-7d4b9c6f5-x2k8p restarted. keypad: 1234567890123456789",
 ]
 
@@ -168,6 +173,11 @@ HOSTILE = {
     "stars": "password" + "*" * 65_000,
     "quoted key": "-----BEGIN PRIVATE KEY-----" + ">" * 65_000,
     "logins": "login " * 11_000,
+    "databases": "mysql -p" * 8_000,
+    "cookies": "cookie:a=" * 7_000,
+    "many cookies": "cookie:" + "a=;" * 20_000,
+    "variables": "PASSWORD=\n" * 6_000 + "A" * 65_000,
+    "fields": "pgpass " + "a:12:" * 13_000,
 }
 
 
