@@ -159,24 +159,21 @@ class Documents:
             known = await self._state(folder)
             found = await asyncio.to_thread(lambda: _looked(folder, known))
             tally = _Tally()
+            gone = _gone(found, known)
             if len(found) > MAX_FILES:
                 tally.skipped.append(Skipped(str(folder), f"holds over {MAX_FILES:,} files; the rest is left out"))
                 found = found[:MAX_FILES]
-            state = {one.path: known[one.path] for one in found if one.path in known}
-            met = {one.path for one in found}
-            closed = tuple(f"{one.path}/" for one in found if isinstance(one.read, Unread) and one.read.is_away)
-            state.update((path, seen) for path, seen in known.items() if path.startswith(closed))
-            gone = [path for path in known if path not in met and not path.startswith(closed)]
+            state = {path: seen for path, seen in known.items() if path not in gone}
             for number, one in enumerate(found, 1):
                 await self._file(folder, one, state, tally)
                 if progress:
                     progress(f"{tally.stored:,} passages, {one.path}", number, len(found) + len(gone))
                 if number % _KEEP_EVERY == 0:
-                    await self._keep_state(folder, {**{path: known[path] for path in gone}, **state})
+                    await self._keep_state(folder, {**gone, **state})
             if await self._forget([turn for path in gone for turn in await self._passages(folder, path)], tally):
                 tally.removed += len(gone)
             else:
-                state.update((path, known[path]) for path in gone)
+                state.update(gone)
             await self._keep_state(folder, state)
         return tally.report()
 
@@ -319,6 +316,15 @@ def _looked(folder: Path, known: Mapping[str, _Known]) -> list[Outside]:
         if len(found) > MAX_FILES:
             break
     return found
+
+
+def _gone(found: Sequence[Outside], known: Mapping[str, _Known]) -> dict[str, _Known]:
+    """Return what was there and is no more; of what was not looked at, nothing is known."""
+    if len(found) > MAX_FILES:
+        return {}
+    met = {one.path for one in found}
+    closed = tuple(f"{one.path}/" for one in found if isinstance(one.read, Unread) and one.read.is_away)
+    return {path: seen for path, seen in known.items() if path not in met and not path.startswith(closed)}
 
 
 def _items(note: Note) -> list[Item]:

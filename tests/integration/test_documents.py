@@ -17,6 +17,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, Overloaded, StoreError
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, Turn
+from pps.ingest import documents
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing import FORMATS, Into, Wanted, import_files
 from pps.memory import Memory
@@ -227,6 +228,23 @@ async def test_notes_that_cannot_be_looked_at_now_are_not_forgotten(memory: Memo
     (folder / "closed").chmod(0o700)
     again = await memory.documents.follow(folder)
     assert (again.away, again.changed, again.unchanged, again.added, again.removed) == (0, 1, 3, 0, 0)
+
+
+async def test_notes_beyond_the_most_that_are_looked_at_are_not_forgotten(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "notes"
+    for name in ("b", "c"):
+        made.note(folder / f"{name}.md", f"# {name}\n\nHere.")
+    monkeypatch.setattr(documents, "MAX_FILES", 2)
+    assert (await memory.documents.follow(folder)).added == 2
+    made.note(folder / "a.md", "# a\n\nHere.")
+    done = await memory.documents.follow(folder)
+    assert (done.added, done.unchanged, done.removed) == (1, 1, 0)
+    assert [one.why for one in done.skipped] == ["holds over 2 files; the rest is left out"]
+    (folder / "a.md").unlink()
+    again = await memory.documents.follow(folder)
+    assert (again.unchanged, again.removed, await turns(memory)) == (2, 1, 2)
 
 
 async def test_what_changed_while_nobody_looked_is_seen_after_a_restart(app: App, tmp_path: Path) -> None:
