@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -33,6 +34,11 @@ def first_line(text: str, limit: int = 80) -> str:
     """Return the first ``limit`` characters of the first line that is not blank, any script."""
     line = next((part.strip() for part in text.splitlines() if part.strip()), "")
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def shown_name(name: str) -> str:
+    """Return a file's name as it can be shown and kept, whatever bytes the file system holds."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def estimate_tokens(text: str) -> int:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pps.core.errors import StoreError
+from pps.core.text import shown_name
 from pps.ingest.anchor_text import SLUG, check_slug
 
 MAX_BYTES = 4_000_000
@@ -175,7 +176,7 @@ def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Genera
     why = closed[0].strerror if closed else "it went away"
     if "" in due:
         raise StoreError(f"{folder}: {why}")
-    for path in sorted(due):
+    for path in sorted(map(shown_name, due)):
         yield Outside(path, (0, 0), Unread(path, f"cannot be opened ({why})", is_away=True))
 
 
@@ -187,15 +188,15 @@ def _is_link(folder: int, name: str) -> bool:
 
 
 def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> Outside:
+    shown = shown_name(path)
+    if shown != path:
+        return Outside(shown, (0, 0), Unread(shown, "its name is not UTF-8"))
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         stamp = (status.st_size, status.st_mtime_ns)
         if known.get(path) == stamp:
             return Outside(path, stamp, None)
-        path.encode()
         read = _content(folder, name, "")
-    except UnicodeEncodeError:
-        return Outside(path, (0, 0), Unread(ascii(path), "its name is not UTF-8"))
     except OSError as error:
         return Outside(path, (0, 0), Unread(path, f"cannot be read ({error.strerror})", is_away=True))
     if isinstance(read, AnchorFile) and "\0" in read.text:
@@ -214,7 +215,7 @@ def _read(folder: int, name: str) -> AnchorFile | Unread | None:
         return None
     slug = name.removesuffix(".md")
     if slug == name or not SLUG.fullmatch(slug):
-        return Unread(name, "an anchor's name is 1 to 80 of a-z, 0-9 and '-', then .md")
+        return Unread(shown_name(name), "an anchor's name is 1 to 80 of a-z, 0-9 and '-', then .md")
     try:
         return _content(folder, name, slug)
     except FileNotFoundError:

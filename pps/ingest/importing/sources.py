@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pps.core.errors import InvalidRequest, StoreError
+from pps.core.text import shown_name
 from pps.ingest.importing.items import Passed, Unreadable
 
 MAX_FILE = 4 * 1024**3
@@ -149,11 +150,11 @@ def _below(folder: Path, kept_out: Path | None, archives: Archives) -> Iterator[
             else:
                 yield from _found(Path(here) / name, folder, archives)
     for error in closed:
-        yield Unreadable(_readable(str(error.filename)), f"cannot be opened ({_reason(error)})")
+        yield Unreadable(shown_name(str(error.filename)), f"cannot be opened ({_reason(error)})")
 
 
 def _found(path: Path, folder: Path, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
-    name = _readable(path.relative_to(folder).as_posix())
+    name = shown_name(path.relative_to(folder).as_posix())
     try:
         mode = path.lstat().st_mode
     except OSError as error:
@@ -165,11 +166,6 @@ def _found(path: Path, folder: Path, archives: Archives) -> Iterator[Source | Pa
         yield from _packed(path, name, folder, archives)
     else:
         yield _plain(path, name, folder)
-
-
-def _readable(name: str) -> str:
-    """Return a name that can be shown and kept, whatever bytes the file system holds."""
-    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _plain(path: Path, name: str, root: Path, *, given: bool = False) -> Source | Unreadable:

@@ -178,6 +178,24 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(served: Served) -> None:
         assert ended.stderr == b"pps: text: is not UTF-8; convert it first, such as with iconv\n"
 
 
+def test_files_whose_names_are_not_utf_8_are_named_and_stand_in_no_others_way(served: Served, tmp_path: Path) -> None:
+    served.create("ines")
+    notes = tmp_path / "notes"
+    folders = notes, Path(os.fsdecode(bytes(notes) + b"/\xfcber")), served.home / "entities" / "ines" / "anchors"
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        Path(os.fsdecode(bytes(folder) + b"/gr\xfcn.md")).write_text("# Green\n\nTea.")
+    (notes / "black.md").write_text("# Black\n\nTea.")
+    followed = _json(served.pps("watch", "add", "ines", str(notes), "--json"))
+    assert followed["added"] == 1
+    assert {one["what"]: one["why"] for one in followed["skipped"]} == {
+        "gr\ufffdn.md": "its name is not UTF-8",
+        "\ufffdber/gr\ufffdn.md": "its name is not UTF-8",
+    }
+    resynced = _json(served.pps("anchors", "resync", "ines", "--json"))
+    assert [one["what"] for one in resynced["skipped"]] == ["gr\ufffdn.md"]
+
+
 def test_a_pack_for_a_turn_needs_to_know_what_is_talked_about(served: Served) -> None:
     served.create("lea")
     ended = served.pps("ambient", "lea")
