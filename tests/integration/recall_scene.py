@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from pps.core.recalled import Hit
+from pps.config import Settings
+from pps.core.recalled import Hit, Recall
 from pps.core.values import FactDraft, Node, NodeDraft
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.recall.ask import Ask
+from pps.recall.engine import RecallEngine
+from pps.recall.profiles import Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Sources, Tuning
 
@@ -101,6 +105,11 @@ def by_name(hits: Iterable[Hit]) -> dict[str, Hit]:
     return {hit.item.name: hit for hit in hits if isinstance(hit.item, Node)}
 
 
+def facts_of(recalled: Recall) -> list[str]:
+    """Return the sentences of the facts that were found, best first."""
+    return [hit.text for hit in recalled["facts"]]
+
+
 def sources(memory: Memory, tuning: Tuning | None = None) -> Sources:
     """Return what the engine of a memory reads from."""
     parts = memory._parts
@@ -111,3 +120,13 @@ def sources(memory: Memory, tuning: Tuning | None = None) -> Sources:
 def ask(memory: Memory, query: str, **request: object) -> Ask:
     """Return a recall under way, for tests of one perspective."""
     return Ask(sources(memory), RecallRequest(query, **request))  # pyright: ignore[reportArgumentType]
+
+
+def engine(memory: Memory, home: Path, tuning: Tuning | None = None, **changed: object) -> RecallEngine:
+    """Return an engine on a memory's sources, some of them changed, with the profiles of a data folder."""
+    found = sources(memory)
+    names = ("client", "journal", "indexes", "embedder", "reranker", "self_node", "anchors")
+    profiles = Profiles.load(Settings(home=home))
+    profiles.tuning = tuning or profiles.tuning
+    parts = {name: getattr(found, name) for name in names} | changed
+    return RecallEngine(profiles=profiles, **parts)

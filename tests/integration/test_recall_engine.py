@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,24 +11,19 @@ from pathlib import Path
 import pytest
 
 from pps.app import App
-from pps.config import EmbedderSettings, Settings
-from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
-from pps.core.recalled import Recall
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.time import now
 from pps.core.values import ChannelName, Fact, FactDraft, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
 from pps.recall import channel
 from pps.recall.ask import Ask
-from pps.recall.channel import NO_EMBEDDER
-from pps.recall.engine import RecallEngine
 from pps.recall.finding import Lists, find
-from pps.recall.profiles import ChannelProfile, Profiles
+from pps.recall.profiles import ChannelProfile
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Tuning
-from tests.integration.recall_scene import START, play, sources, uuid_of
+from tests.integration.recall_scene import START, engine, facts_of, play, sources, uuid_of
 
 
 @pytest.fixture
@@ -40,57 +34,9 @@ async def memory(app: App) -> AsyncIterator[Memory]:
         yield opened
 
 
-def engine(memory: Memory, tmp_path: Path, tuning: Tuning | None = None, **changed: object) -> RecallEngine:
-    """Return an engine on the memory's sources with some of them changed."""
-    parts = {**_parts(memory), **changed}
-    profiles = Profiles.load(Settings(home=tmp_path))
-    profiles.tuning = tuning or profiles.tuning
-    return RecallEngine(profiles=profiles, **parts)
-
-
-def _parts(memory: Memory) -> dict[str, object]:
-    found = sources(memory)
-    names = ("client", "journal", "indexes", "embedder", "reranker", "self_node", "anchors")
-    return {name: getattr(found, name) for name in names}
-
-
-def facts_of(recalled: Recall) -> list[str]:
-    return [hit.text for hit in recalled["facts"]]
-
-
 async def remember_facts(memory: Memory, facts: Sequence[FactDraft]) -> None:
     at = START + timedelta(days=1)
     await memory.remember("A list of things.", facts=facts, occurred_at=at, session="list")
-
-
-class Broken:
-    """An embedder whose server is away."""
-
-    fingerprint = Fingerprint("hash", 256, "hash")
-
-    def embed_query(self, text: str) -> Vector:
-        raise ModelUnavailable("the embedder does not answer; try again")
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        raise ModelUnavailable("the embedder does not answer; try again")
-
-    def split(self, text: str) -> list[str]:
-        return [text]
-
-
-class Backwards:
-    """A reranker that prefers what stands last; it may dawdle, and not look at its deadline."""
-
-    name = "backwards"
-
-    def __init__(self, seconds: float = 0.0, *, heedless: bool = False) -> None:
-        self.seconds = seconds
-        self.heedless = heedless
-
-    def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
-        time.sleep(self.seconds if self.heedless else min(self.seconds, deadline_s))
-        late = self.seconds > deadline_s and not self.heedless
-        return Reranked(tuple(map(float, range(len(passages)))), complete=not late)
 
 
 async def test_channels_stand_apart_and_say_why_each_hit_is_there(memory: Memory) -> None:
@@ -284,67 +230,6 @@ async def test_mmr_shows_different_facts_first(memory: Memory) -> None:
     spread = facts_of(await memory.recall("Mira likes plum jam and roses", profile="diverse", limit=4))
 
     assert sum("jam" in text for text in spread) < sum("jam" in text for text in plain)
-
-
-async def test_a_reranker_reorders_the_top(memory: Memory, tmp_path: Path) -> None:
-    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
-    turned = await engine(memory, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
-
-    assert facts_of(turned) == facts_of(plain)[::-1]
-    assert turned.took_ms["rerank"] > 0
-
-
-async def test_a_late_reranker_leaves_the_fused_order_and_says_so(memory: Memory, tmp_path: Path) -> None:
-    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
-    slow = engine(memory, tmp_path, Tuning(rerank_deadline_s=0.05), reranker=Backwards(1.0))
-    late = await slow.recall(RecallRequest("Mira", profile="facts"))
-
-    assert facts_of(late) == facts_of(plain)
-    assert late.channels["facts"].notes == ("the reranker ran out of its 50 ms: the fused order stands",)
-
-
-async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever_the_reranker_says(
-    memory: Memory, tmp_path: Path
-) -> None:
-    by_ranks = await engine(memory, tmp_path, reranker=None).recall(RecallRequest("Mira", profile="facts"))
-    for late in (Backwards(0.75), Backwards(0.75, heedless=True)):
-        found = await engine(memory, tmp_path, reranker=late).recall(RecallRequest("Mira", profile="facts"))
-
-        assert found["facts"] == by_ranks["facts"]
-        assert found.channels["facts"].notes == ("the reranker ran out of its 500 ms: the fused order stands",)
-    facts = Profiles.load(Settings(home=tmp_path)).get("facts").channels["facts"]
-    assert (facts.fusion, by_ranks.channels["facts"].notes) == ("rrf", ())
-    assert len(by_ranks["facts"]) > 1
-
-
-async def test_a_broken_embedder_is_named_and_text_still_answers(memory: Memory, tmp_path: Path) -> None:
-    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira grows roses"))
-
-    facts = recalled.channels["facts"]
-    assert facts.hits[0].text == "Mira grows roses."
-    assert any("dense left out: the embedder does not answer" in note for note in facts.notes)
-
-
-async def test_a_channel_in_which_nothing_works_says_why_and_is_not_empty_in_silence(
-    memory: Memory, tmp_path: Path
-) -> None:
-    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira", profile="e1_only"))
-
-    assert recalled.channels["facts"].error == "model_unavailable: the embedder does not answer; try again"
-    assert recalled["facts"] == ()
-
-
-async def test_without_an_embedder_text_and_graph_answer_and_say_so(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "bare", embedder=EmbedderSettings(name="none"))
-    async with App.open(settings) as app:
-        await app.create("ana")
-        async with app.memory("ana") as memory:
-            await play(memory)
-            recalled = await memory.recall("What does Mira drink in the kitchen?")
-
-    assert recalled["facts"][0].text == "Mira drinks black coffee in the kitchen each morning."
-    assert all(NO_EMBEDDER in recalled.channels[name].notes for name in ("nodes", "facts", "episodes"))
-    assert recalled["episodes"][0].text.startswith("Mira: Black coffee")
 
 
 async def test_graphitis_recipes_are_profiles_too(memory: Memory) -> None:

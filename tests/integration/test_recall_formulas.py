@@ -15,13 +15,12 @@ from pps.core.time import now
 from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.memory import Memory
 from pps.recall.damping import freshness
-from pps.recall.engine import RecallEngine
 from pps.recall.fetch import outlined
 from pps.recall.merging import WEAK_BM25
 from pps.recall.profiles import Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Tuning
-from tests.integration.recall_scene import BLEND, ask, by_name, sources, uuid_of
+from tests.integration.recall_scene import BLEND, ask, by_name, engine, sources, uuid_of
 
 MOMENT = datetime(2026, 6, 1, 12, tzinfo=UTC)
 CHAIN = ("harbour", "crane", "barge", "canal", "lock", "mill")
@@ -63,16 +62,6 @@ def cosine(memory: Memory, one: str, other: str) -> float:
     embedder = sources(memory).embedder
     assert embedder is not None
     return float(embedder.embed_query(one) @ embedder.embed_passages([other])[0])
-
-
-def engine(memory: Memory, home: Path, **tuning: float) -> RecallEngine:
-    """Return an engine with the settings' own defaults but for what is given."""
-    found = sources(memory)
-    profiles = Profiles.load(Settings(home=home))
-    profiles.tuning = Tuning(**tuning) if tuning else profiles.tuning
-    return RecallEngine(
-        found.client, found.journal, found.indexes, found.embedder, None, profiles, found.self_node, found.anchors
-    )
 
 
 async def test_hybrid_is_six_tenths_of_structure_and_four_of_meaning_two_hops_far(chain: Memory) -> None:
@@ -202,7 +191,7 @@ async def test_ambient_recall_damps_facts_by_a_half_life_of_fourteen_days_and_no
     memory: Memory, tmp_path: Path
 ) -> None:
     await travels(memory, (0, 14, 28, 140))
-    usual, undamped = engine(memory, tmp_path), engine(memory, tmp_path, freshness_weight=0.0)
+    usual, undamped = engine(memory, tmp_path), engine(memory, tmp_path, Tuning(freshness_weight=0.0))
 
     async def ratios(profile: str) -> dict[str, float]:
         request = RecallRequest("Tomas travels by train", profile=profile, as_of=MOMENT, channels=("facts",))

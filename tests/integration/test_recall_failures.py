@@ -1,0 +1,119 @@
+"""A recall whose models are late, fail, or are not there: what still answers does, and the rest is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pps.app import App
+from pps.config import EmbedderSettings, Settings
+from pps.core.errors import ModelUnavailable
+from pps.memory import Memory
+from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
+from pps.recall.channel import NO_EMBEDDER
+from pps.recall.profiles import Profiles
+from pps.recall.request import RecallRequest
+from pps.recall.sources import Tuning
+from tests.integration.recall_scene import engine, facts_of, play
+
+
+@pytest.fixture
+async def memory(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as opened:
+        await play(opened)
+        yield opened
+
+
+class Broken:
+    """An embedder whose server is away."""
+
+    fingerprint = Fingerprint("hash", 256, "hash")
+
+    def embed_query(self, text: str) -> Vector:
+        raise ModelUnavailable("the embedder does not answer; try again")
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        raise ModelUnavailable("the embedder does not answer; try again")
+
+    def split(self, text: str) -> list[str]:
+        return [text]
+
+
+class Backwards:
+    """A reranker that prefers what stands last; it may dawdle, and not look at its deadline."""
+
+    name = "backwards"
+
+    def __init__(self, seconds: float = 0.0, *, heedless: bool = False) -> None:
+        self.seconds = seconds
+        self.heedless = heedless
+
+    def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
+        time.sleep(self.seconds if self.heedless else min(self.seconds, deadline_s))
+        late = self.seconds > deadline_s and not self.heedless
+        return Reranked(tuple(map(float, range(len(passages)))), complete=not late)
+
+
+async def test_a_reranker_reorders_the_top(memory: Memory, tmp_path: Path) -> None:
+    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
+    turned = await engine(memory, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
+
+    assert facts_of(turned) == facts_of(plain)[::-1]
+    assert turned.took_ms["rerank"] > 0
+
+
+async def test_a_late_reranker_leaves_the_fused_order_and_says_so(memory: Memory, tmp_path: Path) -> None:
+    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
+    slow = engine(memory, tmp_path, Tuning(rerank_deadline_s=0.05), reranker=Backwards(1.0))
+    late = await slow.recall(RecallRequest("Mira", profile="facts"))
+
+    assert facts_of(late) == facts_of(plain)
+    assert late.channels["facts"].notes == ("the reranker ran out of its 50 ms: the fused order stands",)
+
+
+async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever_the_reranker_says(
+    memory: Memory, tmp_path: Path
+) -> None:
+    by_ranks = await engine(memory, tmp_path, reranker=None).recall(RecallRequest("Mira", profile="facts"))
+    for late in (Backwards(0.75), Backwards(0.75, heedless=True)):
+        found = await engine(memory, tmp_path, reranker=late).recall(RecallRequest("Mira", profile="facts"))
+
+        assert found["facts"] == by_ranks["facts"]
+        assert found.channels["facts"].notes == ("the reranker ran out of its 500 ms: the fused order stands",)
+    facts = Profiles.load(Settings(home=tmp_path)).get("facts").channels["facts"]
+    assert (facts.fusion, by_ranks.channels["facts"].notes) == ("rrf", ())
+    assert len(by_ranks["facts"]) > 1
+
+
+async def test_a_broken_embedder_is_named_and_text_still_answers(memory: Memory, tmp_path: Path) -> None:
+    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira grows roses"))
+
+    facts = recalled.channels["facts"]
+    assert facts.hits[0].text == "Mira grows roses."
+    assert any("dense left out: the embedder does not answer" in note for note in facts.notes)
+
+
+async def test_a_channel_in_which_nothing_works_says_why_and_is_not_empty_in_silence(
+    memory: Memory, tmp_path: Path
+) -> None:
+    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira", profile="e1_only"))
+
+    assert recalled.channels["facts"].error == "model_unavailable: the embedder does not answer; try again"
+    assert recalled["facts"] == ()
+
+
+async def test_without_an_embedder_text_and_graph_answer_and_say_so(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "bare", embedder=EmbedderSettings(name="none"))
+    async with App.open(settings) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            await play(memory)
+            recalled = await memory.recall("What does Mira drink in the kitchen?")
+
+    assert recalled["facts"][0].text == "Mira drinks black coffee in the kitchen each morning."
+    assert all(NO_EMBEDDER in recalled.channels[name].notes for name in ("nodes", "facts", "episodes"))
+    assert recalled["episodes"][0].text.startswith("Mira: Black coffee")
