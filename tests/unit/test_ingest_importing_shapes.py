@@ -62,18 +62,20 @@ def test_of_chatgpt_files_are_named_canvases_kept_and_marks_of_pages_left_out(tm
         made.said("m2", "assistant", written, recipient="canmore.create_textdoc"),
         made.said("m3", "assistant", "{cut", recipient="canmore.create_textdoc"),
         made.said("m4", "assistant", answer),
+        made.said("m5", "user", "", metadata=files),
     ]
     names = ["", *(one["id"] for one in messages)]
     nodes = {
         name: made.node(name, parent or None, message)
         for parent, name, message in zip(names, names[1:], messages, strict=False)
     }
-    path = chatgpt(tmp_path, mapping=nodes, current_node="m4")
+    path = chatgpt(tmp_path, mapping=nodes, current_node="m5")
     assert said(path) == [
         ("user", "Write a letter.\n\n[file rent.pdf]"),
         ("assistant", "[letter]\nDear landlord"),
         ("tool", "canmore.create_textdoc: {cut"),
         ("assistant", "It is due in May."),
+        ("user", "[file rent.pdf]"),
     ]
 
 

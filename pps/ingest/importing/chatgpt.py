@@ -12,7 +12,18 @@ from datetime import datetime
 
 from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.items import Passed, Read, Unreadable, mapping, moment, pieces, sequence, short, string
+from pps.ingest.importing.items import (
+    Passed,
+    Read,
+    Unreadable,
+    joined,
+    mapping,
+    moment,
+    pieces,
+    sequence,
+    short,
+    string,
+)
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import conversations
 
@@ -95,7 +106,7 @@ def _message(message: Mapping[str, JSON], common: RememberOptions, name: str, wh
     kind = string(content.get("content_type"))
     metadata = mapping(message.get("metadata"))
     recipient = string(message.get("recipient")) or "all"
-    ref = string(message.get("id")) or name
+    common = {**common, "source_ref": short(string(message.get("id")) or name, 200)}
     if metadata.get("is_visually_hidden_from_conversation"):
         yield Passed("messages that ChatGPT hides")
     elif kind in _THOUGHTS:
@@ -105,15 +116,15 @@ def _message(message: Mapping[str, JSON], common: RememberOptions, name: str, wh
     elif role not in _ROLES:
         yield Passed("messages of the system")
     elif role == "assistant" and recipient == _CANVAS and (document := _document(content)):
-        yield from pieces(document, {**common, "role": role, "source_ref": short(ref, 200)}, where)
+        yield from pieces(document, {**common, "role": role}, where)
     elif role == "assistant" and recipient != "all":
         line = " ".join(f"{recipient}: {_text(content)}".split())
         said = line if len(line) <= _LINE else line[: _LINE - 1] + "…"
-        yield from pieces(said, {**common, "role": "tool", "source_ref": short(ref, 200)}, where)
+        yield from pieces(said, {**common, "role": "tool"}, where)
     else:
         files = [string(mapping(one).get("name")) for one in sequence(metadata.get("attachments"))]
-        said = "\n\n".join([_CITED.sub("", _text(content)), *(f"[file {name}]" for name in files if name)])
-        yield from pieces(said, {**common, "role": role, "source_ref": short(ref, 200)}, where)
+        said = joined([_CITED.sub("", _text(content)), *(f"[file {name}]" for name in files if name)])
+        yield from pieces(said, {**common, "role": role}, where)
 
 
 def _document(content: Mapping[str, JSON]) -> str:
@@ -138,4 +149,4 @@ def _text(content: Mapping[str, JSON]) -> str:
         elif kind := string(found.get("content_type")):
             parts.append(f"[{kind.removesuffix('_asset_pointer').replace('_', ' ')}]")
     parts = parts or [string(content.get("text")) or string(content.get("result"))]
-    return "\n\n".join(part for part in parts if part.strip())
+    return joined(parts)

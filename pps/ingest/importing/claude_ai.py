@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping
 from pps.core.text import content_hash
 from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.items import Passed, Read, Unreadable, mapping, moment, pieces, sequence, short, string
+from pps.ingest.importing.items import (
+    Passed,
+    Read,
+    Unreadable,
+    joined,
+    mapping,
+    moment,
+    pieces,
+    sequence,
+    short,
+    string,
+)
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import conversations
 from pps.ingest.sessions import tool_line
@@ -54,8 +65,7 @@ def _project(found: Mapping[str, JSON], where: str) -> Iterator[Read]:
         "kind": "note",
         "occurred_at": moment(found.get("created_at")),
     }
-    told = [string(found.get(name)) for name in ("name", "description", "prompt_template")]
-    text = "\n\n".join(one for one in told if one.strip())
+    text = joined(string(found.get(name)) for name in ("name", "description", "prompt_template"))
     yield from pieces(text, {**common, "source_ref": f"project:{content_hash(text)[:32]}"}, where)
     for number, one in enumerate(sequence(found.get("docs"))):
         document = mapping(one)
@@ -112,7 +122,7 @@ def _message(entry: Mapping[str, JSON], options: RememberOptions, where: str) ->
     texts += [
         f"[file {name}]" for one in sequence(entry.get("files")) if (name := string(mapping(one).get("file_name")))
     ]
-    yield from pieces("\n\n".join(text for text in texts if text.strip()), options, where)
+    yield from pieces(joined(texts), options, where)
     for number, block in enumerate(blocks):
         kind = block.get("type")
         if kind == "tool_use":

@@ -17,6 +17,7 @@ from pps.ingest.importing.items import (
     Passed,
     Read,
     Unreadable,
+    joined,
     label,
     mapping,
     moment,
@@ -122,7 +123,7 @@ class _Session:
         content = message.get("content")
         blocks = [mapping(one) for one in sequence(content)]
         texts = [string(content), *(string(one.get("text")) for one in blocks if one.get("type") == "text")]
-        written = "\n\n".join(text for text in texts if text.strip())
+        written = joined(texts)
         if any(one.get("type") == "tool_result" for one in blocks):
             yield Passed("results of tools")
         if not written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -51,6 +51,11 @@ class Passed:
 
 Read: TypeAlias = Item | Unreadable | Passed
 Reader: TypeAlias = "Callable[[Source], Iterator[Read]]"
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Return texts as paragraphs of one, without those that are blank."""
+    return "\n\n".join(text for text in texts if text.strip())
 
 
 def pieces(content: str, options: RememberOptions, where: str) -> Iterator[Read]:
