@@ -117,7 +117,7 @@ class Profiles:
         """Read ``config/profiles`` and ``$PPS_HOME/profiles``; a user's file replaces a shipped one of its name.
 
         Raises:
-            ConfigError: A file cannot be read, or says what no profile can.
+            ConfigError: A file or the folder cannot be read, or a file says what no profile can.
         """
         files = {Path(one.name).stem: one.read_text("utf-8") for one in shipped("config/profiles").iterdir()}
         own = _own(settings)
@@ -180,8 +180,14 @@ class Profiles:
 
 
 def _own(settings: Settings) -> dict[str, Path]:
-    """Return name → file of the user's own profiles."""
-    return {one.stem: one for one in sorted((settings.home / "profiles").glob("*.toml"))}
+    """Return name → file of the user's own profiles; there need not be any."""
+    folder = settings.home / "profiles"
+    try:
+        return {one.stem: one for one in sorted(folder.iterdir()) if one.suffix == ".toml"}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be read ({error.strerror}): check its permissions") from None
 
 
 def _read(file: Path) -> str:

@@ -279,22 +279,30 @@ def test_without_a_stdout_a_command_does_its_work(env: dict[str, str]) -> None:
     assert (Path(env["PPS_HOME"]) / "pps.toml").exists()
 
 
+def without_rights(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that may do what its user may, and no more, also where that is root."""
+    held = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command = [*held, sys.executable, "-m", "pps", *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
 @pytest.mark.parametrize("command", ["install", "uninstall", "status"])
 def test_settings_that_may_not_be_looked_at_are_one_line_with_what_to_do(
     env: dict[str, str], tmp_path: Path, command: str
 ) -> None:
     file = tmp_path / "claude" / "settings.json"
     file.parent.mkdir(mode=0)
-    without_rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    ended = subprocess.run(
-        [*without_rights, sys.executable, "-m", "pps", "hooks", command],
-        env={**env, "CLAUDE_CONFIG_DIR": str(file.parent)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = without_rights({**env, "CLAUDE_CONFIG_DIR": str(file.parent)}, "hooks", command)
     file.parent.chmod(0o700)
     assert (ended.returncode, ended.stdout) == (1, "")
     said = f"pps: {file} cannot be read (Permission denied): check its permissions and those of its folder\n"
     assert ended.stderr == said
+
+
+def test_profiles_that_may_not_be_looked_at_are_not_taken_for_none(env: dict[str, str]) -> None:
+    folder = Path(env["PPS_HOME"]) / "profiles"
+    folder.mkdir(parents=True, mode=0)
+    ended = without_rights(env, "profiles")
+    folder.chmod(0o700)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"pps: {folder}: cannot be read (Permission denied): check its permissions\n"
