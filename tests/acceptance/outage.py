@@ -27,6 +27,16 @@ def reading(model: ModelServer) -> dict[str, str]:
     }
 
 
+def embedding(model: ModelServer) -> dict[str, str]:
+    """Return the settings of a server whose texts this model embeds: while it is away, only the journal grows."""
+    return {
+        "PPS_EMBEDDER__NAME": "openai",
+        "PPS_EMBEDDER__MODEL": "m",
+        "PPS_EMBEDDER__BASE_URL": model.base_url,
+        "PPS_EMBEDDER__DIMENSION": str(model.dimension),
+    }
+
+
 def data(served: Served, verb: str, entity: str = "ana", **arguments: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", served.link.call(verb, entity, arguments)["data"])
 

@@ -7,24 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.outage import embedding
 from tests.acceptance.small_disk import fill, rows, served_on_a_small_disk
 from tests.integration.hooks.acting import Session
 from tests.integration.hooks.conftest import eventually
-from tests.model_server import ModelServer, model_server
+from tests.model_server import model_server
 
 ANSWERS = [f"Answer {number}. {'on and on and ' * 1_000}".strip() for number in range(100)]
 ROOM = 700_000
 """Bytes on the disk: for some of the answers, about 1.4 MB, but not for all."""
-
-
-def embedding(model: ModelServer) -> dict[str, str]:
-    """Return the settings of a server that embeds elsewhere: while that is away, nothing but the journal grows."""
-    return {
-        "PPS_EMBEDDER__NAME": "openai",
-        "PPS_EMBEDDER__MODEL": "m",
-        "PPS_EMBEDDER__BASE_URL": model.base_url,
-        "PPS_EMBEDDER__DIMENSION": str(model.dimension),
-    }
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from pps.core.errors import Overloaded
-from tests.acceptance.outage import asked, data, healthy, idle, reading, until
+from tests.acceptance.outage import asked, data, embedding, healthy, idle, reading, until
 from tests.integration.surfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
 
@@ -32,10 +32,7 @@ def model() -> Iterator[ModelServer]:
 def served(tmp_path: Path, model: ModelServer) -> Iterator[Served]:
     settings = {
         **reading(model),
-        "PPS_EMBEDDER__NAME": "openai",
-        "PPS_EMBEDDER__MODEL": "m",
-        "PPS_EMBEDDER__BASE_URL": model.base_url,
-        "PPS_EMBEDDER__DIMENSION": str(model.dimension),
+        **embedding(model),
         "PPS_JOBS__ATTEMPTS": "2",
         "PPS_JOBS__BREAKER_FAILURES": "1",
         "PPS_JOBS__QUEUE_ENTITY": str(BOUND),
