@@ -130,7 +130,7 @@ def _outcome(work: asyncio.Task[dict[str, JSON]]) -> dict[str, JSON]:
 
 
 def _line(event: Mapping[str, JSON]) -> bytes:
-    return json.dumps(event, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(event).encode() + b"\n"
 
 
 _TASKS: dict[str, Task] = {
