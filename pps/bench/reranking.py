@@ -161,8 +161,9 @@ async def _loaded(memory: Memory, questions: Questions) -> None:
     """Ask until the cross-encoder answers in time: it loads behind the first answers."""
     until = clock.monotonic() + _LOADS_S
     while _fell_back(recalled := await _ask(memory, "facts", *questions.take(1))):
-        if clock.monotonic() > until:
-            raise ModelUnavailable(f"the cross-encoder did not come up: {'; '.join(recalled.channels['facts'].notes)}")
+        notes = "; ".join(recalled.channels["facts"].notes)
+        if "failed" in notes or clock.monotonic() > until:
+            raise ModelUnavailable(f"the cross-encoder did not come up: {notes}")
         await asyncio.sleep(1)
 
 

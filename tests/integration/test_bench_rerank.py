@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pps.bench.reranking import RerankWanted, reranking
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, ModelUnavailable
 from tests.tiny_models import TINY, save_cross_encoder
 
 pytestmark = pytest.mark.torch
@@ -42,6 +42,12 @@ def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path) -
 async def test_too_little_to_measure_is_refused_by_name(wanted: RerankWanted, field: str) -> None:
     with pytest.raises(InvalidRequest, match=field):
         await reranking(wanted, {}, lambda *_: None)
+
+
+async def test_a_model_that_cannot_be_loaded_is_said_at_once(tmp_path: Path) -> None:
+    env = {"PPS_HOME": str(tmp_path), "PPS_EMBEDDER__NAME": "hash", "HF_HUB_OFFLINE": "1"}
+    with pytest.raises(ModelUnavailable, match="did not come up"):
+        await reranking(RerankWanted(facts=8, calls=2, model=str(tmp_path / "nothing")), env, lambda *_: None)
 
 
 async def test_a_model_is_made_where_none_is_named(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "append": ["mine", "<turn>", "Mine."],
     "bench hooks": ["--facts", "4", "--prompts", "2"],
     "bench quality": ["--data", "<home>/entities/theirs"],
+    "bench rerank": ["--facts", "4", "--calls", "2", "--model", "<home>/entities/theirs"],
     "bench scale": ["--sizes", "50", "--middle", "50", "--only", "edges", "--calls", "2"],
     "bench timeline": ["--generated", "5", "--questions", "5"],
     "bench tune": ["--data", "<home>/entities/theirs"],

@@ -78,6 +78,7 @@ COMMANDS = [
     "bench tune",
     "bench scale",
     "bench hooks",
+    "bench rerank",
     "bench timeline",
 ]
 WITHOUT_JSON = {"serve", "mcp", "demo"}
