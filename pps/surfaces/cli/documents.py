@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from pps.config import load
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
 from pps.surfaces.cli.talk import Answer, AsJson, Name, absolute, objects, server, show_json, work
@@ -32,6 +33,8 @@ def import_(
 ) -> None:
     """Remember what other programs kept: conversations, notes, memories, graphs; a second time adds nothing.
 
+    Where a language model reads, all is counted first, and on stderr is said what the model would take.
+
     It may be cut short and run again: it goes on from there. Exit code 1 when something could not be read; it is
     said what and where, and the rest is stored.
 
@@ -42,6 +45,10 @@ def import_(
             raise InvalidRequest("path", f"there is nothing at {path}")
     listed: list[JSON] = [absolute(str(path)) for path in paths]
     arguments: dict[str, JSON] = {"entity": name, "paths": listed, "format": format, "dry_run": dry_run}
+    if not dry_run and load().extractor.mode == "model":
+        counted = work("import", {**arguments, "dry_run": True}, as_json=as_json, in_bytes=True)
+        if isinstance(estimate := counted["estimate"], dict):
+            typer.echo(_estimated(estimate), err=True)
     result = work("import", arguments, as_json=as_json, in_bytes=True)
     if as_json:
         show_json(result)

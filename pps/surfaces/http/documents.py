@@ -34,7 +34,8 @@ async def import_files(app: App, arguments: Mapping[str, JSON], progress: Progre
     async with app.memory(text(arguments, "entity")) as memory:
         done = await memory.documents.import_files(wanted, progress)
         reads = wanted.dry_run and app.settings.extractor.mode == "model"
-        estimate = await memory.costs.estimate(done.stored, done.characters) if reads else None
+        new = done.characters * done.stored // max(1, done.turns)
+        estimate = await memory.costs.estimate(done.stored, new) if reads else None
     return {**_imported(done), "estimate": asdict(estimate) if estimate else None}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -136,6 +137,21 @@ def test_a_dry_run_counts_and_estimates_tokens_and_cost_and_changes_nothing(
     assert f"{estimate['tokens_in']:,} tokens in and {estimate['tokens_out']:,} out, {cost}" in dry.stdout
     assert len(model.asked) == asked
     assert data(served, "stats", "ben") == before
+
+
+def test_an_import_that_a_model_reads_says_first_what_that_takes(
+    served: Served, model: ModelServer, tmp_path: Path
+) -> None:
+    served.create("bea")
+    file = tmp_path / "talk.jsonl"
+    file.write_text("\n".join(json.dumps({"content": f"Bea owns Boat{n}.", "session": "s"}) for n in range(3)))
+    ended = served.pps("import", "bea", str(file), "--json")
+    assert ended.returncode == 0
+    estimate = r"the language model would take some [\d,]+ tokens in and [\d,]+ out, \$.* days .*\n"
+    assert re.fullmatch(estimate, ended.stderr)
+    assert json.loads(ended.stdout)["stored"] == 3
+    again = served.pps("import", "bea", str(file))
+    assert again.stderr.startswith("the language model would take some 0 tokens in")
 
 
 def test_an_import_shows_a_bar_on_a_terminal_and_none_in_a_pipe_or_beside_json(served: Served, tmp_path: Path) -> None:
