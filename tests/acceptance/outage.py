@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any, cast
 
+import httpx
+
 from tests.integration.surfaces.serving import Served
 from tests.model_server import ModelServer
 
@@ -49,6 +51,16 @@ def asked(served: Served, method: str, path: str, body: dict[str, Any] | None = 
         response = connection.getresponse()
         response.read()
         return response.status, response.getheader("Retry-After")
+
+
+def health(served: Served, token: str = "") -> tuple[int, dict[str, Any]]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = httpx.get(f"{served.run.url}/health", headers=headers, timeout=30, trust_env=False)
+    return answer.status_code, answer.json()
+
+
+def reasons(served: Served) -> list[str]:
+    return [one["problem"] for one in health(served, served.run.secret)[1]["problems"]]
 
 
 def healthy(served: Served) -> bool:

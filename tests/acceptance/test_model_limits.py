@@ -11,12 +11,10 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from tests.acceptance.outage import data, healthy, idle, reading, until
+from tests.acceptance.outage import data, health, healthy, idle, reading, reasons, until
 from tests.integration.surfaces.serving import Served, serving
 from tests.model_server import Asked, ModelServer, model_server
 
@@ -43,16 +41,6 @@ def told(served: Served, text: str, entity: str = "ana") -> str:
     receipt = data(served, "remember", entity, content=text, wait="journal")
     assert receipt["state"] == "accepted"
     return str(receipt["turn_id"])
-
-
-def health(served: Served, token: str = "") -> tuple[int, dict[str, Any]]:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer = httpx.get(f"{served.run.url}/health", headers=headers, timeout=30, trust_env=False)
-    return answer.status_code, answer.json()
-
-
-def reasons(served: Served) -> list[str]:
-    return [one["problem"] for one in health(served, served.run.secret)[1]["problems"]]
 
 
 def outcomes(served: Served, turn: str) -> list[str]:
