@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pps import __version__
 from pps.app import App
 from pps.bench.generator import FACTS_A_TURN, World
+from pps.bench.machine import machine
 from pps.bench.measuring import throw_away
 from pps.bench.quality import Progress
 from pps.config import Settings, load, shipped
@@ -81,13 +83,15 @@ def _reported(
     with _serving(settings.home, env) as link:
         return {
             "title": "Hooks: how long a prompt waits",
+            "command": f"scripts/bench hooks --facts {wanted.facts} --prompts {wanted.prompts} --json",
+            "version": __version__,
+            "machine": machine(),
+            "store": settings.store,
             "facts": facts,
             "prompts": wanted.prompts,
             "embedder": settings.embedder.name,
-            "load_before": [round(one, 2) for one in os.getloadavg()],
             **_timed(link, settings.home, asked, wanted.prompts, progress),
-            "load_after": [round(one, 2) for one in os.getloadavg()],
-            "cpus": os.cpu_count(),
+            "load_1_min_at_the_end": round(os.getloadavg()[0], 2),
         }
 
 

@@ -13,11 +13,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pps import __version__
 from pps.app import App
 from pps.bench import writing
 from pps.bench.ablation import write_profile
 from pps.bench.generator import FACTS_A_TURN, World
 from pps.bench.latency import Questions, percentiles
+from pps.bench.machine import machine
 from pps.bench.measuring import throw_away
 from pps.bench.probe import bench_embedder
 from pps.bench.quality import Progress
@@ -77,6 +79,7 @@ async def reranking(wanted: RerankWanted, env: Mapping[str, str], progress: Prog
         raise InvalidRequest("calls", "must be 2 or more")
     if find_spec("sentence_transformers") is None:
         raise ConfigError("a cross-encoder needs torch: install pps with its extra 'torch'")
+    before = machine()
     async with throw_away(env, "embedded") as settings:
         model = wanted.model or settings.reranker.model
         folder = model or await asyncio.to_thread(save_bert, settings.home / "scorer", wanted.shape)
@@ -87,13 +90,15 @@ async def reranking(wanted: RerankWanted, env: Mapping[str, str], progress: Prog
             found = await _measured(app, wanted, progress)
         return {
             "title": "What a cross-encoder costs: the facts channel with it and by ranks alone",
+            "command": f"scripts/bench rerank --facts {wanted.facts} --calls {wanted.calls} --json",
+            "version": __version__,
+            "machine": before,
             "model": model or f"random weights: {wanted.shape}",
             "facts": wanted.facts,
             "candidates": candidates,
             "limit_ms": reranker.deadline_ms,
             **found,
-            "load_after": [round(one, 2) for one in os.getloadavg()],
-            "cpus": os.cpu_count(),
+            "load_1_min_at_the_end": round(os.getloadavg()[0], 2),
         }
 
 
