@@ -38,6 +38,8 @@ class Batch:
         records: Turn → the record that it is the source of; record_nodes: nodes that are records already.
         links: Turn → the titles that it links to.
         fresh: Folded names that this batch gives to nodes: texts may be waiting for them.
+        reworded: Turns whose words the graph knows from before they were changed.
+        parted: (episode, node) pairs that are parted before ``mentions`` are saved.
     """
 
     entity: EntityId
@@ -53,6 +55,8 @@ class Batch:
     record_nodes: set[str] = field(default_factory=set[str])
     links: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     fresh: set[str] = field(default_factory=set[str])
+    reworded: set[str] = field(default_factory=set[str])
+    parted: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def copy(self) -> Batch:
         """Return a batch that knows what this one knows of the graph, and changes nothing yet."""

@@ -10,6 +10,7 @@ from pps.core.spoken import spoken
 from pps.core.time import micros
 from pps.core.values import Fact, Turn
 from pps.index.entity import IndexDoc
+from pps.ingest.support import taken_back
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.windows import MAX_FACTS, WINDOW_TURNS, Told, Window
 from pps.isolation.client import IsolatedGraphitiClient
@@ -51,13 +52,13 @@ class EpisodeDocs:
         return windows
 
     async def _facts(self, turns: Sequence[str], known: Mapping[str, Fact]) -> dict[str, tuple[str, ...]]:
-        """Return turn → the sentences of the facts that it supports, past ones too: it did say them."""
+        """Return turn → the sentences of the facts that it supports, past ones too: it did say them, and still does."""
         supported = await self._journal.facts_supported_by(turns)
         ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
         wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))
         read = await self._client.facts([fact for fact in wanted if fact not in known])
         both = [*read, *(known[fact] for fact in wanted if fact in known)]
-        found = {fact.uuid: fact.text for fact in both if fact.kind == "fact"}
+        found = {fact.uuid: fact.text for fact in both if fact.kind == "fact" and not taken_back(fact)}
         return {turn: tuple(found[fact] for fact in facts if fact in found) for turn, facts in ids.items()}
 
     async def _embedded(

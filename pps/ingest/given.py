@@ -15,6 +15,7 @@ from pps.core.text import fold
 from pps.core.time import iso
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
+from pps.ingest.support import said_by, taken_back
 
 
 def plan_given(batch: Batch, turn: Turn, nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> TurnOutcome:
@@ -95,10 +96,13 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
         draft = replace(draft, valid_at=turn.occurred_at)
         uuid = fact_id(batch, draft, subject, object_, text)
         fact = batch.fact(uuid)
-    if fact is None:
+    if fact is None or taken_back(fact):
         outcome.facts += draft.kind == "fact"
         outcome.edges += 1
+    if fact is None:
         fact = _new_fact(batch, draft, (uuid, subject, object_, turn.uuid), text)
+    elif taken_back(fact):
+        fact = replace(said_by(fact, turn.uuid), invalid_at=draft.invalid_at)
     elif draft.invalid_at and fact.invalid_at is None:
         fact = replace(fact, invalid_at=draft.invalid_at)
     fact = batch.support(fact, turn.uuid)

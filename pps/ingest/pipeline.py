@@ -1,13 +1,14 @@
 """From journal to graph and indexes: extract, plan, embed, write; every step can be run again.
 
 The order of writes is what makes a crash harmless: outbox rows first, then the graph, then what the
-outbox says (filter columns, then indexes), then the outbox is cleared and the ledger says done.
+outbox says (filter columns, then indexes), then the outbox is cleared and the ledger says done. In the graph an
+episode comes after what its old words said was put right: until then it shows that its text was changed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pps.core.ids import EntityId, is_uuid
@@ -22,8 +23,10 @@ from pps.ingest.given import plan_given
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import Linker
 from pps.ingest.records import Relation, plan_relation
+from pps.ingest.rewording import OldWords, load_old_words, plan_rewording
 from pps.ingest.rules import extract
 from pps.ingest.steps import tags_in
+from pps.ingest.support import said_by
 from pps.ingest.vectors import PassageVectors
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.requests import Changes
@@ -84,10 +87,11 @@ class Pipeline:
     async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""
         known = await self._known(list(drafts.values()), jobs)
+        old = await load_old_words(self._client, known, jobs)
         looked_up: set[str] = set()
         while True:
             batch = known.copy()
-            outcomes = {job.id: self._plan(batch, job, drafts[job.id]) async for job in _one_by_one(jobs)}
+            outcomes = {job.id: self._plan(batch, job, drafts[job.id], old) async for job in _one_by_one(jobs)}
             missing = set(batch.facts) - looked_up - set(known.stored)
             if not missing:
                 return batch, outcomes
@@ -97,9 +101,11 @@ class Pipeline:
                 return batch, outcomes
             known.stored.update((fact.uuid, fact) for fact in found)
 
-    def _plan(self, batch: Batch, job: Job, drafts: _Drafts) -> TurnOutcome:
+    def _plan(self, batch: Batch, job: Job, drafts: _Drafts, old: Mapping[str, OldWords]) -> TurnOutcome:
         outcome = plan_given(batch, job.turn, *drafts)
         self._linker.plan(batch, job, outcome)
+        if words := old.get(job.turn.uuid):
+            plan_rewording(batch, job, words)
         if len(job.turn.tags) >= bounds.MAX_TAGS:
             left_out = [tag for tag in tags_in(job.turn.content) if fold(tag) not in job.turn.tags]
             outcome.skipped += [Skipped(f"#{tag}", f"a text has at most {bounds.MAX_TAGS} tags") for tag in left_out]
@@ -153,8 +159,9 @@ class Pipeline:
 
         async def put() -> None:
             await self._client.save_nodes(nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts})
-            await self._client.save_episodes(list(batch.episodes.values()))
             await self._client.save_facts(facts, {f.uuid: texts[f.text] for f in facts if f.text in texts})
+            await self._client.delete_mentions(batch.parted)
+            await self._client.save_episodes(list(batch.episodes.values()))
             await self._client.save_mentions(list(batch.mentions))
             await self._linker.keep(batch)
 
@@ -194,6 +201,7 @@ class Pipeline:
     async def _extract_by_model(self, job: Job) -> Changes:
         """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""
         changes = await self._client.extract_episode(job.turn.uuid)
+        await self._note_said(job.turn.uuid)
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
             *(Change("fact", uuid) for uuid in changes.facts),
@@ -205,6 +213,13 @@ class Pipeline:
         await self._link({fold(node.name) for node in nodes})
         return changes
 
+    async def _note_said(self, turn: str) -> None:
+        """Let what a reading found hold again where the text had taken it back: Graphiti takes it as it finds it."""
+        episodes = await self._client.episodes([turn])
+        facts = await self._client.facts([fact for one in episodes for fact in one.facts])
+        said = [(fact, said_by(fact, turn)) for fact in facts if turn in fact.episodes]
+        await self._client.save_facts([after for before, after in said if after != before], {})
+
 
 _Drafts = tuple[tuple[NodeDraft, ...], tuple[FactDraft, ...]]
 
@@ -214,7 +229,7 @@ def _changes(batch: Batch) -> list[Change]:
     return [
         *(Change("node", uuid) for uuid in batch.nodes),
         *(Change("fact", uuid) for uuid in batch.facts),
-        *(Change("episode", uuid) for uuid, episode in batch.episodes.items() if episode.facts),
+        *(Change("episode", uuid) for uuid, one in batch.episodes.items() if one.facts or uuid in batch.reworded),
     ]
 
 

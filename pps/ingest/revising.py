@@ -88,6 +88,9 @@ class Revisions:
     ) -> EventReceipt:
         """Change a record or a turn; what it was stays as a version. Nothing to change makes no version.
 
+        Other words are read again, by rules or a model. A fact that only the old ones say ends now, one that other
+        texts say too loses this support, and what was given with the text stays.
+
         Raises:
             NotFound: The id is not this entity's.
             InvalidRequest: A bound is broken, nothing is given, or it is a node without a text of its own.

@@ -57,7 +57,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _deadly(kind: type, name: str) -> None:
+def deadly(kind: type, name: str) -> None:
     """Let a method kill the process when it has done its work, once turns come in."""
     inner: Callable[..., Any] = getattr(kind, name)
 
@@ -77,19 +77,24 @@ def _deadly(kind: type, name: str) -> None:
     setattr(kind, name, awaited if asyncio.iscoroutinefunction(inner) else plain)
 
 
+def arm() -> None:
+    """Let the next step kill."""
+    global _armed
+    _armed = True
+
+
 def killed_at(home: str, number: int) -> None:
     """Remember the turns of a round in a process that dies at a step; it must not come to its end."""
-    _deadly(*STEPS[number])
+    deadly(*STEPS[number])
     asyncio.run(_told(Path(home), number))
 
 
 async def _told(home: Path, number: int) -> None:
-    global _armed
     async with App.open(settings(home)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             assert await memory.settled()
-            _armed = True
+            arm()
             await memory.remember_many(
                 [
                     (

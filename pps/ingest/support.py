@@ -1,0 +1,37 @@
+"""What a fact owes to the texts that say it: a changed text takes it back, one that says it lets it hold.
+
+A fact that only the old words of a text say is *taken back*: it ends for the world and for what is believed at
+one and the same moment. It keeps the text as its support, so that forgetting the text takes the fact along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from pps.core.values import Fact
+
+
+def taken_back(fact: Fact) -> bool:
+    """Tell whether a fact ended because the one text that said it was changed."""
+    return fact.kind == "fact" and fact.invalid_at is not None and fact.invalid_at == fact.expired_at
+
+
+def take_back(fact: Fact, turn: str, at: datetime) -> Fact:
+    """Return a fact as it is once a text says it no more: without that support, or ended when it is the only one.
+
+    Relations, and facts that had ended before ``at``, stay as they are when nothing else supports them.
+    """
+    if fact.kind != "fact":
+        return fact
+    if others := tuple(dict.fromkeys(one for one in fact.episodes if one != turn)):
+        return replace(fact, episodes=others)
+    ended = fact.expired_at is not None if fact.invalid_at is None else fact.invalid_at <= at
+    return fact if ended else replace(fact, invalid_at=at, expired_at=at)
+
+
+def said_by(fact: Fact, turn: str) -> Fact:
+    """Return a fact as it is once a text says it: supported by that text, once, and no longer taken back."""
+    if taken_back(fact):
+        return replace(fact, invalid_at=None, expired_at=None, episodes=(turn,))
+    return replace(fact, episodes=tuple(dict.fromkeys((*fact.episodes, turn))))
