@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -155,6 +156,29 @@ async def test_a_text_that_stays_the_same_is_not_read_again(thinking: Memory, se
     assert await every_fact(thinking) == before
     await thinking.records.update(told.turn_id, content=f"{_PORTO}.")
     assert len(server.asked) > asked
+
+
+async def test_until_the_model_has_read_new_words_added_ones_keep_the_old_facts_and_others_take_them_back(
+    thinking: Memory, server: ModelServer
+) -> None:
+    added, replaced = [(await thinking.remember(f"{text}.", occurred_at=_WHEN)).turn_id for text in (_BEN, _LISBON)]
+    asked, server.mode = len(server.asked), "held"
+    await thinking.records.append(added, "Ana knows Zoe.", wait="journal")
+    await thinking.records.update(replaced, content=f"{_PORTO}.", wait="journal")
+    for _ in range(3_000):
+        if len(server.asked) > asked and _PORTO in await episodes(thinking):
+            break
+        await asyncio.sleep(0.02)
+    moment = datetime.now(UTC)
+    assert [fact.text for fact in await every_fact(thinking) if holds(fact, moment)] == [_BEN]
+    server.mode = "good"
+    server.freed.set()
+    assert await thinking.settled(60)
+    assert await current(thinking) == ["Ana knows Zoe", _PORTO, _BEN]
+
+
+async def episodes(memory: Memory) -> str:
+    return " ".join(one.content for one in await memory._parts.client.scan_episodes("", 100))
 
 
 _STEPS: list[tuple[type, str]] = [
