@@ -1,0 +1,75 @@
+"""Reading one's own writes: a recall waits a moment for the turns that were acknowledged before it, and no longer."""
+
+from __future__ import annotations
+
+import asyncio
+import time as clock
+from collections.abc import AsyncIterator
+
+import pytest
+
+import pps.memory
+from pps.app import App
+from pps.core.recalled import Recall
+from pps.core.values import FactDraft
+from pps.memory import Memory
+
+CITIES = ("Oslo", "Tarn", "Bern", "Lima", "Quito", "Turin")
+_STUCK_S = 20.0
+"""Far more than a recall takes on a busy machine, and far less than the worker is held."""
+
+
+@pytest.fixture
+async def memory(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as opened:
+        await opened.remember("Priya lives in Oslo.", session="s")
+        assert await opened.settled(60)  # an idle worker that is held takes nothing in
+        yield opened
+
+
+def found(recalled: Recall, turn: str) -> bool:
+    return turn in [hit.id for hit in recalled["episodes"]]
+
+
+async def test_a_recall_waits_for_what_was_acknowledged_just_before_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # That it waits is the point here, not how quick a disk is.
+    monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)
+    for city in CITIES:
+        fact = FactDraft("Priya", "VISITED", city, f"Priya visited {city}.")
+        receipt = await memory.remember(f"I was in {city}.", wait="journal", session="s", facts=[fact])
+        assert receipt.state == "accepted"
+
+        recalled = await memory.recall(f"Who visited {city}?")
+
+        assert found(recalled, receipt.turn_id)
+        assert f"Priya visited {city}." in [hit.text for hit in recalled["facts"]]
+
+
+async def test_a_recall_waits_a_twentieth_of_a_second_and_then_answers_without(memory: Memory) -> None:
+    async with memory._parts.worker.held():
+        receipt = await memory.remember("Priya moved to Tarn.", wait="journal", session="s")
+        started = clock.perf_counter()
+        async with asyncio.timeout(_STUCK_S):
+            recalled = await memory.recall("Where does Priya live?")
+        took_s = clock.perf_counter() - started
+
+        assert [hit.text for hit in recalled["episodes"]] == ["user: Priya lives in Oslo."]
+        assert not found(recalled, receipt.turn_id)
+        assert took_s >= 0.045  # it did wait
+        assert await memory.pending()
+    assert await memory.settled(60)
+    assert found(await memory.recall("Where does Priya live?"), receipt.turn_id)
+
+
+async def test_a_pack_does_not_wait_any_longer(memory: Memory) -> None:
+    async with memory._parts.worker.held():
+        receipt = await memory.remember("Priya moved to Tarn.", wait="journal", session="s")
+        async with asyncio.timeout(_STUCK_S):
+            pack = await memory.ambient_recall("Where does Priya live?", session="s")
+
+        assert "Priya lives in Oslo." in pack.text
+        assert pack.recall is not None
+        assert not found(pack.recall, receipt.turn_id)
