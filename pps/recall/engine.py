@@ -48,8 +48,8 @@ class RecallEngine:
 
         Raises:
             ConfigError: The profile's file is new and says what no profile can.
-            InvalidRequest: The profile is unknown, does not fill a channel that was asked for, or has no
-                perspective of a weight's name.
+            InvalidRequest: The profile is unknown, does not fill a channel that was asked for, allows no limit as
+                high, or has no perspective of a weight's name.
             NotFound: ``center`` is not a node of this entity.
             IsolationError: A foreign row came back; nothing is returned.
         """
@@ -57,6 +57,8 @@ class RecallEngine:
         if request.profile not in self._profiles:
             await asyncio.to_thread(self._profiles.look_for, request.profile)
         profile = self._profiles.get(request.profile)
+        if request.limit > profile.max_limit:
+            raise InvalidRequest("limit", f"must be 1 to {profile.max_limit} with profile {profile.name!r}")
         if request.center:
             await self._sources.client.nodes([request.center], strict=True)
         ask = Ask(self._sources, request)

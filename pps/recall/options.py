@@ -27,7 +27,7 @@ class RecallOptions(TypedDict, total=False):
     Attributes:
         profile: A name from ``pps profiles``; ``default`` when not given.
         channels: Names of channels, or ``auto`` to route by the kind of query.
-        limit: Most results in each channel, 1 to 100 (10).
+        limit: Most results in each channel, 1 to 100 (10); 1 to 50 with ``semantic`` and ``hybrid``.
         as_of: Aware instant of world time; None is now.
         session: What it was shown lately is damped, where the profile does so.
         center: Uuid of a node that the graph perspectives start from; the entity's own when None.

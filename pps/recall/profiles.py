@@ -21,6 +21,10 @@ Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 
+MAX_LIMIT = 100
+"""Most results in each channel that a recall may ask for, where its profile does not say less."""
+_USUAL_LIMIT = 10
+
 
 class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,6 +75,7 @@ class _File(_Table):
     extends: str = ""
     channels: dict[ChannelName, ChannelProfile] = Field(default_factory=dict[ChannelName, ChannelProfile])
     limits: dict[ChannelName, Limit] = Field(default_factory=dict[ChannelName, Limit])
+    max_limit: int | None = Field(default=None, ge=_USUAL_LIMIT, le=MAX_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Profile:
 
     Attributes:
         limits: Most results of a channel, where that is fewer than the caller's limit.
+        max_limit: Most that a caller may ask for, 10 to 100; more is refused.
         origin: Shipped with PPS, a file of the user's own, or Graphiti's.
     """
 
@@ -87,6 +93,7 @@ class Profile:
     channels: Mapping[ChannelName, ChannelProfile]
     limits: Mapping[ChannelName, int]
     recipe: str = ""
+    max_limit: int = MAX_LIMIT
     origin: Literal["shipped", "yours", "graphiti"] = "shipped"
 
 
@@ -173,7 +180,8 @@ class Profiles:
             raise ConfigError(f"{self._place(name)}: channels: fills no channel; give one, such as [channels.facts]")
         ordered: dict[ChannelName, ChannelProfile] = {one: channels[one] for one in CHANNELS if one in channels}
         origin = "yours" if name in self._places else "shipped"
-        return Profile(name, file.description, ordered, limits, origin=origin)
+        most = file.max_limit or (parent.max_limit if parent else MAX_LIMIT)
+        return Profile(name, file.description, ordered, limits, max_limit=most, origin=origin)
 
     def _place(self, name: str) -> str:
         return str(self._places.get(name, f"profile {name!r}"))

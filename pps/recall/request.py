@@ -23,7 +23,7 @@ class RecallRequest:
     Attributes:
         query: Free text, not blank; what exceeds the engine's bound is condensed.
         profile: A profile's or a Graphiti recipe's name.
-        limit: Most results in each channel, 1 to 100.
+        limit: Most results in each channel, 1 to 100, or to the profile's ``max_limit``.
         as_of: Aware instant of world time for facts (and what they vote for); None is now.
         session: What this session was shown lately is damped, where the profile says so.
         center: Uuid of the node that graph perspectives start from; None is the entity's own.

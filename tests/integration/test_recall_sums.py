@@ -96,7 +96,10 @@ async def test_semantic_brings_ten_unless_told_and_never_more_than_fifty(memory:
         told = await answered(memory, query="lamp", profile="semantic", min_similarity=-1, channels=["nodes"], **more)
         return told["channels"]["nodes"]["stats"]["total_results"]
 
-    assert [await found(), await found(limit=1), await found(limit=50), await found(limit=100)] == [10, 1, 50, 50]
+    assert [await found(), await found(limit=1), await found(limit=50)] == [10, 1, 50]
+    for profile in ("semantic", "hybrid"):
+        with pytest.raises(InvalidRequest, match=f"limit: must be 1 to 50 with profile '{profile}'"):
+            await memory.recall("lamp", profile=profile, limit=51)
     for wrong in ({"limit": 0}, {"limit": 101}, {"min_similarity": 1.1}, {"min_similarity": -1.1}):
         with pytest.raises(InvalidRequest, match=next(iter(wrong))):
             await answered(memory, query="lamp", profile="semantic", **wrong)

@@ -46,7 +46,7 @@ def test_hybrid_and_semantic_have_their_weights_and_thresholds(shipped: Profiles
 
     assert (hybrid.perspectives, hybrid.min_similarity) == ({"structural": 0.6, "dense": 0.4}, 0.65)
     assert {channel.min_similarity for channel in semantic.channels.values()} == {0.7}
-    assert semantic.limits == {"nodes": 50, "facts": 50}
+    assert [shipped.get(name).max_limit for name in ("semantic", "hybrid", "default", "facts")] == [50, 50, 100, 100]
 
 
 def test_the_defaults_of_the_acceptance_table_are_those_of_the_settings_and_profiles(shipped: Profiles) -> None:
@@ -85,6 +85,13 @@ def test_only_ambient_recall_is_damped(shipped: Profiles) -> None:
 def test_a_profile_takes_the_channels_of_the_one_it_extends(shipped: Profiles) -> None:
     assert "communities" in shipped.get("ambient").channels
     assert shipped.get("ambient").channels["facts"].freshness
+
+
+def test_a_profile_takes_the_bound_of_the_one_it_extends_unless_it_says_another() -> None:
+    same, own = ('description = "d"\nextends = "p"\n' + more for more in ("", "max_limit = 30"))
+    profiles = Profiles({"p": "max_limit = 20\n" + FACTS, "same": same, "own": own, "free": FACTS})
+
+    assert [profiles.get(name).max_limit for name in ("p", "same", "own", "free")] == [20, 20, 30, 100]
 
 
 def test_a_users_profile_is_added_and_wins(tmp_path: Path) -> None:
@@ -142,6 +149,8 @@ def test_an_unknown_profile_is_refused_with_the_names(shipped: Profiles) -> None
         (FACTS.replace("1.0", "0"), "finds"),
         (FACTS + "k = 2000", r"channels\.facts\.k: .* 1000"),
         (FACTS + "[limits]\nfacts = 0", r"limits\.facts: .* 1"),
+        ("max_limit = 9\n" + FACTS, "max_limit: .* 10"),
+        ("max_limit = 101\n" + FACTS, "max_limit: .* 100"),
         (FACTS.replace("facts", "tables"), "channels"),
         (FACTS + "typo = 1", "typo"),
         ('description = "d"', "no channel"),

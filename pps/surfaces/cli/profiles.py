@@ -46,4 +46,5 @@ def _shown(profile: Profile) -> dict[str, JSON]:
         "description": profile.description,
         "channels": channels,
         "limits": {str(name): most for name, most in profile.limits.items()},
+        "max_limit": profile.max_limit,
     }

@@ -17,6 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from pps.link import Link, RunFile, runfile
+from tests.neo4j_server import Neo4jServer
 
 ERAS = ("legacy", "2026-07-28")
 _FOREIGN = ("PPS_", "OPENAI_", "NEO4J_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_")
@@ -71,6 +72,17 @@ class Served:
 
     def pps(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return pps(self.env, *arguments, given=given)
+
+
+def neo4j_env(server: Neo4jServer) -> dict[str, str]:
+    """Return the environment that makes a server keep its graphs on a Neo4j."""
+    return {
+        "PPS_STORE": "neo4j",
+        "NEO4J_URI": server.uri,
+        "NEO4J_USER": server.user,
+        "NEO4J_PASSWORD": server.password,
+        "NEO4J_DATABASE": server.database,
+    }
 
 
 def pps(env: dict[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:

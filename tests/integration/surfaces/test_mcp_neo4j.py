@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.surfaces.every_tool import done, use_every_tool
-from tests.integration.surfaces.serving import ERAS, Served, serving
+from tests.integration.surfaces.serving import ERAS, Served, neo4j_env, serving
 from tests.neo4j_server import Neo4jServer
 
 pytestmark = pytest.mark.neo4j
@@ -15,14 +15,7 @@ pytestmark = pytest.mark.neo4j
 
 @pytest.fixture(scope="module")
 def on_neo4j(neo4j_server: Neo4jServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    where = {
-        "PPS_STORE": "neo4j",
-        "NEO4J_URI": neo4j_server.uri,
-        "NEO4J_USER": neo4j_server.user,
-        "NEO4J_PASSWORD": neo4j_server.password,
-        "NEO4J_DATABASE": neo4j_server.database,
-    }
-    with serving(tmp_path_factory.mktemp("on_neo4j") / "home", **where) as served:
+    with serving(tmp_path_factory.mktemp("on_neo4j") / "home", **neo4j_env(neo4j_server)) as served:
         yield served
 
 
