@@ -51,11 +51,11 @@ async def by_clients(ask: Ask, queries: Sequence[str], clients: int) -> Figures:
     return {**percentiles(times), "calls_per_s": round(a_second, 1)}
 
 
-async def parts(memory: Memory, queries: Sequence[str], profile: str) -> dict[str, Figures]:
-    """Return the percentiles of each part of a recall; channels run side by side, the slowest one's counts."""
+async def parts(memory: Memory, queries: Sequence[str], profile: str, session: str) -> dict[str, Figures]:
+    """Return the percentiles of each part of one session's recalls; of channels, side by side, the slowest counts."""
     took: dict[str, list[float]] = {part: [] for part in PARTS}
     for query in queries:
-        recalled: Recall = await memory.recall(query, profile=profile)
+        recalled: Recall = await memory.recall(query, profile=profile, session=session)
         for part in PARTS:
             took[part].append(recalled.took_ms[part])
     return {part: percentiles(times) for part, times in took.items()}

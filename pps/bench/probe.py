@@ -33,6 +33,7 @@ from pps.models.protocols import Embedder
 
 CLIENTS = (1, 4, 8)
 _LIMIT = 10
+_SESSION = "live"
 _FAR = datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -117,19 +118,28 @@ def _questions(wanted: Asked) -> Questions:
 
 
 async def _latency(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
+    ambient_recall = _ambient(memory)
     for query in questions.take(min(30, wanted.calls)):
-        await memory.ambient_recall(query)
+        await ambient_recall(query)
     ambient = {
-        str(clients): await by_clients(memory.ambient_recall, questions.take(wanted.calls), clients)
-        for clients in CLIENTS
+        str(clients): await by_clients(ambient_recall, questions.take(wanted.calls), clients) for clients in CLIENTS
     }
     return {
         "ambient_recall_by_clients": ambient,
         "recall_default": await by_clients(memory.recall, questions.take(wanted.calls), 1),
-        "parts_of_ambient": await parts(memory, questions.take(wanted.calls), "ambient"),
+        "parts_of_ambient": await parts(memory, questions.take(wanted.calls), "ambient", _SESSION),
         "remember_done": await by_clients(_remembered(memory, "done"), questions.take(min(wanted.calls, 30)), 1),
         "remember_journal": await by_clients(_remembered(memory, "journal"), questions.take(min(wanted.calls, 30)), 1),
     }
+
+
+def _ambient(memory: Memory) -> Ask:
+    """Return what a hook asks: within a session, so that what it was shown lately is looked up, and noted."""
+
+    async def ambient_recall(context: str) -> object:
+        return await memory.ambient_recall(context, session=_SESSION)
+
+    return ambient_recall
 
 
 def _remembered(memory: Memory, wait: Literal["done", "journal"]) -> Ask:

@@ -9,12 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pps.bench import scale_report
+from pps.app import App
+from pps.bench import probe, scale_report
 from pps.bench.generator import FACTS_A_TURN, World, node_name
 from pps.bench.latency import percentiles
+from pps.bench.probe import Asked
 from pps.bench.scale import Plan, scale
+from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest
+from pps.core.time import now
 from pps.models.minilm import MiniLMEmbedder
+
+TURNS = [(number, f"Turn {number}.") for number in range(12)]
 
 
 def test_a_world_is_the_same_each_time_and_does_not_depend_on_its_size() -> None:
@@ -59,6 +65,24 @@ def test_an_option_that_means_nothing_is_refused_before_anything_is_made(plan: P
     with pytest.raises(InvalidRequest):
         asyncio.run(scale(plan, "", {"PPS_HOME": str(tmp_path)}, lambda *_: None))
     assert not any(tmp_path.iterdir())
+
+
+async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_that_is_told_less_of_what_it_was_shown(
+    tmp_path: Path,
+) -> None:
+    began = now()
+    async with App.open(Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            await memory.remember_many([(turn, {"facts": World(3).facts(number)}) for number, turn in TURNS])
+            assert await memory.settled(60)
+            wanted = Asked("ana", seed=3, turns=len(TURNS), calls=2, parts=("latency",))
+            found = await probe._latency(memory, wanted, probe._questions(wanted))
+            await asyncio.gather(*memory._noting)
+
+            shown = await memory._parts.journal.shown("live", began)
+    assert max(shown.values()) > 1
+    assert [found["ambient_recall_by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [2, 2, 2]
 
 
 async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_graphiti(tmp_path: Path) -> None:
