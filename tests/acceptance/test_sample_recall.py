@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from pps.app import App
-from pps.config import Settings, shipped
+from pps.config import Neo4jSettings, Settings, shipped
 from pps.core.recalled import Recall
 from pps.core.time import parse
 from pps.ingest.importing import read_lines
 from pps.memory import Memory
+from tests.neo4j_server import Neo4jServer
 
 QUESTIONS: dict[str, list[dict[str, Any]]] = json.loads(
     shipped("config/sample/questions.json").read_text(encoding="utf-8")
@@ -28,16 +29,28 @@ CASES = [(name, case) for name, cases in QUESTIONS.items() for case in cases]
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both entities of the sample, remembered once for all tests of this module."""
     folder = tmp_path_factory.mktemp("sample") / "home"
-
-    async def fill() -> None:
-        async with App.open(Settings(home=folder)) as app:
-            for name in QUESTIONS:
-                await app.create(name)
-                async with app.memory(name) as memory:
-                    await remember_sample(memory, name)
-
-    asyncio.run(fill())
+    asyncio.run(fill(Settings(home=folder), list(QUESTIONS)))
     return folder
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a data folder on each store that has Mira's part of the sample."""
+    if request.param == "embedded":
+        return Settings(home=request.getfixturevalue("home"))
+    server: Neo4jServer = request.getfixturevalue("neo4j_server")
+    where = Neo4jSettings(uri=server.uri, user=server.user, password=server.password, database=server.database)
+    settings = Settings(home=tmp_path_factory.mktemp("neo4j_sample") / "home", store="neo4j", neo4j=where)
+    asyncio.run(fill(settings, ["mira"]))
+    return settings
+
+
+async def fill(settings: Settings, names: list[str]) -> None:
+    async with App.open(settings) as app:
+        for name in names:
+            await app.create(name)
+            async with app.memory(name) as memory:
+                await remember_sample(memory, name)
 
 
 async def remember_sample(memory: Memory, name: str) -> None:
@@ -81,15 +94,19 @@ async def test_each_question_finds_what_answers_it_and_nothing_of_the_other(
         assert word.casefold() not in texts(recalled)
 
 
-async def test_the_context_heavy_query_puts_coffee_tea_and_kitchen_into_the_facts(app: App) -> None:
-    async with app.memory("mira") as memory:
+@pytest.mark.timeout(600)
+async def test_the_context_heavy_query_puts_coffee_tea_and_kitchen_into_the_facts(either: Settings) -> None:
+    async with App.open(either) as app, app.memory("mira") as memory:
+        assert (await memory.stats()).store == either.store
         recalled = await memory.recall("kitchen morning Saturday Haven", limit=10)
     facts = " ".join(hit.text for hit in recalled["facts"]).casefold()
     assert all(word in facts for word in ("coffee", "tea", "kitchen")), facts
 
 
-async def test_a_name_puts_its_node_first_and_its_facts_into_the_facts(app: App) -> None:
-    async with app.memory("mira") as memory:
+@pytest.mark.timeout(600)
+async def test_a_name_puts_its_node_first_and_its_facts_into_the_facts(either: Settings) -> None:
+    async with App.open(either) as app, app.memory("mira") as memory:
+        assert (await memory.stats()).store == either.store
         recalled = await memory.recall("Priya", limit=10)
     assert getattr(recalled["nodes"][0].item, "name", "") == "Priya"
     assert sum("Priya" in hit.text for hit in recalled["facts"]) >= len(recalled["facts"]) / 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -29,9 +28,10 @@ async def memory(app: App) -> AsyncIterator[Memory]:
 
 
 @pytest.fixture
-async def clever(tmp_path: Path) -> AsyncIterator[Memory]:
-    """A memory with the real embedding model."""
-    async with App.open(Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="minilm"))) as app:
+async def clever(settings: Settings) -> AsyncIterator[Memory]:
+    """A memory on each store, with the real embedding model."""
+    real = settings.model_copy(update={"embedder": EmbedderSettings(name="minilm")})
+    async with App.open(real) as app:
         await app.create("ana")
         async with app.memory("ana") as opened:
             await play(opened)
