@@ -15,9 +15,9 @@ import pytest
 
 from tests.integration.surfaces.serving import Served, serving
 
-ENTITIES = int(os.environ.get("PPS_ENTITIES", "24"))
+ENTITIES = int(os.environ.get("PPS_ENTITIES", "48"))
 OPEN = 4
-FEW = 2 * OPEN
+FEW = 4 * OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,22 @@ def test_entities_opened_in_turn_cost_no_more_than_the_open_set(tmp_path: Path) 
     names = [f"entity_{number}" for number in range(ENTITIES)]
     with serving(tmp_path / "home", PPS_SERVER__OPEN_ENTITIES=str(OPEN)) as served:
         idle = cost(served)
-        for name in names:
+        for name in names[:FEW]:
             served.create(name)
             touch(served, name)
-            if name == names[FEW - 1]:
-                few = cost(served)
+        for name in names[:FEW]:
+            touch(served, name)
+        few = cost(served)
+        for name in names[FEW:]:
+            served.create(name)
+            touch(served, name)
         for name in names:
             touch(served, name)
             assert len(cast("Any", served.link.status())["open"]) <= OPEN
         many = cost(served)
-    print(f"{idle} at the start, {few} after {FEW} entities, {many} after {ENTITIES}, twice")  # noqa: T201 - for the long form
-    # Pools of threads fill up, and the C library keeps arenas; what must not be is a price for each entity: the long
-    # form shows it, where 1,000 entities must fit into the same bounds.
-    assert many.threads <= few.threads + 12, (few, many)
-    assert many.files <= few.files + 12, (few, many)
-    assert many.memory <= few.memory + 150, (few, many)
+    print(f"{idle} at the start, {few} after {FEW} entities, twice, {many} after {ENTITIES}, twice")  # noqa: T201 - for the long form
+    # Pools of threads fill up, and the C library keeps arenas (29 to 52 MB more were seen); what must not be is a price
+    # for each entity, which may be 2.2 MB here at most. The long form must fit 1,000 entities into the same bounds.
+    assert many.threads <= few.threads + 10, (few, many)
+    assert many.files <= few.files + 6, (few, many)
+    assert many.memory <= few.memory + 70, (few, many)
