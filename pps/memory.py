@@ -190,7 +190,7 @@ class Memory:
             NotFound: ``center`` is not a node of this entity.
         """
         request = make_request(query, options)
-        await self._parts.worker.settled(_READ_OWN_WRITES_S)
+        await self._parts.worker.saved(_READ_OWN_WRITES_S)
         return await self._parts.engine.recall(request)
 
     async def ambient_recall(

@@ -73,6 +73,8 @@ class Worker:
         self._failing = Failing(journal, name, self._rules)
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
+        self._saved = asyncio.Event()
+        self._notices = 0
         self._waiters: dict[int, list[asyncio.Future[Job]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._urgent = asyncio.Event()
@@ -124,7 +126,9 @@ class Worker:
         """
         if one_by_one:
             self._came += 1
+        self._notices += 1
         self._settled.clear()
+        self._saved.clear()
         self._wake.set()
 
     async def wait_for(self, job_id: int) -> Job:
@@ -160,10 +164,17 @@ class Worker:
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is."""
+        return await self._waited(self._settled, timeout_s)
+
+    async def saved(self, timeout_s: float) -> bool:
+        """Wait until every acknowledged turn can be found, though a model may have yet to read some; as ``settled``."""
+        return await self._waited(self._saved, timeout_s)
+
+    async def _waited(self, event: asyncio.Event, timeout_s: float) -> bool:
         try:
             with self._needed_now():
                 async with asyncio.timeout(timeout_s):
-                    await self._settled.wait()
+                    await event.wait()
         except TimeoutError:
             return False
         return True
@@ -263,6 +274,9 @@ class Worker:
         if await self._queue.due_at("read") is None:
             self._rules.places.release(self)
             return False
+        notices = self._notices
+        if not self._saved.is_set() and await self._queue.due_at("save") is None and notices == self._notices:
+            self._saved.set()
         return self._rules.places.claim(self, self._wake.set)
 
     async def _tried(self, stage: Stage, jobs: list[Job]) -> bool:
@@ -318,6 +332,7 @@ class Worker:
             await self._steps.settle()
             if not self._wake.is_set():
                 self._settled.set()
+                self._saved.set()
         await self._sleep(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S)))
 
     async def _wait_s(self) -> float | None:

@@ -12,6 +12,8 @@ import pps.memory
 from pps.app import App
 from pps.core.recalled import Recall
 from pps.core.values import FactDraft
+from pps.ingest.worker import Steps
+from pps.journal.values import Job, JobResult
 from pps.memory import Memory
 
 CITIES = ("Oslo", "Tarn", "Bern", "Lima", "Quito", "Turin")
@@ -73,3 +75,35 @@ async def test_a_pack_does_not_wait_any_longer(memory: Memory) -> None:
         assert "Priya lives in Oslo." in pack.text
         assert pack.recall is not None
         assert not found(pack.recall, receipt.turn_id)
+
+
+class Reading:
+    """A worker's steps, whose reading by a model does not end before ``done`` is set."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self.save, self.settle, self.tidy = steps.save, steps.settle, steps.tidy
+        self.begun, self.done = asyncio.Event(), asyncio.Event()
+
+    async def read(self, job: Job) -> JobResult:
+        self.begun.set()
+        await self.done.wait()
+        return JobResult()
+
+
+async def test_a_recall_does_not_wait_for_a_model_that_reads_what_can_be_found_already(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = memory._parts.worker
+    reading = Reading(worker._steps)
+    monkeypatch.setattr(worker, "_steps", reading)
+    monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)  # would be waited out, if it waited for the model
+    first = await memory.remember("Priya moved to Tarn.", wait="journal", session="s", extraction="model")
+    async with asyncio.timeout(_STUCK_S):
+        await reading.begun.wait()
+        recalled = await memory.recall("Where does Priya live?")
+    assert found(recalled, first.turn_id)
+    assert not await memory.settled(0.01)
+
+    reading.done.set()
+    assert await memory.settled(60)
