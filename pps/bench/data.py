@@ -54,6 +54,13 @@ class Said:
         self.nodes.update(ends)
         return True
 
+    def mention(self, key: str, named: NodeDraft) -> bool:
+        """Put a node on this turn, by the data's id of it; False when it has as many as one call may carry."""
+        if key not in self.nodes and len(self.nodes) >= MAX_NODES:
+            return False
+        self.nodes.setdefault(key, named)
+        return True
+
 
 @dataclass(slots=True)
 class Conversation:

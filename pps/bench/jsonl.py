@@ -56,7 +56,9 @@ class Row:
 def read_folder(folder: Path) -> list[Conversation]:
     """Return the conversations of a folder of JSON lines.
 
-    ``episodes.jsonl`` and ``queries.jsonl`` are needed; ``nodes.jsonl`` and ``edges.jsonl`` are read where there.
+    ``episodes.jsonl`` and ``queries.jsonl`` are needed; ``nodes.jsonl``, ``edges.jsonl`` and ``mentions.jsonl`` are
+    read where there. A node lies on the turns that mention it and on those that support a fact of it; one that lies
+    on none is left out and counted, since nothing is written without a turn.
 
     Raises:
         InvalidRequest: One of the first two is missing, or a line is not what it should be.
@@ -72,16 +74,29 @@ def read_folder(folder: Path) -> list[Conversation]:
         names.setdefault(group, {}).update(dict.fromkeys(aliases, turn.id))
     if not found:
         raise InvalidRequest("data", f"{folder / 'episodes.jsonl'} is empty")
-    nodes = {
-        row.text("uuid"): node(row.text("name", "uuid"), _kind(row), row.text("summary", default=""))
-        for row in _rows(folder, "nodes", needed=False)
-    }
-    for row in _rows(folder, "edges", needed=False):
-        _attach(_owner(found, row), row, nodes)
+    _read_graph(folder, found)
     for row in _rows(folder, "queries"):
         conversation = _owner(found, row)
         conversation.ask(_question(row, names.get(conversation.name, {}), len(conversation.questions)))
     return list(found.values())
+
+
+def _read_graph(folder: Path, found: dict[str, Conversation]) -> None:
+    """Put nodes and facts on the turns that they stand on."""
+    rows = {row.text("uuid"): row for row in _rows(folder, "nodes", needed=False)}
+    nodes = {key: _node(row) for key, row in rows.items()}
+    for row in _rows(folder, "edges", needed=False):
+        _attach(_owner(found, row), row, nodes)
+    for row in _rows(folder, "mentions", needed=False):
+        _mention(_near(found, row), row, nodes)
+    placed = {key for conversation in found.values() for turn in conversation.turns.values() for key in turn.nodes}
+    for key in rows.keys() - placed:
+        _near(found, rows[key]).note("nodes that stand on no turn left out")
+
+
+def _near(found: Mapping[str, Conversation], row: Row) -> Conversation:
+    """Return the conversation that a line names, or the first: where there is nothing to write, none is made."""
+    return found.get(row.text("group_id", default=""), next(iter(found.values())))
 
 
 def _owner(found: dict[str, Conversation], row: Row) -> Conversation:
@@ -132,11 +147,15 @@ def _said(row: Row) -> Said:
     )
 
 
+def _node(row: Row) -> NodeDraft:
+    return node(row.text("name", "uuid"), _kind(row), row.text("summary", default=""))
+
+
 def _kind(row: Row) -> str:
     return next((label for label in row.texts("labels") if label != "Entity"), "Thing")
 
 
-def _attach(conversation: Conversation, row: Row, nodes: dict[str, NodeDraft]) -> None:
+def _attach(conversation: Conversation, row: Row, nodes: Mapping[str, NodeDraft]) -> None:
     """Put a fact on every turn that supports it: the same statement made again adds a support."""
     keys = (row.text("source_node_uuid"), row.text("target_node_uuid"))
     ends = {key: nodes.get(key) or node(key, "Thing") for key in keys}
@@ -150,6 +169,16 @@ def _attach(conversation: Conversation, row: Row, nodes: dict[str, NodeDraft]) -
     conversation.note("facts that stand on no turn left out", not supports)
     for turn in supports:
         conversation.note("facts beyond what one turn may carry left out", not turn.add(said, ends))
+
+
+def _mention(conversation: Conversation, row: Row, nodes: Mapping[str, NodeDraft]) -> None:
+    """Put a node on the turn that mentions it."""
+    key = row.text("target_node_uuid")
+    turn, named = conversation.turns.get(row.text("source_node_uuid")), nodes.get(key)
+    if turn is None or named is None:
+        conversation.note("mentions of a turn or a node that the data lack left out")
+        return
+    conversation.note("nodes beyond what one turn may carry left out", not turn.mention(key, named))
 
 
 def _question(row: Row, names: dict[str, str], number: int) -> Question:

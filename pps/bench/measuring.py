@@ -152,7 +152,13 @@ def report(
         "reranker": settings.reranker.name,
         "scored": {name: note for name, note in NOTES.items() if name == "pps" or name in others},
         "data": [
-            {**_sizes(one), "left_out": one.notes, "seconds": written.seconds, "facts_in_graph": written.facts}
+            {
+                **_sizes(one),
+                "left_out": one.notes,
+                "seconds": written.seconds,
+                "facts_in_graph": written.facts,
+                "nodes_in_graph": written.nodes,
+            }
             for one, written in zip(conversations, measured.written, strict=True)
         ],
         "profiles": profiles,

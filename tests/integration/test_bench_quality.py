@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from pps.app import App
+from pps.bench.ablation import write_profile
 from pps.bench.against import systems
 from pps.bench.commands import Wanted, quality
 from pps.bench.measuring import Plan
 from pps.bench.plain import library
+from pps.bench.quality import write
+from pps.bench.reading import read
 from pps.core.errors import ConfigError, InvalidRequest, PPSError
 
 EPISODES = [
@@ -108,6 +112,7 @@ def test_every_figure_is_printed_by_category_and_by_conversation(data: Path, tmp
     assert {"R@5", "R@10", "R@20", "MRR@10", "nDCG@10", "returned"} <= set(found["all"])
     assert found["all"]["R@10"] == 100.0
     assert [one["facts_in_graph"] for one in report["data"]] == [1, 0]
+    assert report["data"][0]["nodes_in_graph"] - report["data"][1]["nodes_in_graph"] == 2
     assert [one["left_out"] for one in report["data"]] == [{"facts that stand on no turn left out": 1}, {}]
     assert set(report["against"]) == set(report["ratios"]) == {"graphiti", "bm25", "dense", "four-lists"}
     assert report["against"]["graphiti"]["conversations"]["conv_b"]["returned"] == 0
@@ -129,6 +134,32 @@ def test_edges_may_be_absent_and_a_table_is_what_people_see(data: Path) -> None:
     assert run.stdout.splitlines()[0].split() == ["R@5", "R@10", "R@20", "MRR@10", "nDCG@10"]
     assert run.stdout.splitlines()[1].split()[0] == "pps"
     assert "writing conv_a: 3" in run.stderr
+
+
+async def test_nodes_and_what_mentions_them_are_written_where_there_are_no_edges(
+    app: App, data: Path, tmp_path: Path
+) -> None:
+    with_facts(data)
+    (data / "edges.jsonl").unlink()
+    pairs = (("e2", "n1"), ("e2", "n2"), ("e3", "n1"))
+    mentions = [{"group_id": "conv_a", "source_node_uuid": turn, "target_node_uuid": one} for turn, one in pairs]
+    rows(data, "mentions", mentions)
+    conversation = read(data)[0]
+    write_profile(app.settings, "near", {"perspectives": {"bm25": 1.0, "near_center": 1.0}})
+
+    written = await write(app, conversation, "bench", lambda *_: None)
+
+    assert (written.turns, written.facts, conversation.notes) == (3, 0, {})
+    async with app.memory("bench") as memory:
+        alone = await app.create("alone")
+        async with app.memory(alone.entity.name) as other:
+            assert written.nodes - (await other.stats()).nodes == 2
+        await memory.documents.export(tmp_path / "out.jsonl")
+        center = (await memory.recall("Melanie", profile="nodes"))["nodes"][0]
+        near = (await memory.recall("paint sunrise kitten", profile="near", center=center.id))["episodes"]
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [[one["name"] for one in line.get("nodes", ())] for line in lines] == [[], ["Melanie", "lake"], []]
+    assert {written.ids[hit.id]: "near_center" in hit.ranks for hit in near} == {"e1": False, "e2": True, "e3": True}
 
 
 async def test_what_cannot_be_asked_or_written_is_told_and_ends_nothing(data: Path) -> None:

@@ -163,3 +163,43 @@ def test_where_the_data_are_is_given_or_in_the_environment_or_asked_for() -> Non
     assert data_path("", {"PPS_BENCH_DATA": "y"}) == Path("y")
     with pytest.raises(ConfigError, match=r"--data DIR or set PPS_BENCH_DATA"):
         data_path(None, {})
+
+
+def test_a_node_lies_on_the_turns_that_mention_it_and_what_lies_on_none_is_counted(tmp_path: Path) -> None:
+    turns = [{"uuid": one, "group_id": "g", "content": "x"} for one in ("a", "b")]
+    nodes = [{"uuid": one, "group_id": "g", "name": one.upper(), "labels": ["Entity", "Person"]} for one in "mno"]
+    mentions = [
+        {"group_id": "g", "source_node_uuid": turn, "target_node_uuid": one}
+        for turn, one in (("a", "m"), ("a", "m"), ("b", "m"), ("b", "n"), ("b", "gone"), ("gone", "m"))
+    ]
+
+    (found,) = read(write(tmp_path, episodes=turns, queries=[], nodes=nodes, mentions=mentions))
+
+    assert {turn.id: [one.name for one in turn.nodes.values()] for turn in found.turns.values()} == {
+        "a": ["M"],
+        "b": ["M", "N"],
+    }
+    assert {one.kind for one in found.turns["b"].nodes.values()} == {"Person"}
+    assert found.notes == {
+        "mentions of a turn or a node that the data lack left out": 2,
+        "nodes that stand on no turn left out": 1,
+    }
+
+
+def test_facts_come_before_mentions_where_a_turn_cannot_carry_all_nodes(tmp_path: Path) -> None:
+    nodes = [{"uuid": f"n{number}", "name": f"node {number}"} for number in range(203)]
+    edge = {"source_node_uuid": "n201", "target_node_uuid": "n202", "fact": "201 is 202", "episodes": ["a"]}
+    mentions = [{"source_node_uuid": "a", "target_node_uuid": one["uuid"]} for one in nodes]
+    episodes = [{"uuid": "a", "content": "x"}]
+
+    folder = write(tmp_path, episodes=episodes, queries=[], nodes=nodes, edges=[edge], mentions=mentions)
+    (found,) = read(folder)
+
+    turn = found.turns["a"]
+    check_drafts(tuple(turn.nodes.values()), tuple(turn.facts))
+    assert (len(turn.nodes), len(turn.facts)) == (200, 1)
+    assert {"n201", "n202"} <= turn.nodes.keys()
+    assert found.notes == {
+        "nodes beyond what one turn may carry left out": 3,
+        "nodes that stand on no turn left out": 3,
+    }

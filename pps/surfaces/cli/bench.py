@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _HELP = """Measure PPS in throw-away entities beside your memories: recall on data of your own, speed on generated ones.
 
-The data of `quality` are a folder of JSON lines (episodes, queries, and where there are any nodes and edges), as
-locomo_to_graph.py writes them, or MuSiQue's file. None are shipped: give --data or set PPS_BENCH_DATA."""
+The data of `quality` are a folder of JSON lines (episodes, queries, and where there are any nodes, edges and
+mentions), as locomo_to_graph.py writes them, or MuSiQue's file. None are shipped: give --data or set PPS_BENCH_DATA."""
 
 app = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
 
