@@ -8,6 +8,7 @@ from typing import Any
 from pps.bench.profile_file import profile_toml
 from pps.config import Settings
 from pps.core.values import ChannelName
+from pps.journal.values import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile, Profiles
 
@@ -20,21 +21,27 @@ def ablated(settings: Settings, profile: str) -> dict[str, str]:
     Parts are the perspectives, and whatever else the channel does that can be switched off (damping, reordering).
     The files lie in the ``profiles`` folder of the (throw-away) home, where the engine finds a user's own.
     """
-    episodes = Profiles.load(settings).get(profile).channels["episodes"]
+    whole = Profiles.load(settings).get(profile)
     written: dict[str, str] = {}
-    for left_out, channel in _without(episodes).items():
+    for left_out, channel in _without(whole.channels["episodes"]).items():
         if left_out == "rerank" and settings.reranker.name == "none":
             continue
         written[left_out] = f"{profile}-without-{left_out}"
-        write_profile(settings, written[left_out], channel)
+        write_profile(settings, written[left_out], channel, filters=whole.filters)
     return written
 
 
-def write_profile(settings: Settings, name: str, own: Mapping[str, Any], channel: ChannelName = "episodes") -> None:
-    """Write a profile that fills one channel alone into the home's own profiles."""
+def write_profile(
+    settings: Settings,
+    name: str,
+    own: Mapping[str, Any],
+    channel: ChannelName = "episodes",
+    filters: ItemFilter | None = None,
+) -> None:
+    """Write a profile that fills one channel alone into the home's own profiles, with what it lets through."""
     folder = settings.home / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.toml").write_text(profile_toml("a profile of the bench", own, channel), "utf-8")
+    (folder / f"{name}.toml").write_text(profile_toml("a profile of the bench", own, channel, filters), "utf-8")
 
 
 def _without(episodes: ChannelProfile) -> dict[str, dict[str, Any]]:

@@ -16,6 +16,7 @@ from pps.bench.quality import Progress, Written
 from pps.config import Settings
 from pps.core.recalled import Hit
 from pps.core.values import Turn
+from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.recall.damping import substance
 from pps.recall.perspectives import PERSPECTIVES
@@ -76,10 +77,10 @@ def tunable(channel: ChannelProfile) -> tuple[str, ...]:
     return tuple(name for name in channel.perspectives if PERSPECTIVES[name].finds)
 
 
-def single_profiles(settings: Settings, names: Sequence[str]) -> None:
-    """Write a profile for each perspective alone."""
+def single_profiles(settings: Settings, names: Sequence[str], filters: ItemFilter) -> None:
+    """Write a profile for each perspective alone, with what all of them let through."""
     for name in names:
-        write_profile(settings, _alone(name), {"perspectives": {name: 1.0}, "k": 0})
+        write_profile(settings, _alone(name), {"perspectives": {name: 1.0}, "k": 0}, filters=filters)
 
 
 @dataclass(slots=True)

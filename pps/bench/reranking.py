@@ -129,9 +129,10 @@ def save_bert(folder: Path, shape: Shape, *, scores: bool = True, labels: int = 
 
 def _without_reranking(settings: Settings) -> int:
     """Write the profile ``facts`` less its reranking; return how many candidates that one reorders."""
-    channel = Profiles.load(settings).get("facts").channels["facts"]
+    profile = Profiles.load(settings).get("facts")
+    channel = profile.channels["facts"]
     own = channel.model_dump(exclude_defaults=True, exclude={"rerank"})
-    write_profile(settings, _BY_RANKS, own, "facts")
+    write_profile(settings, _BY_RANKS, own, "facts", profile.filters)
     return channel.rerank
 
 

@@ -102,7 +102,7 @@ async def _asked(
 ) -> tuple[Lists, list[Answer]]:
     """Return every question's lists, and the profile's own answers to compare their joining with."""
     channel = _channel(settings, profile)
-    single_profiles(settings, tunable(channel))
+    single_profiles(settings, tunable(channel), Profiles.load(settings).get(profile).filters)
     asked: list[Asked] = []
     answers: list[Answer] = []
     async with App.open(settings) as app:

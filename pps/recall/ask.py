@@ -75,6 +75,7 @@ class Ask:
         self.text = condensed(request.query)
         self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
+        self.filters: tuple[ItemFilter, ...] = (request.filters,)
         self.items: dict[str, Item] = {}
         self.names: dict[str, str] = {}
         self.outlines: dict[str, FactOutline | NodeOutline] = {}
@@ -83,6 +84,11 @@ class Ask:
         self.reached: Mapping[str, Reached] = {}
         self._took_s: dict[tuple[str, str], float] = {}
         self._running: dict[Hashable, asyncio.Task[object]] = {}
+
+    def narrow(self, filters: ItemFilter) -> None:
+        """Let through only what another filter lets through too: a profile's, before anything is asked."""
+        if filters != ItemFilter():
+            self.filters = (*self.filters, filters)
 
     async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """Run ``work`` unless it was started under this key already; return its result."""
@@ -135,13 +141,12 @@ class Ask:
         return await self.once("times", self._times)
 
     async def allowed(self, kind: ItemKind) -> set[str] | None:
-        """Return the ids of a kind that the filters let through; None is no restriction."""
-        wanted = self.request.filters
-        if self.request.as_of:
-            wanted = replace(wanted, as_of=self.request.as_of)
-        if wanted == ItemFilter():
+        """Return the ids of a kind that all filters let through; None is no restriction."""
+        as_of = self.request.as_of or self.request.filters.as_of
+        wanted = [replace(one, as_of=as_of) for one in self.filters]
+        if all(one == ItemFilter() for one in wanted):
             return None
-        return await self.once(("allowed", kind), lambda: self.sources.journal.allowed(kind, wanted))
+        return await self.once(("allowed", kind), lambda: self._allowed(kind, wanted))
 
     async def permitted(self, kind: ItemKind, ids: Sequence[str]) -> list[str]:
         """Return those of the ids that the filters let through, in the order given."""
@@ -204,6 +209,14 @@ class Ask:
         if latest is None or all(span.start is None or span.start <= latest for span in spans):
             return spans
         return await asyncio.to_thread(read_times, self.text, latest)
+
+    async def _allowed(self, kind: ItemKind, wanted: Sequence[ItemFilter]) -> set[str] | None:
+        passed: set[str] | None = None
+        for one in wanted:
+            ids = await self.sources.journal.allowed(kind, one) if one != ItemFilter() else None
+            if ids is not None:
+                passed = ids if passed is None else passed & ids
+        return passed
 
     async def _text(self, collection: str, text: str, depth: int) -> list[Scored]:
         allowed = await self.allowed(KINDS[collection])

@@ -62,9 +62,11 @@ class RecallEngine:
         if request.center:
             await self._sources.client.nodes([request.center], strict=True)
         ask = Ask(self._sources, request)
+        ask.narrow(profile.filters)
         try:
             if request.channels == "auto":
                 profile = self._profiles.get(await routed(ask))
+                ask.narrow(profile.filters)
             channels = await self._channels(ask, profile)
         finally:
             await ask.close()

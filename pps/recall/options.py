@@ -36,7 +36,7 @@ class RecallOptions(TypedDict, total=False):
         max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
         during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until`` are. A time that
             the query itself names only ranks higher what happened then.
-        filters: Applied before ranking in every perspective.
+        filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
     """
 
     profile: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +14,8 @@ from pps.config import Settings, shipped
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import CHANNELS, ChannelName
 from pps.isolation.recipes import RECIPES
+from pps.journal.values import ItemFilter
+from pps.recall.narrowing import Filters
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.sources import Tuning
 
@@ -76,6 +78,7 @@ class _File(_Table):
     channels: dict[ChannelName, ChannelProfile] = Field(default_factory=dict[ChannelName, ChannelProfile])
     limits: dict[ChannelName, Limit] = Field(default_factory=dict[ChannelName, Limit])
     max_limit: int | None = Field(default=None, ge=_USUAL_LIMIT, le=MAX_LIMIT)
+    filters: Filters = Filters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Profile:
         limits: Most results of a channel, where that is fewer than the caller's limit.
         max_limit: Most that a caller may ask for, 10 to 100; more is refused.
         origin: Shipped with PPS, a file of the user's own, or Graphiti's.
+        filters: What alone it lets through, before ranking in every perspective and beside the caller's own filter.
     """
 
     name: str
@@ -95,6 +99,7 @@ class Profile:
     recipe: str = ""
     max_limit: int = MAX_LIMIT
     origin: Literal["shipped", "yours", "graphiti"] = "shipped"
+    filters: ItemFilter = field(default_factory=ItemFilter)
 
 
 class Profiles:
@@ -181,7 +186,13 @@ class Profiles:
         ordered: dict[ChannelName, ChannelProfile] = {one: channels[one] for one in CHANNELS if one in channels}
         origin = "yours" if name in self._places else "shipped"
         most = file.max_limit or (parent.max_limit if parent else MAX_LIMIT)
-        return Profile(name, file.description, ordered, limits, max_limit=most, origin=origin)
+        try:
+            filters = file.filters.over(parent.filters if parent else ItemFilter())
+        except ValueError as error:
+            raise ConfigError(f"{self._place(name)}: {error}") from error
+        return Profile(
+            name, file.description, ordered, limits, max_limit=most, origin=origin, filters=filters
+        )
 
     def _place(self, name: str) -> str:
         return str(self._places.get(name, f"profile {name!r}"))
@@ -232,4 +243,4 @@ def _first_problem(error: tomllib.TOMLDecodeError | ValidationError) -> str:
     if isinstance(error, tomllib.TOMLDecodeError):
         return f"is not TOML: {error}"
     first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg'].removeprefix('Value error, ')}"

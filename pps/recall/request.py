@@ -31,7 +31,7 @@ class RecallRequest:
         weights: Perspective → weight in place of the profile's, in every channel that has it; 0 leaves it out.
         min_similarity: Raw cosine in place of the profile's; None is the profile's.
         max_hops: How far from the centre ``structural`` reaches, 1 to 4.
-        filters: Applied before ranking in every perspective.
+        filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
     """
 
     query: str

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from pps.app import App
-from pps.core.time import now
+from pps.core.time import iso, now
 from pps.core.values import ChannelName, Fact, FactDraft, Node, NodeDraft, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.recall.fetch import fetch
+from pps.recall.narrowing import said
 from pps.recall.perspectives import PERSPECTIVES
 from tests.integration.recall_scene import ask, uuid_of
 
@@ -131,3 +133,50 @@ async def test_every_channel_of_a_recall_is_full_under_each_filter(hall: Hall) -
             for channel in filled:
                 found = [about(hit.item) for hit in recalled[channel]]
                 assert is_full(found, "lamp" if which == "until" else "jar", channel), (profile, which, found)
+
+
+def write_profile(app: App, name: str, extends: str, wanted: ItemFilter) -> None:
+    """Write a profile of the user's own that lets through what a filter does."""
+    folder = app.settings.home / "profiles"
+    folder.mkdir(exist_ok=True)
+    lines = (f"{key} = {iso(one) if isinstance(one, datetime) else list(one)}" for key, one in said(wanted).items())
+    text = "\n".join(['description = "d"', f'extends = "{extends}"', "[filters]", *lines])
+    (folder / f"{name}.toml").write_text(text)
+
+
+async def test_what_a_profile_lets_through_fills_every_channel_as_the_same_filter_does(app: App, hall: Hall) -> None:
+    for which, wanted in hall.filters.items():
+        write_profile(app, which, "default", wanted)
+        recalled = await hall.memory.recall(QUERY, profile=which, limit=DEPTH)
+        same = await hall.memory.recall(QUERY, limit=DEPTH, filters=wanted)
+
+        for channel in FINDERS:
+            found = [about(hit.item) for hit in recalled[channel]]
+            assert is_full(found, "lamp" if which == "until" else "jar", channel), (which, channel, found)
+            assert [hit.id for hit in recalled[channel]] == [hit.id for hit in same[channel]], (which, channel)
+        assert recalled["anchors"] == same["anchors"] == ()
+
+
+async def test_a_profiles_filters_and_the_requests_must_both_hold(app: App, hall: Hall) -> None:
+    both = await hall.memory.remember("An old brass jar lamp.", tags=["rare", "common"], source_ref="both")
+    assert await hall.memory.settled()
+    write_profile(app, "rare", "default", ItemFilter(tags=("rare",)))
+    write_profile(app, "rare-blended", "blended", ItemFilter(tags=("rare",)))
+
+    async def found(wanted: ItemFilter, **options: Any) -> dict[ChannelName, list[str]]:
+        recalled = await hall.memory.recall(QUERY, profile="rare", limit=DEPTH, filters=wanted, **options)
+        return {name: [hit.id for hit in channel.hits] for name, channel in recalled.channels.items()}
+
+    common = await found(ItemFilter(tags=("common",)))
+    assert common == {"nodes": [], "facts": [], "episodes": [both.turn_id], "anchors": [], "communities": []}
+    before = await found(ItemFilter(until=hall.cut))
+    assert not any(before.values())
+    # Facts must hold at the moment that is asked about, whoever of the two says the rest.
+    assert (await found(ItemFilter(), as_of=hall.cut))["facts"] == []
+    assert len((await found(ItemFilter(kinds=("Jar",))))["facts"]) == DEPTH
+
+    routed = await hall.memory.recall("What did Mira sell?", profile="rare", channels="auto", limit=DEPTH)
+    assert routed.profile == "facts"
+    assert {about(hit.item) for hit in routed["facts"]} == {"jar"}
+    blended = await hall.memory.recall(QUERY, profile="rare-blended", channels=("nodes",), limit=DEPTH)
+    assert {hit.signals["tags"] for hit in blended["nodes"]} == {1.0}

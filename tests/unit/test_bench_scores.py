@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from pps.bench.plain import Bm25
 from pps.bench.profile_file import profile_toml
 from pps.bench.report import markdown
 from pps.bench.scores import Answer, figures, mean, ratios, summary
+from pps.journal.values import ItemFilter
 from pps.recall.profiles import Profiles
 
 
@@ -65,6 +68,15 @@ def test_a_written_profile_reads_as_what_it_was_written_from() -> None:
 
     assert found.channels["episodes"].model_dump(exclude_defaults=True) == shipped
     assert found.description == 'a "quoted" name'
+    assert found.filters == ItemFilter()
+
+
+def test_a_written_profile_lets_through_what_it_was_written_from() -> None:
+    wanted = ItemFilter(tags=("a'b",), roles=("user",), since=datetime(2026, 1, 1, 8, 30, tzinfo=UTC))
+
+    text = profile_toml("d", {"perspectives": {"bm25": 1.0}}, "facts", wanted)
+
+    assert Profiles({"own": text}).get("own").filters == wanted
 
 
 def test_a_page_shows_what_is_unknown_as_a_dash() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.isolation.recipes import RECIPES
+from pps.journal.values import ItemFilter
+from pps.recall.narrowing import in_words
 from pps.recall.options import make_request
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import Profiles
@@ -153,6 +156,16 @@ def test_an_unknown_profile_is_refused_with_the_names(shipped: Profiles) -> None
         ("max_limit = 101\n" + FACTS, "max_limit: .* 100"),
         (FACTS.replace("facts", "tables"), "channels"),
         (FACTS + "typo = 1", "typo"),
+        (FACTS + '[filters]\ntags = "work"', r"filters\.tags: .*tuple"),
+        (FACTS + '[filters]\ntags = ["#work"]', r"filters\.tags\.0: must be a tag without '#'"),
+        (FACTS + f'[filters]\ntags = ["{"t" * 65}"]', r"filters\.tags\.0: .* 64"),
+        (FACTS + f"[filters]\nkinds = {['k'] * 51}", r"filters\.kinds: .* 50"),
+        (FACTS + '[filters]\nsources = [""]', r"filters\.sources\.0: .* 1"),
+        (FACTS + '[filters]\nroles = ["king"]', r"filters\.roles\.0: .*'user'"),
+        (FACTS + "[filters]\nsince = 2026-01-01T08:00:00", r"filters\.since: must be a date, or a time with its zone"),
+        (FACTS + "[filters]\nuntil = 3", r"filters\.until: must be a date, or a time with its zone"),
+        (FACTS + "[filters]\nsince = 2026-01-02\nuntil = 2026-01-02", r"filters\.until: must be after since"),
+        (FACTS + "[filters]\nas_of = 2026-01-02", r"filters\.as_of: "),
         ('description = "d"', "no channel"),
         ('description = "d"\nextends = "gone"', "gone"),
         ('description = "d"\nextends = "p"', "circle"),
@@ -163,6 +176,34 @@ def test_a_mistake_in_a_profile_is_named(text: str, problem: str) -> None:
         Profiles({"p": text})
 
     assert re.search(problem, caught.value.message)
+
+
+def test_what_a_profile_lets_through_is_read_inherited_field_by_field_and_told() -> None:
+    january = "[filters]\ntags = ['work', 'home']\nsince = 2026-01-01\nuntil = 2026-02-01T01:00:00+01:00\n"
+    child = 'description = "d"\nextends = "january"\n[filters]\ntags = []\nroles = ["user"]\n'
+    profiles = Profiles({"plain": FACTS, "january": FACTS + january, "child": child})
+
+    since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    assert profiles.get("plain").filters == profiles.get(RECIPES[0]).filters == ItemFilter()
+    assert profiles.get("january").filters == ItemFilter(tags=("work", "home"), since=since, until=until)
+    assert profiles.get("child").filters == ItemFilter(roles=("user",), since=since, until=until)
+    assert in_words(profiles.get("plain").filters) == ""
+    assert in_words(profiles.get("child").filters) == (
+        "since 2026-01-01T00:00:00.000000Z; until 2026-02-01T00:00:00.000000Z; roles user"
+    )
+
+
+def test_a_bound_that_only_a_child_breaks_is_told_with_the_childs_file(tmp_path: Path) -> None:
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    (folder / "parent.toml").write_text(FACTS + "[filters]\nsince = 2026-01-02\n")
+    (folder / "child.toml").write_text(
+        'description = "d"\nextends = "parent"\n[filters]\nuntil = 2026-01-01T00:00:00Z\n'
+    )
+    with pytest.raises(ConfigError) as caught:
+        Profiles.load(Settings(home=tmp_path))
+    assert caught.value.message.startswith(f"{folder / 'child.toml'}: filters.until: must be after since")
+    assert "\n" not in caught.value.message
 
 
 def test_a_mistake_in_a_users_file_is_told_with_the_file(tmp_path: Path) -> None:

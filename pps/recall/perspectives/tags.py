@@ -1,4 +1,4 @@
-"""Tags: candidates that carry the tags of the query (``#word``) or of the filter."""
+"""Tags: candidates that carry the tags of the query (``#word``) or of the filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _TAG = re.compile(r"(?<![\w#])#([^\W\d_][\w-]*)")
 
 async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
     """Return the candidates that carry any of the tags; the signal is the share of them that it carries."""
-    wanted = {fold(tag) for tag in (*_TAG.findall(ask.request.query), *ask.request.filters.tags)}
+    filtered = (tag for one in ask.filters for tag in one.tags)
+    wanted = {fold(tag) for tag in (*_TAG.findall(ask.request.query), *filtered)}
     shares = {
         one: len(wanted & {fold(tag) for tag in item.tags}) / len(wanted)
         for one, item in items.items()

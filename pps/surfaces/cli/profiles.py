@@ -18,12 +18,14 @@ def profiles(as_json: AsJson = False) -> None:
 
     Yours are TOML files in $PPS_HOME/profiles; one of a shipped one's name replaces it. A mistake in one is
     told with the file, the key and the bound. A running server finds a new file by itself; a changed one it reads
-    when it starts again (`pps serve --stop`). With --json: channels, weights and limits too.
+    when it starts again (`pps serve --stop`). What a profile's [filters] let through is told with it; a caller's own
+    filter holds beside them. With --json: channels, weights and limits too.
 
     Example: pps profiles
     """
     # Not at the top: the engine takes seconds to import, and every other command does without.
     from pps.config import load
+    from pps.recall.narrowing import in_words
     from pps.recall.profiles import Profiles
 
     found = Profiles.load(load()).all()
@@ -32,10 +34,13 @@ def profiles(as_json: AsJson = False) -> None:
         return
     width = max(len(profile.name) for profile in found)
     for profile in found:
-        typer.echo(f"{profile.name:<{width}}  {profile.description} ({profile.origin})")
+        only = f"; only {words}" if (words := in_words(profile.filters)) else ""
+        typer.echo(f"{profile.name:<{width}}  {profile.description} ({profile.origin}{only})")
 
 
 def _shown(profile: Profile) -> dict[str, JSON]:
+    from pps.recall.narrowing import as_json
+
     channels: dict[str, JSON] = {
         name: {"fusion": channel.fusion, "perspectives": dict(channel.perspectives)}
         for name, channel in profile.channels.items()
@@ -47,4 +52,5 @@ def _shown(profile: Profile) -> dict[str, JSON]:
         "channels": channels,
         "limits": {str(name): most for name, most in profile.limits.items()},
         "max_limit": profile.max_limit,
+        "filters": as_json(profile.filters),
     }

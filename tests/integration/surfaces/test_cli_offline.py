@@ -164,11 +164,17 @@ def test_a_profile_of_ones_own_is_listed_and_a_mistake_in_it_is_one_line_that_na
     [mine] = [one for one in json.loads(listed.stdout) if one["name"] == "mine"]
     assert (mine["origin"], mine["description"]) == ("yours", "Words alone")
     assert mine["channels"] == {"facts": {"fusion": "rrf", "perspectives": {"bm25": 1.0}}}
-    for wrong in ("weigth", "depth"):
+    assert mine["filters"] == {}
+    file.write_text(f'{own}[filters]\ntags = ["work"]\nsince = 2026-01-01\n')
+    [mine] = [one for one in json.loads(pps(env, "profiles", "--json").stdout) if one["name"] == "mine"]
+    assert mine["filters"] == {"tags": ["work"], "since": "2026-01-01T00:00:00.000000Z"}
+    [line] = [one for one in pps(env, "profiles").stdout.splitlines() if one.startswith("mine ")]
+    assert line.endswith("Words alone (yours; only tags work; since 2026-01-01T00:00:00.000000Z)")
+    for wrong, field in (("weigth", "channels.facts"), ("depth", "channels.facts"), ("[filters]\nroles", "filters")):
         file.write_text(f"{own}{wrong} = 0\n")
         ended = pps(env, "profiles")
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
-        assert f"{file}: channels.facts.{wrong}: " in ended.stderr
+        assert f"{file}: {field}.{wrong.split()[-1]}: " in ended.stderr
 
 
 def test_a_server_that_cannot_start_is_said_with_the_reason(env: dict[str, str]) -> None:
