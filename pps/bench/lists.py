@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from pps.memory import Memory
 from pps.recall.damping import substance
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
+from pps.recall.query import is_question
 
 _POOL = 50
 """Candidates that the engine reads for ten results: what lies farther down is not damped and not shown."""
@@ -99,16 +101,31 @@ async def ask_lists(
     """Ask every question of each perspective alone."""
     names = tunable(channel)
     questions = conversation.scored()
+    answering = after_questions(conversation, written) if channel.answers > 1 else frozenset[str]()
     asked: list[Asked] = []
     for question in questions:
         hits = [await _hits(memory, question.text, name) for name in names]
         turns = {hit.id: hit.item for found in hits for hit in found if isinstance(hit.item, Turn)}
         damped = substance(turns, channel.substance) if channel.substance else {}
-        factors = {written.ids[one]: factor for one, factor in damped.items() if one in written.ids}
+        factors = {written.ids[one]: damped.get(one, 1.0) for one in turns if one in written.ids}
+        factors.update((one, factors[one] * channel.answers) for one in answering & factors.keys())
         said = [[(written.ids[one], rank) for one, rank in ranked(found, channel.depth)] for found in hits]
         asked.append(Asked(question, conversation.name, said, factors))
         progress(f"asking {conversation.name} of each perspective", len(asked), len(questions))
     return asked
+
+
+def after_questions(conversation: Conversation, written: Written) -> frozenset[str]:
+    """Return the turns of the data that follow a question in their session, in the order that the journal has them."""
+    kept, before = frozenset(written.ids.values()), dict[str, str]()
+    found: set[str] = set()
+    undated = datetime.max.replace(tzinfo=UTC)  # the moment of receipt: after all that the data date
+    for turn in sorted(conversation.turns.values(), key=lambda one: one.at or undated):
+        if turn.id in kept:
+            if is_question(before.get(turn.session, "")):
+                found.add(turn.id)
+            before[turn.session] = turn.content
+    return frozenset(found)
 
 
 def ranked(hits: Sequence[Hit], depth: int) -> list[tuple[str, float]]:
