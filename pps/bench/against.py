@@ -43,7 +43,8 @@ def ask_plain(conversation: Conversation, embedder: Embedder, progress: Progress
     for number, question in enumerate(questions, start=1):
         ranked = rankings.rank(question.text, LONG_CUT) if rankings else {}
         for name, found in answers.items():
-            found.append(_answer(conversation.name, question, ranked.get(name, ())))
+            one = ranked.get(name)
+            found.append(_answer(conversation.name, question, one.turns if one else (), one.took_ms if one else None))
         progress(f"asking {conversation.name} by plain rankings", number, len(questions))
     return answers
 
@@ -71,11 +72,10 @@ async def ask_graphiti(
     return answers
 
 
-def _answer(conversation: str, question: Question, turns: Sequence[str], took_ms: float = 0.0) -> Answer:
+def _answer(conversation: str, question: Question, turns: Sequence[str], took_ms: float | None) -> Answer:
     ranked = tuple(turns)
-    return Answer(
-        conversation, question.id, question.category, question.gold, ranked[:CUT], ranked[:LONG_CUT], round(took_ms, 3)
-    )
+    took = None if took_ms is None else round(took_ms, 3)
+    return Answer(conversation, question.id, question.category, question.gold, ranked[:CUT], ranked[:LONG_CUT], took)
 
 
 @contextlib.asynccontextmanager

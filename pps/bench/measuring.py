@@ -119,7 +119,8 @@ def check(settings: Settings, plan: Plan) -> None:
 async def _compare(
     settings: Settings, conversations: Sequence[Conversation], plan: Plan, measured: Measured, progress: Progress
 ) -> None:
-    embedder = make_embedder(settings.embedder) if plan.against else None
+    # One that kept queries would embed them for the first system alone, and the others' times would lack it.
+    embedder = make_embedder(settings.embedder, keep_queries=False) if plan.against else None
     if embedder is None:
         return
     plain = [name for name in plan.against if name != GRAPHITI]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -63,6 +65,14 @@ class Dense:
         return np.argsort(-(self._vectors @ query), kind="stable")[:most].tolist()
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Turns, each once, best first, and the wall time that ranking them took."""
+
+    turns: tuple[str, ...]
+    took_ms: float
+
+
 class PlainRankings:
     """The plain rankings of one conversation's turns; ``rank`` gives each by its name."""
 
@@ -79,15 +89,21 @@ class PlainRankings:
         self._windows = (Bm25(windows), Dense(windows, embedder))
         self._of_facts = (Bm25(list(self._facts)), Dense(list(self._facts), embedder))
 
-    def rank(self, query: str, most: int) -> dict[str, tuple[str, ...]]:
-        """Return each ranking's best turns, each once, best first."""
-        vector = self._embedder.embed_query(query)
-        joined = _fused([*self._both(self._windows, query, vector), *self._of(query, vector)])
-        return {
-            "bm25": tuple(self._ids[one] for one, _ in self._turns[0].rank(query, most)),
-            "dense": tuple(self._ids[one] for one in self._turns[1].rank(vector, most)),
-            "four-lists": tuple(joined[:most]),
+    def rank(self, query: str, most: int) -> dict[str, Ranked]:
+        """Return each ranking's best turns, each asked by itself: one that needs the query's vector embeds it."""
+        asked: Mapping[str, Callable[[str], Sequence[str]]] = {
+            "bm25": lambda text: [self._ids[one] for one, _ in self._turns[0].rank(text, most)],
+            "dense": lambda text: [self._ids[one] for one in self._turns[1].rank(self._vector(text), most)],
+            "four-lists": lambda text: self._joined(text)[:most],
         }
+        return {name: _timed(ask, query) for name, ask in asked.items()}
+
+    def _vector(self, query: str) -> Vector:
+        return self._embedder.embed_query(query)
+
+    def _joined(self, query: str) -> list[str]:
+        vector = self._vector(query)
+        return _fused([*self._both(self._windows, query, vector), *self._of(query, vector)])
 
     def _both(self, rankers: tuple[Bm25, Dense], query: str, vector: Vector) -> list[list[str]]:
         words, nearest = rankers[0].rank(query, _DEPTH), rankers[1].rank(vector, _DEPTH)
@@ -99,6 +115,12 @@ class PlainRankings:
         words, nearest = self._of_facts[0].rank(query, _DEPTH), self._of_facts[1].rank(vector, _DEPTH)
         lists = ([one for one, _ in words], nearest)
         return [list(dict.fromkeys(turn for one in each for turn in supports[one])) for each in lists]
+
+
+def _timed(ask: Callable[[str], Sequence[str]], query: str) -> Ranked:
+    started = time.perf_counter()
+    turns = tuple(ask(query))
+    return Ranked(turns, (time.perf_counter() - started) * 1000)
 
 
 def library(name: str) -> ModuleType:

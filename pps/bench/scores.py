@@ -22,7 +22,7 @@ class Answer:
     Attributes:
         turns: Distinct ids, best first: the ten that are scored at 5 and at 10.
         more: The same of a recall of twenty, for R@20 alone.
-        took_ms: Wall time of the recall of ten.
+        took_ms: Wall time of the recall of ten; None where nothing was asked.
         error: Why the question could not be asked; it then counts as one that found nothing.
     """
 
@@ -32,7 +32,7 @@ class Answer:
     gold: frozenset[str]
     turns: tuple[str, ...]
     more: tuple[str, ...] = ()
-    took_ms: float = 0.0
+    took_ms: float | None = None
     error: str = ""
 
 
@@ -61,12 +61,15 @@ def figures(gold: AbstractSet[str], turns: Sequence[str], more: Sequence[str] = 
 
 
 def summary(answers: Sequence[Answer]) -> dict[str, object]:
-    """Return every figure in percent, over all questions, by category and by conversation, and the latency."""
+    """Return every figure in percent, over all questions, by category and by conversation, and the latency.
+
+    A question that could not be asked counts in the figures, and not in the latency.
+    """
     return {
         "all": mean(answers),
         "categories": _grouped(answers, lambda answer: answer.category),
         "conversations": _grouped(answers, lambda answer: answer.conversation),
-        "latency_ms": latency([answer.took_ms for answer in answers]),
+        "latency_ms": latency([answer.took_ms for answer in answers if answer.took_ms is not None]),
         "failed": sum(bool(answer.error) for answer in answers),
         "first_error": next((f"{one.question}: {one.error}" for one in answers if one.error), None),
     }
@@ -81,7 +84,7 @@ def mean(answers: Sequence[Answer]) -> Figures:
 
 
 def latency(times_ms: Sequence[float]) -> dict[str, float | None]:
-    """Return the median and the upper percentiles of wall times."""
+    """Return the median and the upper percentiles of wall times; None for each where there are none."""
     ordered = sorted(times_ms)
     cuts = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
     return {

@@ -25,14 +25,18 @@ _SERVED = {
 """Dimensions of models that are often served."""
 
 
-def make_embedder(settings: EmbedderSettings) -> Embedder | None:
-    """Return the embedder that the settings name, with its query cache; None for ``none``.
+def make_embedder(settings: EmbedderSettings, *, keep_queries: bool = True) -> Embedder | None:
+    """Return the embedder that the settings name; None for ``none``.
+
+    Args:
+        settings: Which one.
+        keep_queries: With its query cache; without it each query is embedded anew, which is what a clock should see.
 
     Raises:
         ConfigError: A file, an extra or a setting is missing; the message names it.
     """
     embedder = _embedder(settings)
-    return None if embedder is None else CachedEmbedder(embedder)
+    return CachedEmbedder(embedder) if embedder is not None and keep_queries else embedder
 
 
 def make_reranker(settings: RerankerSettings) -> Reranker | None:

@@ -116,6 +116,8 @@ def test_every_figure_is_printed_by_category_and_by_conversation(data: Path, tmp
     assert [one["left_out"] for one in report["data"]] == [{"facts that stand on no turn left out": 1}, {}]
     assert set(report["against"]) == set(report["ratios"]) == {"graphiti", "bm25", "dense", "four-lists"}
     assert report["against"]["graphiti"]["conversations"]["conv_b"]["returned"] == 0
+    for one in (found, *report["against"].values()):
+        assert 0 < one["latency_ms"]["p50"] <= one["latency_ms"]["p99"]
     assert {"bm25", "dense"} <= {one["left_out"] for one in report["ablation"]}
     lines = [json.loads(line) for line in answers.read_text().splitlines()]
     assert {(line["profile"], line["question"]) for line in lines} == {

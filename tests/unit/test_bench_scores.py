@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
 
-from pps.bench.plain import Bm25
+from pps.bench.data import Conversation, Said
+from pps.bench.plain import Bm25, PlainRankings
 from pps.bench.profile_file import profile_toml
 from pps.bench.report import markdown
 from pps.bench.scores import Answer, figures, mean, ratios, summary
 from pps.journal.values import ItemFilter
+from pps.models.hash import HashEmbedder
+from pps.models.protocols import Vector
 from pps.recall.profiles import Profiles
+
+
+class Slow(HashEmbedder):
+    """Takes its time for a query, and counts them."""
+
+    TAKES_S = 0.25
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.asked = 0
+
+    def embed_query(self, text: str) -> Vector:
+        self.asked += 1
+        time.sleep(self.TAKES_S)
+        return super().embed_query(text)
 
 
 def test_figures_are_those_of_the_definitions() -> None:
@@ -39,6 +58,14 @@ def test_a_report_of_no_question_has_no_figures_and_does_not_fail() -> None:
     assert ratios(mean([]), mean([]))["R@10"] is None
 
 
+def test_the_latency_is_of_what_was_asked_and_unknown_where_nothing_was() -> None:
+    asked = Answer("a", "1", "x", frozenset("g"), ("g",), took_ms=5.0)
+    failed = Answer("a", "2", "x", frozenset("g"), (), error="invalid_request: query")
+
+    assert summary([asked, failed])["latency_ms"] == {"p50": 5.0, "p95": 5.0, "p99": 5.0}
+    assert summary([failed])["latency_ms"] == {"p50": None, "p95": None, "p99": None}
+
+
 def test_means_are_of_questions_not_of_groups() -> None:
     answers = [
         Answer("a", "1", "x", frozenset("g"), ("g",)),
@@ -51,6 +78,19 @@ def test_means_are_of_questions_not_of_groups() -> None:
     assert found["all"]["R@10"] == 66.67  # type: ignore[index]
     assert found["conversations"]["a"]["R@10"] == 50.0  # type: ignore[index]
     assert found["categories"]["y"]["R@10"] == 100.0  # type: ignore[index]
+
+
+def test_each_plain_ranking_is_timed_by_itself_with_the_embedding_that_it_needs() -> None:
+    turns = [Said(one, f"The {one} leaves at nine.", session=one) for one in ("ferry", "bus")]
+    conversation = Conversation("c", {turn.id: turn for turn in turns})
+    embedder = Slow()
+
+    found = PlainRankings(conversation, embedder).rank("When does the ferry leave?", 5)
+
+    assert {name: one.turns[0] for name, one in found.items()} == dict.fromkeys(PlainRankings.NAMES, "ferry")
+    assert embedder.asked == 2
+    assert found["bm25"].took_ms < found["dense"].took_ms
+    assert min(found["dense"].took_ms, found["four-lists"].took_ms) >= Slow.TAKES_S * 1000
 
 
 def test_words_that_nothing_shares_find_nothing() -> None:

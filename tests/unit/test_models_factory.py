@@ -47,6 +47,14 @@ def test_every_name_gives_its_model_without_loading_it() -> None:
     assert fingerprint(name="openai", api_key="k") == Fingerprint("text-embedding-3-small", 1536, "server")
     assert fingerprint(name="openai", base_url="http://127.0.0.1:1/v1", model="bge-m3").dimension == 1024
     assert make_embedder(EmbedderSettings(name="none")) is None
+    assert make_embedder(EmbedderSettings(name="none"), keep_queries=False) is None
+
+
+def test_queries_are_embedded_anew_where_they_are_not_to_be_kept() -> None:
+    for keep in (True, False):
+        embedder = make_embedder(EmbedderSettings(name="hash"), keep_queries=keep)
+        assert embedder is not None
+        assert (embedder.embed_query("tea") is embedder.embed_query("tea")) == keep
 
 
 @pytest.mark.torch
