@@ -64,7 +64,7 @@ class Measured:
 async def throw_away(env: Mapping[str, str], store: str | None = None) -> AsyncGenerator[Settings]:
     """Lend settings with a data folder of their own, removed afterwards; entities on a server are deleted too.
 
-    Profiles of the user's own come along, so that one can be measured.
+    Profiles of the user's own come along, so that one can be measured; a report says whose each is (``origins``).
     """
     with tempfile.TemporaryDirectory(prefix="pps-bench-") as folder:
         own = load(env=env)
@@ -151,6 +151,7 @@ def report(
         "store": settings.store,
         "embedder": settings.embedder.name,
         "reranker": settings.reranker.name,
+        "origins": origins(settings, plan.profiles),
         "scored": {name: note for name, note in NOTES.items() if name == "pps" or name in others},
         "data": [
             {
@@ -167,6 +168,12 @@ def report(
         "ratios": {name: ratios(ours, mean(measured.others[name])) for name in others},
         "ablation": _losses(measured, plan.profiles[0]),
     }
+
+
+def origins(settings: Settings, profiles: Sequence[str]) -> dict[str, str]:
+    """Return whose each profile is that was measured, and those that they extend: ``shipped`` or ``yours``."""
+    known = Profiles.load(settings)
+    return {one: origin for name in profiles for one, origin in known.origins(name).items()}
 
 
 def machine() -> dict[str, object]:

@@ -35,6 +35,7 @@ def markdown(report: Report, name: str) -> str:
         f"{'no' if report['reranker'] == 'none' else report['reranker']} reranker; {machine['cores']} cores "
         f"({machine['processor']}), Python {machine['python']}.",
         _data(report),
+        _whose(report),
         f"![{report['title']}]({name}.png)",
         "## All questions, percent",
         _table(["", *FIGURES, "returned"], ([one, *_row(figures["all"])] for one, figures in found.items())),
@@ -71,7 +72,13 @@ def text(report: Report) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     losses = [f"without {one['left_out']}: {_loss(one['lost'])}" for one in report["ablation"]]
-    return "\n".join([*lines, *losses])
+    return "\n".join(part for part in (*lines, *losses, _whose(report)) if part)
+
+
+def _whose(report: Report) -> str:
+    """Return which profiles were files of the user's own in place of, or beside, the shipped ones; empty where none."""
+    own = [name for name, origin in report.get("origins", {}).items() if origin == "yours"]
+    return f"Measured with profiles of the user's own: {', '.join(own)}." if own else ""
 
 
 def _data(report: Report) -> str:

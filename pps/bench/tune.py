@@ -13,7 +13,7 @@ from pps.app import App
 from pps.bench.choosing import FIGURES, HeldOut, better_on_most, cross_validated, means, search, written
 from pps.bench.data import Conversation
 from pps.bench.lists import Asked, Lists, Weights, ask_lists, gathered, single_profiles, tunable
-from pps.bench.measuring import machine, throw_away
+from pps.bench.measuring import machine, origins, throw_away
 from pps.bench.quality import Asking, Progress, ask, write
 from pps.bench.reading import data_path, read
 from pps.bench.scores import Answer, mean
@@ -61,6 +61,7 @@ async def tune(wanted: TuneWanted, env: Mapping[str, str], progress: Progress) -
         raise InvalidRequest("write", f"{wanted.write} is not a profile's file")
     async with throw_away(env) as settings:
         channel = _channel(settings, wanted.profile)
+        whose = origins(settings, [wanted.profile])
         lists, answers = await _asked(settings, chosen_on, wanted.profile, progress)
         watched_lists = (await _asked(settings, watched, wanted.profile, progress))[0] if watched else None
     if not len(lists.golden):
@@ -68,6 +69,7 @@ async def tune(wanted: TuneWanted, env: Mapping[str, str], progress: Progress) -
     start = Weights(channel.k, tuple(channel.perspectives[name] for name in tunable(channel)))
     found = await asyncio.to_thread(_chosen, lists, start, progress)
     told = await asyncio.to_thread(_told, wanted, channel, found, (lists, watched_lists, answers))
+    told = {**told, "origins": whose}
     if wanted.out:
         await asyncio.to_thread(_kept, wanted.out, told)
     return told

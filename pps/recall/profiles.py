@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,6 +18,9 @@ from pps.journal.values import ItemFilter
 from pps.recall.narrowing import Filters
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.sources import Tuning
+
+Origin: TypeAlias = Literal["shipped", "yours", "graphiti"]
+"""Where a profile is from: shipped with PPS, a file of the user's own, or Graphiti's."""
 
 Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
@@ -88,7 +91,7 @@ class Profile:
     Attributes:
         limits: Most results of a channel, where that is fewer than the caller's limit.
         max_limit: Most that a caller may ask for, 10 to 100; more is refused.
-        origin: Shipped with PPS, a file of the user's own, or Graphiti's.
+        origin: Where its own file is from; what it extends may be from elsewhere.
         filters: What alone it lets through, before ranking in every perspective and beside the caller's own filter.
     """
 
@@ -98,7 +101,7 @@ class Profile:
     limits: Mapping[ChannelName, int]
     recipe: str = ""
     max_limit: int = MAX_LIMIT
-    origin: Literal["shipped", "yours", "graphiti"] = "shipped"
+    origin: Origin = "shipped"
     filters: ItemFilter = field(default_factory=ItemFilter)
 
 
@@ -168,6 +171,14 @@ class Profiles:
         if name in RECIPES:
             return Profile(name, f"Graphiti's own {name}", {}, {}, recipe=name, origin="graphiti")
         raise InvalidRequest("profile", f"must be one of {', '.join(sorted(self._profiles))} or a Graphiti recipe")
+
+    def origins(self, name: str) -> dict[str, Origin]:
+        """Return where a profile and those that it extends are from, by name; raises as ``get``."""
+        found: dict[str, Origin] = {}
+        while name:
+            found[name] = self.get(name).origin
+            name = self._files[name].extends if name in self._files else ""
+        return found
 
     def all(self) -> list[Profile]:
         """Return every profile by name, then every recipe."""

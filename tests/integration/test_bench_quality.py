@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +20,8 @@ from pps.bench.measuring import Plan
 from pps.bench.plain import library
 from pps.bench.quality import write
 from pps.bench.reading import read
+from pps.bench.report import markdown
+from pps.config import shipped
 from pps.core.errors import ConfigError, InvalidRequest, PPSError
 
 EPISODES = [
@@ -135,6 +138,7 @@ def test_edges_may_be_absent_and_a_table_is_what_people_see(data: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[0].split() == ["R@5", "R@10", "R@20", "MRR@10", "nDCG@10"]
     assert run.stdout.splitlines()[1].split()[0] == "pps"
+    assert "user's own" not in run.stdout
     assert "writing conv_a: 3" in run.stderr
 
 
@@ -162,6 +166,22 @@ async def test_nodes_and_what_mentions_them_are_written_where_there_are_no_edges
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [[one["name"] for one in line.get("nodes", ())] for line in lines] == [[], ["Melanie", "lake"], []]
     assert {written.ids[hit.id]: "near_center" in hit.ranks for hit in near} == {"e1": False, "e2": True, "e3": True}
+
+
+def test_a_report_says_whose_each_profile_is(data: Path, tmp_path: Path) -> None:
+    home, asked = tmp_path / "home", ("quality", "--data", str(data), "--profile", "ambient", "--profile", "e1_only")
+    (home / "profiles").mkdir(parents=True)
+    shutil.copy(Path(str(shipped("config/profiles") / "default.toml")), home / "profiles")
+
+    told = bench(*asked, "--json", PPS_HOME=str(home))
+    shown = bench(*asked, PPS_HOME=str(home))
+
+    assert told.returncode == shown.returncode == 0, told.stderr
+    report = json.loads(told.stdout)
+    assert report["origins"] == {"ambient": "shipped", "default": "yours", "e1_only": "shipped"}
+    said = "Measured with profiles of the user's own: default."
+    assert said in shown.stdout.splitlines()
+    assert said in markdown(report, "quality").splitlines()
 
 
 async def test_what_cannot_be_asked_or_written_is_told_and_ends_nothing(data: Path) -> None:

@@ -68,5 +68,6 @@ async def test_now_is_what_quality_scores_on_the_same_data(data: Path, tmp_path:
     assert {name: tuned["now"][name] for name in FIGURES} == {name: figures[name] for name in FIGURES}
     assert tuned["check"]["joined_again"] == tuned["check"]["asked"]
     assert unlifted["check"]["joined_again"] == unlifted["check"]["asked"]
+    assert (tuned["origins"], unlifted["origins"]) == ({"default": "shipped"}, {"unlifted": "yours"})
     # The data tell the two apart, so that a factor that is left out is seen.
     assert unlifted["now"]["R@10"] < tuned["now"]["R@10"] < 100

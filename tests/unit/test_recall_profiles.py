@@ -224,6 +224,12 @@ def test_a_profile_says_where_it_is_from(tmp_path: Path) -> None:
 
     assert (origins["mine"], origins["default"], origins[RECIPES[0]]) == ("yours", "shipped", "graphiti")
 
+    (tmp_path / "profiles" / "default.toml").write_text(FACTS)
+    profiles = Profiles.load(Settings(home=tmp_path))
+    assert profiles.origins("ambient") == {"ambient": "shipped", "default": "yours"}
+    assert profiles.origins("facts") == {"facts": "shipped"}
+    assert profiles.origins(RECIPES[0]) == {RECIPES[0]: "graphiti"}
+
 
 def test_every_perspective_says_what_it_is_and_has_one_function() -> None:
     for name, perspective in PERSPECTIVES.items():
