@@ -15,6 +15,8 @@ import pytest
 
 from pps import __version__
 from pps.config import home_folder
+from pps.core.errors import InvalidRequest
+from pps.ingest.sessions import SessionEvent, read_event
 from pps.link.runfile import RunFile
 from pps.surfaces.cli.claude_settings import EVENTS, program
 from tests.integration.hooks.acting import DEADLINE_S
@@ -73,6 +75,20 @@ def test_each_event_has_the_deadline_that_the_settings_give_it(hook: ModuleType)
 
 def test_each_event_has_the_seconds_that_were_promised(hook: ModuleType) -> None:
     assert hook.DEADLINES_S == {**DEADLINE_S, "SessionEnd": 30.0}  # its detached part, that sends what is left
+
+
+def test_the_program_refuses_by_itself_what_the_server_would_refuse_and_nothing_else(hook: ModuleType) -> None:
+    least = {"id": "0" * 32, "at": 0.0, "event": "Stop", "session": "s"}
+    bounded = {name for name, one in SessionEvent.model_fields.items() if one.annotation is str} - {"id", "text"}
+    assert set(hook.MOST) == bounded
+    for name, most in hook.MOST.items():
+        for told, read in ((hook._check, ValueError), (read_event, InvalidRequest)):
+            told({**least, name: "x" * most})
+            with pytest.raises(read, match=name):
+                told({**least, name: "x" * (most + 1)})
+    for told, read in ((hook._check, ValueError), (read_event, InvalidRequest)):
+        with pytest.raises(read, match="session"):
+            told({**least, "session": ""})
 
 
 def test_the_plugin_has_the_same_hooks_as_the_settings() -> None:

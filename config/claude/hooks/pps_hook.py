@@ -49,6 +49,12 @@ MOST_SPOOLED = 10_000
 MOST_SPOOLED_BYTES = 64 * 1024 * 1024
 TOOL_FIELDS = ("description", "command", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
 TOOL_CHARS = 400
+MOST_NAME, MOST_PATH = 200, 4_096
+MOST = {
+    **dict.fromkeys(("session", "entity", "agent", "agent_type", "prompt", "tool", "ref"), MOST_NAME),
+    **dict.fromkeys(("project", "cwd", "transcript"), MOST_PATH),
+}
+"""Most characters of these fields that a server takes."""
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared
 
 
@@ -146,7 +152,17 @@ def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object
     elif event == "PostToolUse":
         message.update(tool=text("tool_name"), ref=text("tool_use_id"), input=_picked(given.get("tool_input")))
     message["size"] = _size(str(message["transcript"]))
+    _check(message)
     return message
+
+
+def _check(message: dict[str, object]) -> None:
+    """Refuse what no server would ever take: it is neither waited for nor spooled."""
+    if not message["session"]:
+        raise ValueError("the event is of no session")
+    for name, most in MOST.items():
+        if len(str(message.get(name, ""))) > most:
+            raise ValueError(f"{name} is longer than {most:,} characters")
 
 
 def _picked(given: Any) -> dict[str, str]:
