@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, ExtractorSettings, Settings
+from pps.core import time
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.time import now
 from pps.isolation.metering import TokensUsed, read_usage
@@ -108,6 +109,44 @@ async def test_a_spent_budget_pauses_reading_until_the_next_day_and_nothing_else
     async with App.open(settings(tmp_path, server, tokens_per_day=20)) as app, app.memory("ana") as memory:
         assert await memory.settled(20.0), "an entity's own bound comes first; a start looks again"
         assert (await memory.jobs.status(second.turn_id)).state == "done"
+
+
+async def test_reading_that_paused_goes_on_by_itself_when_the_next_day_begins(
+    tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock stands four seconds before midnight when the budget is spent, and goes on; nobody does anything."""
+    began = time.now()
+    midnight = began.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+    def moved() -> datetime:
+        return datetime.now(UTC) + ahead
+
+    async with App.open(settings(tmp_path, server, tokens_per_day=20)) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            ahead = midnight - timedelta(seconds=4) - time.now()
+            monkeypatch.setattr("pps.ingest.costs.now", moved)
+            monkeypatch.setattr(time, "now", moved)  # what a worker goes by
+            assert (await memory.remember(TEXT)).state == "done"
+            server.asked.clear()
+            paused = await memory.remember("Ben knows Ana.", timeout_s=0.5)
+            assert moved() < midnight, "too busy a machine: the day went by before the pause"
+            job = await memory.jobs.status(paused.turn_id)
+            assert (paused.state, job.state, job.next_at, server.asked) == ("accepted", "queued", midnight, [])
+            assert (await memory.health()).ok
+
+            assert await memory.settled(30.0)
+            assert moved() >= midnight
+            job = await memory.jobs.status(paused.turn_id)
+            assert (job.state, job.failures, [one.outcome for one in job.tried]) == ("done", 0, ["done", "done"])
+            report = await memory.costs.report()
+            assert [(one.day, one.texts) for one in report.days] == [
+                (midnight.date(), 1),
+                (began.date(), 1),
+            ]
+            health = await memory.health()
+            assert (health.ok, report.paused_until) == (True, midnight + timedelta(days=1))
+            assert "budget of 20 tokens is spent" in health.notes[0], "today's is spent again, by that one text"
 
 
 @pytest.mark.parametrize(
