@@ -1,4 +1,4 @@
-"""The server is killed in the middle of an import of each format; run again, each is whole and nothing is doubled.
+"""Server or command is killed in the middle of an import; run again, each format is whole and nothing is doubled.
 
 ``PPS_IMPORT_TURNS=10000 .venv/bin/python -m pytest tests/acceptance/test_kill_import.py`` runs a longer form.
 """
@@ -9,6 +9,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,8 @@ from pps.core.errors import PPSError
 from pps.link.client import Link
 from pps.link.start import connect, stop
 from tests import importing_files as made
+from tests.acceptance.outage import data, idle, until
+from tests.integration.surfaces.serving import Served, serving
 
 TURNS = int(os.environ.get("PPS_IMPORT_TURNS", "410"))
 """Messages of each format; a batch has 200."""
@@ -131,3 +135,49 @@ def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatc
         assert stats["text_indexed"]["episodes"] == TURNS * len(paths)
     finally:
         stop(home)
+
+
+def command_killed(served: Served, paths: list[str], stored: int) -> bool:
+    """Begin ``pps import`` and kill it once so many turns are stored; tell whether it was cut short."""
+    command = [sys.executable, "-m", "pps", "import", "ana", *paths]
+    with subprocess.Popen(command, env=served.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        while process.poll() is None and data(served, "stats")["turns"] < stored:
+            time.sleep(0.005)
+        process.kill()
+        process.wait(30)
+        assert process.returncode in (0, -signal.SIGKILL), process.stderr and process.stderr.read()
+        return process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.timeout(600)
+def test_an_import_whose_command_was_killed_is_whole_when_it_is_run_again(tmp_path: Path) -> None:
+    paths = [str(make(tmp_path / name)) for name, make in FILES.items()]
+    whole = TURNS * len(paths)
+    with serving(tmp_path / "home", PPS_EXTRACTOR__MODE="given") as served:
+        served.create("ana")
+        kills = 0
+        for part in range(1, len(paths)):
+            kills += command_killed(served, paths, part * TURNS - TURNS // 2)
+        assert data(served, "stats")["turns"] < whole, "the kills came too late to prove anything"
+        assert kills == len(paths) - 1
+        ended = served.pps("import", "ana", *paths, "--json")
+        assert ended.returncode == 0, ended.stderr
+        report = json.loads(ended.stdout)
+        assert (report["turns"], report["stored"] + report["duplicates"]) == (whole, whole)
+        assert report["duplicates"] > 0
+        assert report["stored"] > 0
+        again = json.loads(served.pps("import", "ana", *paths, "--json").stdout)
+        assert (again["stored"], again["duplicates"]) == (0, whole)
+        until(served, lambda: idle(served))
+        stats = data(served, "stats")
+        assert (stats["turns"], stats["episodes"], stats["text_indexed"]["episodes"]) == (whole, whole, whole)
+        said = exported(served, tmp_path / "ana.jsonl")
+        assert (len(said), len(set(said))) == (whole, whole)
+        assert served.pps("doctor", "ana").returncode == 0
+
+
+def exported(served: Served, file: Path) -> list[str]:
+    """Return the texts that an export has."""
+    ended = served.pps("export", "ana", str(file))
+    assert ended.returncode == 0, ended.stderr
+    return [json.loads(line)["content"] for line in file.read_text().splitlines()]
