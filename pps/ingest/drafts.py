@@ -72,12 +72,13 @@ def make_draft(
     for name in ("actor", "session", "source", "source_ref", "kind"):
         bounds.check_length(name, str(options.get(name, "")), 0, 200)
     occurred_at = options.get("occurred_at")
+    redactor.label("kind", options.get("kind", ""))
     kept = redactor.text(normalise(content))
     given_tags = bounds.check_tags(redactor.tags(options.get("tags", ())))
     draft = TurnDraft(
         content=kept,
         role=options.get("role", "user"),
-        actor=options.get("actor", ""),
+        actor=redactor.text(options.get("actor", "")),
         session=options.get("session") or "default",
         source=options.get("source") or "api",
         source_ref=options.get("source_ref", ""),

@@ -63,6 +63,7 @@ def make_event(
     source, timestamp = options.get("source") or "other", options.get("timestamp")
     kind = classify(source, options.get("kind", ""))
     bounds.check_label("kind", kind)
+    redactor.label("kind", kind)
     kept = redactor.text(normalise(content))
     title = " ".join(redactor.text(normalise(options.get("title", ""))).split())
     found = tags_in(kept) if automatic.tags else ()
@@ -70,7 +71,7 @@ def make_event(
     draft = TurnDraft(
         content=kept,
         role=_ROLES.get(kind, "user"),
-        actor=options.get("actor", ""),
+        actor=redactor.text(options.get("actor", "")),
         session=options.get("session") or source,
         source=source,
         source_ref=options.get("source_ref", ""),
@@ -81,7 +82,7 @@ def make_event(
     )
     attributes = redactor.attributes(options.get("metadata", {}))
     if path := options.get("project_path"):
-        attributes["project_path"] = path
+        attributes["project_path"] = redactor.text(path)
     record = RecordDraft(title or title_of(kept), kind, redactor.text(options.get("parent_node_id", "")), attributes)
     links = links_in(kept) if automatic.relations else ()
     return draft, JobPayload(extraction=extraction, record=record, links=links)

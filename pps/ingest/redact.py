@@ -12,6 +12,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TypeAlias
 
+from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, FactDraft, NodeDraft
 from pps.ingest.detecting import Detector, Span
 from pps.ingest.detectors import detectors
@@ -71,6 +72,11 @@ class Redactor:
     def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         """Return the tags that hold no secret: a marker is no tag."""
         return tuple(tag for tag in tags if self.text(tag) == tag)
+
+    def label(self, field: str, label: str) -> None:
+        """Raise InvalidRequest when a label holds a secret: a marker is no label."""
+        if self.text(label) != label:
+            raise InvalidRequest(field, "holds what looks like a secret; give it in the content, where it is taken out")
 
     def attributes(self, attributes: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return attributes without secrets, in names and values, also what only its name shows to be one."""

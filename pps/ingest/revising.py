@@ -100,10 +100,9 @@ class Revisions:
             raise InvalidRequest("content", "give a content, title, kind, tags or metadata to change")
         _check(changes)
         redactor = Redactor(on=self._parts.redaction)
+        actor = redactor.text(changes.get("actor", ""))
         rework = _Updating(_redacted(changes, redactor), self._parts.automatic)
-        return await self._revised(
-            id, "modified", changes.get("actor", ""), rework, (wait, timeout_s, redactor, started)
-        )
+        return await self._revised(id, "modified", actor, rework, (wait, timeout_s, redactor, started))
 
     async def append(
         self, id: str, content: str, *, actor: str = "", wait: Wait = "done", timeout_s: float | None = None
@@ -117,7 +116,7 @@ class Revisions:
         bounds.check_length("actor", actor, 0, 200)
         redactor = Redactor(on=self._parts.redaction)
         rework = _Appending(redactor.text(normalise(content)), self._parts.automatic)
-        return await self._revised(id, "appended", actor, rework, (wait, timeout_s, redactor, started))
+        return await self._revised(id, "appended", redactor.text(actor), rework, (wait, timeout_s, redactor, started))
 
     async def history(self, id: str, *, limit: int = 20) -> list[HistoryEntry]:
         """Return the versions of a record or a turn, newest first, each with what it changed.
@@ -263,6 +262,8 @@ def _redacted(changes: Changes, redactor: Redactor) -> Changes:
         clean["content"] = redactor.text(normalise(changes["content"]))
     if "title" in changes:
         clean["title"] = " ".join(redactor.text(normalise(changes["title"])).split())
+    if "kind" in changes:
+        redactor.label("kind", changes["kind"])
     if "tags" in changes:
         clean["tags"] = bounds.check_tags(redactor.tags(changes["tags"]))
     if "metadata" in changes:

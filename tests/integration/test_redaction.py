@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
+from typing import LiteralString
+from uuid import uuid4
 
 import pytest
+from neo4j import AsyncGraphDatabase
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
+from pps.core.errors import InvalidRequest
 from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.redact import redact
+from pps.ingest.sessions import read_event
 from pps.memory import Memory
 from tests.secrets import SECRETS
 
@@ -64,6 +70,108 @@ async def test_no_byte_of_a_secret_is_in_any_file_of_the_data_folder(
             assert "[redacted: GitHub Token]" in recalled["episodes"][0].text
     assert holding(home) == {}
     assert not any(part in caplog.text for part in PARTS)
+
+
+_EVERY_ROW: tuple[LiteralString, ...] = (
+    "MATCH (n) WHERE n.group_id = $group RETURN properties(n)",
+    "MATCH ()-[n]->() WHERE n.group_id = $group RETURN properties(n)",
+)
+TOKEN = SECRETS["GitHub Token"][0]
+
+
+async def _records(memory: Memory) -> None:
+    """Bring the secrets in by every text field of a record and of a change; each receipt counts its own."""
+    kept = await memory.records.add_event(
+        f"Keep this: {ALL}",
+        title=f"Vault {TOKEN}",
+        actor=f"Ana {TOKEN}",
+        tags=["tea"],
+        metadata={"deep": [{"at": TOKEN}], f"key {TOKEN}": 1},
+        project_path=f"/srv/{TOKEN}",
+        parent_node_id=f"Safe {TOKEN}",
+    )
+    assert (kept.redacted, kept.title) == (len(SECRETS) + 6, "Vault [redacted: GitHub Token]")
+    linked = await memory.records.add_event(f"See [[Box {TOKEN}]].", source="whisper", source_ref="w1")
+    assert (linked.redacted, linked.title) == (1, "See [[Box [redacted: GitHub Token]]].")
+    changed = await memory.records.update(
+        kept.node_id,
+        content=ALL,
+        title=f"Other {TOKEN}",
+        tags=["rye"],
+        metadata={"more": TOKEN},
+        actor=f"Ben {TOKEN}",
+    )
+    assert changed.redacted == len(SECRETS) + 3
+    for call in (
+        memory.records.add_event("A label.", kind=TOKEN),
+        memory.remember("A label.", kind=TOKEN),
+        memory.records.update(kept.node_id, kind=TOKEN),
+    ):
+        with pytest.raises(InvalidRequest, match=r"kind.*holds what looks like a secret"):
+            await call
+    added = await memory.records.append(kept.node_id, f"And {ALL}", actor=f"Cara {TOKEN}")
+    assert (added.redacted, added.version) == (len(SECRETS) + 1, 3)
+    turn = await memory.remember("Plain.", actor=f"Dora {TOKEN}")
+    assert (await memory.records.append(turn.turn_id, TOKEN)).redacted == 1
+    assert turn.redacted == 1
+
+
+async def _session(memory: Memory, transcripts: Path) -> None:
+    """Bring the secrets in as a coding agent's hooks do: a prompt, a tool, an answer in the event and in the file."""
+    file = transcripts / "s.jsonl"
+    said = {"role": "assistant", "content": [{"type": "text", "text": f"In the file: {ALL}"}]}
+    line = {"type": "assistant", "uuid": str(uuid4()), "sessionId": "s", "cwd": "/", "message": said}
+    file.write_text(json.dumps({**line, "timestamp": "2026-03-07T08:30:00.000Z"}) + "\n")
+    common = {"session": "s", "transcript": str(file), "size": file.stat().st_size, "cwd": "/"}
+    for number, fields in enumerate(
+        (
+            {"event": "UserPromptSubmit", "text": f"Typed: {ALL}"},
+            {"event": "PostToolUse", "tool": "Bash", "input": {"command": f"deploy {TOKEN}", "description": ALL}},
+            {"event": "Stop", "text": f"Said: {ALL}"},
+        )
+    ):
+        event = read_event({**common, "id": f"{number:032x}", "at": 1_772_000_000.0 + number, **fields})
+        await memory.sessions.capture(event, lambda _: True)
+
+
+async def test_no_secret_of_a_record_a_change_or_a_session_is_on_disk_in_the_graph_or_in_an_export(
+    app: App, settings: Settings, tmp_path: Path
+) -> None:
+    """On both stores; on Neo4j each row of the entity is looked at, in place of the graph's files."""
+    transcripts = tmp_path / "transcripts"
+    transcripts.mkdir()
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await _records(memory)
+        await _session(memory, transcripts)
+        assert await memory.settled(60)
+        assert holding(settings.home) == {}
+        rows = await _graph(memory, settings)
+        assert not any(part in rows for part in PARTS)
+        assert "[redacted: GitHub Token]" in rows
+        found = "".join(hit.text for hit in (await memory.recall("Typed Said deploy", limit=20))["episodes"])
+        assert {"Typed", "Bash"} <= set(found.replace(":", " ").split())
+        await memory.documents.export(tmp_path / "ana.jsonl")
+    exported = (tmp_path / "ana.jsonl").read_text()
+    assert not any(part in exported for part in PARTS)
+    assert exported.count("[redacted: GitHub Token]") > 10
+    assert holding(settings.home) == {}
+
+
+async def _graph(memory: Memory, settings: Settings) -> str:
+    """Return all that the graph holds of an entity, as text: what the client reads, and on Neo4j every property."""
+    client = memory._parts.client
+    nodes, facts = await client.scan_nodes("", 500), await client.scan_facts("", 500)
+    read = [repr((nodes, facts, await client.scan_episodes("", 500)))]
+    if settings.store == "neo4j":
+        found = settings.neo4j
+        group = {"group": client.entity.group}
+        async with AsyncGraphDatabase.driver(found.uri, auth=(found.user, found.password.get_secret_value())) as driver:
+            for asked in _EVERY_ROW:
+                rows = (await driver.execute_query(asked, group, database_=found.database)).records
+                assert rows
+                read += [repr(row.data()) for row in rows]
+    return "\n".join(read)
 
 
 async def test_a_file_that_a_person_wrote_by_hand_is_indexed_and_shown_without_its_secrets(tmp_path: Path) -> None:
