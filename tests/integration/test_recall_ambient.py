@@ -11,6 +11,7 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.context.capture import without_packs
+from pps.core.errors import StoreUnavailable
 from pps.core.values import FactDraft
 from pps.memory import Memory
 from pps.models.tokens import count_tokens
@@ -53,6 +54,46 @@ async def test_a_pack_has_clock_sections_manifest_and_latency(memory: Memory) ->
     assert pack.recall is not None
     assert pack.recall.profile == "ambient"
     assert pack.took_ms > 0
+
+
+async def test_one_pack_has_every_section_and_a_channel_that_fails_is_named_and_takes_no_other_with_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An anchor, a summary and this session's turns beside what is recalled; then the facts cannot be read."""
+    await memory.anchor_save("Roses", "# Roses\n\nMira prunes the roses in March.")
+    await memory.remember("Mira grew roses all year.", kind="summary", role="assistant", session="sum")
+    for number in range(3):
+        await memory.remember(f"Roses again, {number}?", session="now", source_ref=str(number))
+    await memory.remember("Not of this session: a rose for Ben.", session="else", occurred_at=START)
+    asked = {"session": "now", "limit_per_layer": 3, "budget_tokens": 4_000}
+    whole = await memory.ambient_recall("Mira and the roses", **asked)
+
+    assert set(whole.sections) == {"nodes", "facts", "episodes", "anchors", "turns", "summaries"}
+    assert (whole.sections["turns"], whole.sections["summaries"], whole.sections["anchors"]) == (3, 1, 1)
+    for text in ("Mira prunes the roses in March.", "Mira grew roses all year.", "Mira grows roses."):
+        assert text in whole.text
+    turns = _section(whole.text, "Recent turns").splitlines()
+    assert ["0?" in turns[0], "1?" in turns[1], "2?" in turns[2], len(turns)] == [True, True, True, 3]
+    assert "Unavailable" not in whole.text
+
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the graph does not answer; try again")
+
+    monkeypatch.setattr(type(memory._parts.client), "facts", away)
+    part = await memory.ambient_recall("Mira and the roses", **asked)
+    assert part.recall is not None
+    assert part.recall.channels["facts"].error.startswith("store_unavailable: ")
+    assert "Unavailable: facts (store_unavailable)." in part.text
+    assert set(part.sections) == set(whole.sections) - {"facts"}
+    for heading in ("Anchors", "Recent turns", "Summaries"):
+        assert _section(part.text, heading) == _section(whole.text, heading)
+
+
+def _section(text: str, heading: str) -> str:
+    """Return a section of a pack, without its heading."""
+    _, found, rest = text.partition(f"\n## {heading}\n")
+    assert found
+    return rest.partition("\n\n")[0]
 
 
 async def test_a_packs_budget_holds_and_what_was_left_out_is_listed(memory: Memory) -> None:
