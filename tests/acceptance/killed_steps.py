@@ -19,9 +19,13 @@ from pps.core.values import FactDraft
 from pps.index.entity import EntityIndexes
 from pps.index.text import TextIndex
 from pps.index.vectors import VectorIndex
+from pps.ingest.linking import Linker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.queue import JobQueue
+from pps.journal.records import RecordBook
+from pps.journal.versions import Versions
+from pps.memory import Memory
 
 for _late in ("chromadb", "chromadb.api.rust", "detect_secrets", "ladybug", "tantivy"):
     import_module(_late)  # once, in the process that the others are forked from
@@ -46,6 +50,29 @@ STEPS: tuple[tuple[type, str], ...] = (
 )
 """The methods that make each step durable; a process is killed right after one."""
 
+RECORD_STEPS: tuple[tuple[type, str], ...] = (
+    (Journal, "append_many"),
+    (RecordBook, "put"),
+    (Linker, "waiting"),
+    (Versions, "revise"),
+    (JobQueue, "end"),
+)
+"""Of records: their place in the journal, links that waited and are not made yet, a new version."""
+FORGET_STEPS: tuple[tuple[type, str], ...] = (
+    (Journal, "set_meta"),
+    (Journal, "mark_dirty"),
+    (IsolatedGraphitiClient, "save_facts"),
+    (IsolatedGraphitiClient, "delete_facts"),
+    (IsolatedGraphitiClient, "delete_episodes"),
+    (IsolatedGraphitiClient, "delete_nodes"),
+    (Journal, "mirror_drop"),
+    (Journal, "forget_turns"),
+    (EntityIndexes, "apply"),
+    (Journal, "clear_dirty"),
+    (EntityIndexes, "purge"),
+)
+"""Of forgetting: from the note of what is to go until nothing of it is left in any file."""
+
 _armed = False
 
 
@@ -64,7 +91,7 @@ def deadly(kind: type, name: str) -> None:
     async def awaited(*args: Any, **kwargs: Any) -> Any:
         done: Awaitable[Any] = inner(*args, **kwargs)
         value = await done
-        if _armed and value != []:  # an empty hand is no step
+        if _armed and value != [] and not (name == "waiting" and value is None):  # an empty hand is no step
             die()
         return value
 
@@ -77,34 +104,74 @@ def deadly(kind: type, name: str) -> None:
     setattr(kind, name, awaited if asyncio.iscoroutinefunction(inner) else plain)
 
 
-def arm() -> None:
-    """Let the next step kill."""
-    global _armed
-    _armed = True
-
-
 def killed_at(home: str, number: int) -> None:
     """Remember the turns of a round in a process that dies at a step; it must not come to its end."""
     deadly(*STEPS[number])
-    asyncio.run(_told(Path(home), number))
+    asyncio.run(_opened(Path(home), number, _told))
 
 
-async def _told(home: Path, number: int) -> None:
+def record_killed_at(home: str, number: int) -> None:
+    """Keep and change the records of a round in a process that dies at a step."""
+    deadly(*RECORD_STEPS[number])
+    asyncio.run(_opened(Path(home), number, _recorded))
+
+
+def forget_killed_at(home: str, number: int) -> None:
+    """Forget a turn of a round in a process that dies at a step."""
+    deadly(*FORGET_STEPS[number])
+    asyncio.run(_opened(Path(home), number, _forgotten))
+
+
+async def _opened(home: Path, number: int, tell: Callable[[Memory, int], Awaitable[None]]) -> None:
     async with App.open(settings(home)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             assert await memory.settled()
-            arm()
-            await memory.remember_many(
-                [
-                    (
-                        f"Turn {number}/{turn}: Person{turn} went to Place{number}.",
-                        {
-                            "source_ref": f"{number}/{turn}",
-                            "facts": [FactDraft(f"Person{turn}", "WENT_TO", f"Place{number}")],
-                        },
-                    )
-                    for turn in range(TURNS)
-                ]
+            await tell(memory, number)
+
+
+def arm() -> None:
+    global _armed
+    _armed = True
+
+
+async def _told(memory: Memory, number: int) -> None:
+    arm()
+    await memory.remember_many(
+        [
+            (
+                f"Turn {number}/{turn}: Person{turn} went to Place{number}.",
+                {
+                    "source_ref": f"{number}/{turn}",
+                    "facts": [FactDraft(f"Person{turn}", "WENT_TO", f"Place{number}")],
+                },
             )
-            await memory.settled()
+            for turn in range(TURNS)
+        ]
+    )
+    await memory.settled()
+
+
+async def _recorded(memory: Memory, number: int) -> None:
+    arm()
+    await tell_records(memory, number)
+
+
+async def tell_records(memory: Memory, number: int) -> None:
+    """Keep a record that links to a later one, then that one, then change the first; told again, nothing is new."""
+    early = await memory.records.add_event(
+        f"See [[Later {number}]].", title=f"Early {number}", source_ref=f"early/{number}"
+    )
+    await memory.records.add_event("It is there.", title=f"Later {number}", source_ref=f"later/{number}")
+    await memory.records.update(early.turn_id, content=f"Changed. See [[Later {number}]].")
+
+
+async def _forgotten(memory: Memory, number: int) -> None:
+    both = FactDraft("Ana", "KNOWS", f"Both{number}")
+    await memory.remember(f"Kept {number}.", source_ref=f"kept/{number}", facts=[both])
+    gone = await memory.remember(
+        f"Gone {number}.", source_ref=f"gone/{number}", facts=[both, FactDraft("Ana", "KNOWS", f"Gone{number}")]
+    )
+    assert await memory.settled()
+    arm()
+    await memory.forget([gone.turn_id], dry_run=False)
