@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import platform
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from pps.app import App
 from pps.bench.ablation import ablated
 from pps.bench.against import GRAPHITI, SYSTEMS, ask_graphiti, ask_plain
 from pps.bench.data import Conversation
+from pps.bench.machine import machine
 from pps.bench.quality import Asking, Progress, Written, ask, write
 from pps.bench.scores import FIGURES, Answer, mean, ratios, summary
 from pps.config import Settings, load
@@ -174,11 +173,6 @@ def origins(settings: Settings, profiles: Sequence[str]) -> dict[str, str]:
     """Return whose each profile is that was measured, and those that they extend: ``shipped`` or ``yours``."""
     known = Profiles.load(settings)
     return {one: origin for name in profiles for one, origin in known.origins(name).items()}
-
-
-def machine() -> dict[str, object]:
-    """Return what the figures were taken on."""
-    return {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
 
 
 def answers_of(measured: Measured) -> list[tuple[str, Answer]]:

@@ -18,7 +18,8 @@ from typing import Any
 from pps import __version__
 from pps.app import App
 from pps.bench.events import DAY, Event, generated, read_events
-from pps.bench.measuring import machine, throw_away
+from pps.bench.machine import machine
+from pps.bench.measuring import throw_away
 from pps.bench.quality import Progress
 from pps.bench.reading import data_path
 from pps.bench.scores import latency

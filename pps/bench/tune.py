@@ -13,7 +13,8 @@ from pps.app import App
 from pps.bench.choosing import FIGURES, HeldOut, better_on_most, cross_validated, means, search, written
 from pps.bench.data import Conversation
 from pps.bench.lists import Asked, Lists, Weights, ask_lists, gathered, single_profiles, tunable
-from pps.bench.measuring import machine, origins, throw_away
+from pps.bench.machine import machine
+from pps.bench.measuring import origins, throw_away
 from pps.bench.quality import Asking, Progress, ask, write
 from pps.bench.reading import data_path, read
 from pps.bench.scores import Answer, mean

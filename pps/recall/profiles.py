@@ -201,9 +201,7 @@ class Profiles:
             filters = file.filters.over(parent.filters if parent else ItemFilter())
         except ValueError as error:
             raise ConfigError(f"{self._place(name)}: {error}") from error
-        return Profile(
-            name, file.description, ordered, limits, max_limit=most, origin=origin, filters=filters
-        )
+        return Profile(name, file.description, ordered, limits, max_limit=most, origin=origin, filters=filters)
 
     def _place(self, name: str) -> str:
         return str(self._places.get(name, f"profile {name!r}"))
