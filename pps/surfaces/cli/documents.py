@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from pps.config import load
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
 from pps.surfaces.cli.talk import Answer, AsJson, Name, absolute, objects, server, show_json, work
@@ -40,6 +39,8 @@ def import_(
 
     Examples: pps import ana talk.jsonl · pps import ana ~/.claude/projects · pps import ana export.zip --dry-run
     """
+    from pps.config import load  # not at the top: help imports nothing heavy
+
     for path in paths:
         if not path.exists():
             raise InvalidRequest("path", f"there is nothing at {path}")
