@@ -12,13 +12,16 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 import numpy as np
 
+from pps.app import App
+from pps.config import ExtractorSettings, Settings
+from pps.memory import Memory
 from pps.models.hash import HashEmbedder
 from tests.model_answers import answer
 
@@ -99,6 +102,20 @@ class ModelServer:
     def paths(self) -> list[str]:
         with self._lock:
             return [one.path for one in self.asked]
+
+
+def reading_by(base_url: str) -> ExtractorSettings:
+    """Return the settings of texts that the model at an address reads."""
+    return ExtractorSettings(mode="model", provider="compatible", model="m", base_url=base_url, timeout_s=20)
+
+
+@contextlib.asynccontextmanager
+async def memory_read_by(settings: Settings, server: ModelServer) -> AsyncIterator[Memory]:
+    """Open an entity's memory whose texts a model reads."""
+    async with App.open(settings.model_copy(update={"extractor": reading_by(server.base_url)})) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            yield memory
 
 
 @contextlib.contextmanager

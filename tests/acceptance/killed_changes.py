@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from pps.app import App
-from pps.config import EmbedderSettings, ExtractorSettings, Settings
+from pps.config import EmbedderSettings, Settings
 from pps.index.entity import EntityIndexes
 from pps.ingest.pipeline import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
@@ -15,6 +15,7 @@ from pps.journal.journal import Journal
 from pps.journal.queue import JobQueue
 from pps.journal.versions import Versions
 from tests.acceptance.killed_steps import arm, deadly
+from tests.model_server import reading_by
 
 import_module("graphiti_core.graphiti")  # once, in the process that the others are forked from
 
@@ -38,7 +39,7 @@ STEPS: tuple[tuple[type, str], ...] = (
 
 
 def settings(home: Path, model_url: str) -> Settings:
-    extractor = ExtractorSettings(mode="model", provider="compatible", model="m", base_url=model_url, timeout_s=20)
+    extractor = reading_by(model_url)
     return Settings(home=home, embedder=EmbedderSettings(name="hash"), extractor=extractor)
 
 

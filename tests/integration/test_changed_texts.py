@@ -18,7 +18,7 @@ from pps.ingest.pipeline import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.memory import Memory
-from tests.model_server import ModelServer, model_server
+from tests.model_server import ModelServer, memory_read_by, model_server, reading_by
 
 _WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 _LISBON, _PORTO, _BEN = "Ana lives in Lisbon", "Ana lives in Porto", "Ben knows Ana"
@@ -34,11 +34,7 @@ def server() -> Iterator[ModelServer]:
 async def both(request: pytest.FixtureRequest, settings: Settings, server: ModelServer) -> AsyncIterator[App]:
     """Two entities whose texts are read in either way."""
     mode = request.param
-    extractor = (
-        ExtractorSettings(mode="model", provider="compatible", model="m", base_url=server.base_url, timeout_s=20)
-        if mode == "model"
-        else ExtractorSettings(mode="rules")
-    )
+    extractor = reading_by(server.base_url) if mode == "model" else ExtractorSettings(mode="rules")
     async with App.open(settings.model_copy(update={"extractor": extractor})) as app:
         await app.create("ana")
         await app.create("ben")
@@ -54,13 +50,8 @@ async def memory(both: App) -> AsyncIterator[Memory]:
 @pytest.fixture
 async def thinking(settings: Settings, server: ModelServer) -> AsyncIterator[Memory]:
     """An entity whose texts a model reads."""
-    extractor = ExtractorSettings(
-        mode="model", provider="compatible", model="m", base_url=server.base_url, timeout_s=20
-    )
-    async with App.open(settings.model_copy(update={"extractor": extractor})) as app:
-        await app.create("ana")
-        async with app.memory("ana") as opened:
-            yield opened
+    async with memory_read_by(settings, server) as opened:
+        yield opened
 
 
 async def every_fact(memory: Memory) -> list[Fact]:

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pps.app import App
-from pps.config import ExtractorSettings, Settings
+from pps.config import Settings
 from pps.core.values import Fact
 from pps.memory import Memory
-from tests.model_server import ModelServer, model_server
+from tests.model_server import ModelServer, memory_read_by, model_server
 
 _WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -24,13 +23,8 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 async def memory(settings: Settings, server: ModelServer) -> AsyncIterator[Memory]:
-    extractor = ExtractorSettings(
-        mode="model", provider="compatible", model="m", base_url=server.base_url, timeout_s=20
-    )
-    async with App.open(settings.model_copy(update={"extractor": extractor})) as app:
-        await app.create("ana")
-        async with app.memory("ana") as opened:
-            yield opened
+    async with memory_read_by(settings, server) as opened:
+        yield opened
 
 
 async def facts(memory: Memory, query: str) -> list[str]:
