@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time as clock
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
@@ -33,7 +33,7 @@ from pps.ingest.intake import Intake
 from pps.ingest.jobs import Jobs
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.recorder import Records
-from pps.ingest.redact import Redactor
+from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
@@ -41,6 +41,7 @@ from pps.journal.journal import Journal
 from pps.journal.values import JobPayload, TurnDraft
 from pps.recall.engine import RecallEngine
 from pps.recall.options import RecallOptions, TimelineOptions, check_range, make_request
+from pps.recall.request import RecallRequest
 from pps.recall.timeline import Timeline
 from pps.recall.walks import Walks
 
@@ -56,7 +57,7 @@ class Parts:
     store: str
     self_node: str
     extraction: Literal["given", "rules", "model"]
-    redaction: bool
+    redactor: Callable[[], KeyedRedactor]
     automatic: Automatic
     records: Records
     costs: Costs
@@ -91,8 +92,9 @@ class Memory:
             parts.forgetter,
             parts.worker,
             lambda: Exporter(parts.client, parts.journal, parts.self_node),
+            self._identifier,
         )
-        self._sessions = Sessions(self._pack, Capture(parts.journal, self.remember_many))
+        self._sessions = Sessions(self._pack, Capture(parts.journal, self.remember_many, self._identifier))
 
     @property
     def entity(self) -> EntityId:
@@ -189,7 +191,7 @@ class Memory:
             InvalidRequest: A bound is broken or the profile is unknown.
             NotFound: ``center`` is not a node of this entity.
         """
-        request = make_request(query, options)
+        request = self._known_by(make_request(query, options))
         await self._parts.worker.saved(_READ_OWN_WRITES_S)
         return await self._parts.engine.recall(request)
 
@@ -354,8 +356,21 @@ class Memory:
         kept = await without_packs(content, self._parts.journal)
         if content.strip() and not kept.strip():
             raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
-        redactor = Redactor(on=self._parts.redaction)
+        redactor = self._parts.redactor()
         return *make_draft(kept, options, self._parts.extraction, redactor, self._parts.automatic), redactor.count
+
+    def _identifier(self, given: str) -> str:
+        """Return an identifier as it is kept: without secrets."""
+        return self._parts.redactor().identifier(given)
+
+    def _known_by(self, request: RecallRequest) -> RecallRequest:
+        """Return a request that names sessions and sources as they are kept."""
+        filters = request.filters
+        if not (request.session or filters.sessions or filters.sources):
+            return request
+        sessions, sources = (tuple(map(self._identifier, some)) for some in (filters.sessions, filters.sources))
+        session = self._identifier(request.session or "") or None
+        return replace(request, session=session, filters=replace(filters, sessions=sessions, sources=sources))
 
     def _later(self, work: Coroutine[None, None, None]) -> None:
         """Do something after the answer; ``close`` waits for it."""
@@ -372,6 +387,7 @@ class Memory:
         return finished(receipt, job)
 
     async def _pack(self, request: AmbientRequest) -> Pack:
+        request = replace(request, session=self._identifier(request.session or "") or None)
         ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client)
         pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
         if request.session:

@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -35,6 +36,7 @@ from pps.ingest.ledger import Bookkeeper
 from pps.ingest.merging import Merging
 from pps.ingest.pipeline import Pipeline
 from pps.ingest.recorder import Records
+from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts
 from pps.ingest.steps import Automatic
 from pps.ingest.vectors import PassageVectors
@@ -178,6 +180,7 @@ async def _assembled(
     indexes = await _indexes(stack, entry, shared, anew)
     client = await _client(stack, entry, shared, indexes)
     redaction = settings.redaction == "on"
+    redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=redaction)
     anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal, redaction=redaction)
     vectors = _vectors(shared)
     indexer = Indexer(client, journal, indexes, vectors, anchors)
@@ -194,7 +197,7 @@ async def _assembled(
     forgetter.after(worker)
     merging.after(worker)
     records = Records(
-        RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redaction, automatic), merging
+        RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redactor, automatic), merging
     )
     engine = RecallEngine(
         client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
@@ -207,7 +210,7 @@ async def _assembled(
             store=entry.store,
             self_node=self_node,
             extraction=settings.extractor.mode,
-            redaction=redaction,
+            redactor=redactor,
             automatic=automatic,
             records=records,
             costs=costs,

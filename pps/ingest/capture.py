@@ -30,9 +30,10 @@ class Capture:
     The cursor of a transcript moves only past answers that are on disk.
     """
 
-    def __init__(self, journal: Journal, keep: Keep) -> None:
+    def __init__(self, journal: Journal, keep: Keep, identifier: Callable[[str], str]) -> None:
         self._journal = journal
         self._keep = keep
+        self._identifier = identifier
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def take(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool) -> None:
@@ -84,7 +85,7 @@ class Capture:
     async def _is_stored(self, event: SessionEvent) -> bool:
         """Tell whether the answer of an event that is told again was taken from its line the first time."""
         same = transcript.digest(event.text)
-        recent = await self._journal.recent(20, session=event.session)
+        recent = await self._journal.recent(20, session=self._identifier(event.session))
         return any(
             turn.role == "assistant" and transcript.digest(turn.content) == same and turn.occurred_at <= event.at
             for turn in recent
@@ -104,15 +105,15 @@ class Capture:
                     _log.info("not kept: %s", error.message)
 
     async def _cursor(self, reading: Reading) -> Cursor | None:
-        return transcript.load(await self._journal.get_meta(_key(reading)))
+        return transcript.load(await self._journal.get_meta(self._key(reading)))
 
     async def _move(self, reading: Reading, cursor: Cursor) -> None:
-        await self._journal.set_meta(_key(reading), cursor.dump())
+        await self._journal.set_meta(self._key(reading), cursor.dump())
 
     def _lock(self, reading: Reading) -> asyncio.Lock:
-        return self._locks.setdefault(_key(reading), asyncio.Lock())
+        return self._locks.setdefault(self._key(reading), asyncio.Lock())
 
-
-def _key(reading: Reading) -> str:
-    """Return the cursor's name: session and file, neither of them readable."""
-    return "transcript:" + hashlib.sha256(f"{reading.session}\0{reading.path}".encode()).hexdigest()[:32]
+    def _key(self, reading: Reading) -> str:
+        """Return the cursor's name: session and file, neither of them readable."""
+        origin = "\0".join(map(self._identifier, (reading.session, reading.path)))
+        return "transcript:" + hashlib.sha256(origin.encode()).hexdigest()[:32]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pps.core.errors import InvalidRequest, StoreConflict
-from pps.core.values import Receipt, Skipped, Turn
+from pps.core.values import Chunk, Receipt, Skipped, Turn
 from pps.ingest.anchor_files import AnchorFile, Outside, Unread, read_below
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.exporting import KNOWN, Exporter
@@ -104,8 +104,10 @@ class Documents:
         forgetter: Forgetter,
         worker: Worker,
         exporter: Callable[[], Exporter],
+        identifier: Callable[[str], str],
     ) -> None:
         self._keep = keep
+        self._identifier = identifier
         self._exporter = exporter
         self._journal = journal
         self._forgetter = forgetter
@@ -157,7 +159,7 @@ class Documents:
             if wanted and not await asyncio.to_thread(wanted):
                 return Synced()
             known = await self._state(folder)
-            found = await asyncio.to_thread(lambda: _looked(folder, known))
+            found = await asyncio.to_thread(lambda: _looked(folder, known, self._identifier))
             tally = _Tally()
             gone = _gone(found, known)
             if len(found) > MAX_FILES:
@@ -224,7 +226,7 @@ class Documents:
         new = [item for item in wanted if item.options.get("source_ref") not in held]
         for start in range(0, len(new), _AT_ONCE):
             await self._store(new[start : start + _AT_ONCE], tally)
-        now_wanted = {item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted}
+        now_wanted = {item.options.get("source_ref", ""): self._chunk(item) for item in wanted}
         moved = [
             (turn.uuid, chunk) for ref, turn in held.items() if (chunk := now_wanted.get(ref)) and chunk != turn.chunk
         ]
@@ -262,8 +264,12 @@ class Documents:
         return True
 
     async def _passages(self, folder: Path, path: str) -> list[Turn]:
-        turns = await self._journal.of_session(session_of(folder, path))
+        turns = await self._journal.of_session(self._identifier(session_of(folder, path)))
         return [turn for turn in turns if turn.source == SOURCE]
+
+    def _chunk(self, item: Item) -> Chunk | None:
+        chunk = item.options.get("chunk")
+        return replace(chunk, path=self._identifier(chunk.path)) if chunk else None
 
     async def _state(self, folder: Path) -> dict[str, _Known]:
         raw = json.loads(await self._journal.get_meta(_key(folder)) or "{}")
@@ -283,10 +289,13 @@ class Documents:
         return [Receipt(known[at], 0, "duplicate") if at in known else next(receipts) for at in range(len(given))]
 
     async def _count_known(self, given: Given) -> int:
+        clean = self._identifier
         origins = [
-            (one.get("source") or "api", one.get("session") or "default", one.get("source_ref", "")) for _, one in given
+            (clean(one.get("source") or "api"), clean(one.get("session") or "default"), clean(ref))
+            for _, one in given
+            if (ref := one.get("source_ref", ""))
         ]
-        return await self._journal.count_known([origin for origin in origins if origin[2]])
+        return await self._journal.count_known(origins)
 
     async def _settled(self, total: int, progress: Progress | None) -> bool:
         """Wait until all is in graph and indexes; give up when nothing moves for a minute."""
@@ -308,11 +317,12 @@ def _exported(options: RememberOptions) -> str:
     return ref.removeprefix(KNOWN) if ref.startswith(KNOWN) else ""
 
 
-def _looked(folder: Path, known: Mapping[str, _Known]) -> list[Outside]:
+def _looked(folder: Path, known: Mapping[str, _Known], clean: Callable[[str], str]) -> list[Outside]:
+    """Return what is in a folder, each path without secrets, as it is known by; blocks."""
     stamps = {path: (seen.size, seen.changed_ns) for path, seen in known.items()}
     found: list[Outside] = []
     for one in read_below(folder, stamps):
-        found.append(one)
+        found.append(replace(one, path=clean(one.path)))
         if len(found) > MAX_FILES:
             break
     return found
@@ -323,7 +333,10 @@ def _gone(found: Sequence[Outside], known: Mapping[str, _Known]) -> dict[str, _K
     if len(found) > MAX_FILES:
         return {}
     met = {one.path for one in found}
-    closed = tuple(f"{one.path}/" for one in found if isinstance(one.read, Unread) and one.read.is_away)
+    away = [(one.path, one.read.name) for one in found if isinstance(one.read, Unread) and one.read.is_away]
+    if any(path != name for path, name in away):  # it was redacted, so what is below it cannot be told
+        return {}
+    closed = tuple(f"{path}/" for path, _ in away)
     return {path: seen for path, seen in known.items() if path not in met and not path.startswith(closed)}
 
 

@@ -11,7 +11,7 @@ from pps.core.text import normalise
 from pps.core.time import utc
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
 from pps.ingest import bounds
-from pps.ingest.redact import Redactor
+from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft
 
@@ -49,7 +49,7 @@ class RememberOptions(TypedDict, total=False):
 
 
 def make_draft(
-    content: str, options: RememberOptions, extraction: Extraction, redactor: Redactor, automatic: Automatic
+    content: str, options: RememberOptions, extraction: Extraction, redactor: KeyedRedactor, automatic: Automatic
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft and its job, without secrets.
 
@@ -58,10 +58,10 @@ def make_draft(
         options: See RememberOptions.
         extraction: What an option that is not given means.
         automatic: What is read out of the text by itself.
-        redactor: Takes the secrets out of text, names, tags and attributes, and counts them.
+        redactor: Takes the secrets out of text, names, tags, attributes and identifiers, and counts them.
 
     Raises:
-        InvalidRequest: The first bound that is broken.
+        InvalidRequest: The first bound that is broken, or a kind or relation that holds a secret.
     """
     bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
     nodes, facts = tuple(options.get("nodes", ())), tuple(options.get("facts", ()))
@@ -73,23 +73,30 @@ def make_draft(
         bounds.check_length(name, str(options.get(name, "")), 0, 200)
     occurred_at = options.get("occurred_at")
     redactor.label("kind", options.get("kind", ""))
-    kept = redactor.text(normalise(content))
+    kept, session, source, source_ref = redactor.known_text(
+        normalise(content), options.get("session") or "", options.get("source") or "", options.get("source_ref") or ""
+    )
     given_tags = bounds.check_tags(redactor.tags(options.get("tags", ())))
     draft = TurnDraft(
         content=kept,
         role=options.get("role", "user"),
         actor=redactor.text(options.get("actor", "")),
-        session=options.get("session") or "default",
-        source=options.get("source") or "api",
-        source_ref=options.get("source_ref", ""),
+        session=session or "default",
+        source=source or "api",
+        source_ref=source_ref,
         occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
         kind=options.get("kind") or "turn",
         tags=merged_tags(given_tags, tags_in(kept) if automatic.tags else (), bounds.MAX_TAGS)[0],
-        chunk=options.get("chunk"),
+        chunk=_known_chunk(options.get("chunk"), redactor),
     )
-    nodes, facts = tuple(map(redactor.node, nodes)), redactor.facts(facts)
+    nodes, facts = redactor.nodes(nodes), redactor.facts(facts)
     links = links_in(kept) if automatic.relations else ()
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction, links=links)
+
+
+def _known_chunk(chunk: Chunk | None, redactor: KeyedRedactor) -> Chunk | None:
+    """Return a part of a document without secrets in the document's path."""
+    return replace(chunk, path=redactor.identifier(chunk.path)) if chunk else None
 
 
 def accepted(appended: Appended, redacted: int) -> Receipt:

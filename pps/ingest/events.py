@@ -12,7 +12,7 @@ from pps.core.time import utc
 from pps.core.values import JSON, RecordDraft, RelationDraft
 from pps.ingest import bounds
 from pps.ingest.drafts import Extraction
-from pps.ingest.redact import Redactor
+from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic, classify, links_in, merged_tags, tags_in, title_of
 from pps.journal.values import JobPayload, TurnDraft
 
@@ -52,7 +52,7 @@ class EventOptions(TypedDict, total=False):
 
 
 def make_event(
-    content: str, options: EventOptions, extraction: Extraction, redactor: Redactor, automatic: Automatic
+    content: str, options: EventOptions, extraction: Extraction, redactor: KeyedRedactor, automatic: Automatic
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft of an event and its job, without secrets.
 
@@ -64,7 +64,9 @@ def make_event(
     kind = classify(source, options.get("kind", ""))
     bounds.check_label("kind", kind)
     redactor.label("kind", kind)
-    kept = redactor.text(normalise(content))
+    kept, session, origin, source_ref = redactor.known_text(
+        normalise(content), options.get("session") or "", source, options.get("source_ref") or ""
+    )
     title = " ".join(redactor.text(normalise(options.get("title", ""))).split())
     found = tags_in(kept) if automatic.tags else ()
     given = bounds.check_tags(redactor.tags(options.get("tags", ())))
@@ -72,9 +74,9 @@ def make_event(
         content=kept,
         role=_ROLES.get(kind, "user"),
         actor=redactor.text(options.get("actor", "")),
-        session=options.get("session") or source,
-        source=source,
-        source_ref=options.get("source_ref", ""),
+        session=session or origin,
+        source=origin,
+        source_ref=source_ref,
         occurred_at=utc(timestamp, "timestamp") if timestamp else None,
         kind=kind,
         tags=merged_tags(given, found, bounds.MAX_TAGS)[0],
@@ -115,5 +117,5 @@ def _check(content: str, options: EventOptions) -> None:
     bounds.check_length("parent_node_id", options.get("parent_node_id", ""), 0, bounds.MAX_NAME)
     bounds.check_length("project_path", options.get("project_path", ""), 0, MAX_PATH)
     for name in ("source", "source_ref", "kind", "session", "actor"):
-        bounds.check_length(name, str(options.get(name, "")), 0, 100 if name == "source" else 200)
+        bounds.check_length(name, str(options.get(name, "")), 0, 200)
     check_metadata(options.get("metadata", {}))

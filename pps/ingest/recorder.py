@@ -16,7 +16,6 @@ from pps.ingest import bounds
 from pps.ingest.events import EventOptions, check_relations, make_event
 from pps.ingest.merging import Merging
 from pps.ingest.records import Relation
-from pps.ingest.redact import Redactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, receipt_of
 from pps.journal.values import Appended, Job, JobPayload
 
@@ -62,7 +61,7 @@ class Records(Revisions):
         started = clock.perf_counter()
         if not 1 <= len(events) <= MAX_EVENTS:
             raise InvalidRequest("events", f"give 1 to {MAX_EVENTS} of them")
-        redactors = [Redactor(on=self._parts.redaction) for _ in events]
+        redactors = [self._parts.redactor() for _ in events]
         drafts = [
             make_event(content, options, self._parts.extraction, redactor, self._parts.automatic)
             for (content, options), redactor in zip(events, redactors, strict=True)
@@ -91,10 +90,13 @@ class Records(Revisions):
             Ids in order; a relation with an end that this entity does not have is in ``skipped``.
 
         Raises:
-            InvalidRequest: A bound is broken; nothing was changed.
+            InvalidRequest: A bound is broken or a type holds a secret; nothing was changed.
         """
         check_relations(relations)
         bounds.check_length("created_by", created_by, 1, 200)
+        redactor = self._parts.redactor()
+        redactor.labels({one.relation_type: f"relations[{n}].relation_type" for n, one in enumerate(relations)})
+        created_by = redactor.text(created_by)
         ends = [end for relation in relations for end in (relation.source, relation.target)]
         found = await self._nodes(ends)
         planned: list[Relation] = []

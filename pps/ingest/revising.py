@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack
 
@@ -18,7 +18,7 @@ from pps.ingest.drafts import Extraction
 from pps.ingest.events import check_metadata
 from pps.ingest.intake import Intake
 from pps.ingest.pipeline import Pipeline
-from pps.ingest.redact import Redactor
+from pps.ingest.redact import KeyedRedactor, Redactor
 from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
@@ -37,7 +37,7 @@ class RecordParts:
 
     Attributes:
         extraction: Where nodes and facts beside the record itself come from.
-        redaction: Whether secrets are taken out before anything is kept.
+        redactor: Makes what takes the secrets out of a request before anything of it is kept.
     """
 
     journal: Journal
@@ -46,7 +46,7 @@ class RecordParts:
     intake: Intake
     worker: Worker
     extraction: Extraction
-    redaction: bool
+    redactor: Callable[[], KeyedRedactor]
     automatic: Automatic
 
 
@@ -99,7 +99,7 @@ class Revisions:
         if not changes.keys() - {"actor"}:
             raise InvalidRequest("content", "give a content, title, kind, tags or metadata to change")
         _check(changes)
-        redactor = Redactor(on=self._parts.redaction)
+        redactor = self._parts.redactor()
         actor = redactor.text(changes.get("actor", ""))
         rework = _Updating(_redacted(changes, redactor), self._parts.automatic)
         return await self._revised(id, "modified", actor, rework, (wait, timeout_s, redactor, started))
@@ -114,7 +114,7 @@ class Revisions:
         started = clock.perf_counter()
         bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
         bounds.check_length("actor", actor, 0, 200)
-        redactor = Redactor(on=self._parts.redaction)
+        redactor = self._parts.redactor()
         rework = _Appending(redactor.text(normalise(content)), self._parts.automatic)
         return await self._revised(id, "appended", redactor.text(actor), rework, (wait, timeout_s, redactor, started))
 

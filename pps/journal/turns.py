@@ -22,7 +22,7 @@ from pps.journal.values import TurnDraft
 DEDUPE_WINDOW_S = 30
 """Two equal messages without an id of their own are one when their event times lie this close."""
 
-_BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 100), "source_ref": (0, 500)}
+_BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 200), "source_ref": (0, 500)}
 _MAX_TAG = 100
 
 TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import LiteralString
 from uuid import uuid4
@@ -14,9 +16,12 @@ from neo4j import AsyncGraphDatabase
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest
-from pps.core.values import FactDraft, NodeDraft
+from pps.core.values import Chunk, FactDraft, NodeDraft, RelationDraft, Turn
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.importing import Wanted
 from pps.ingest.redact import redact
 from pps.ingest.sessions import read_event
+from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from tests.secrets import SECRETS
 
@@ -172,6 +177,146 @@ async def _graph(memory: Memory, settings: Settings) -> str:
                 assert rows
                 read += [repr(row.data()) for row in rows]
     return "\n".join(read)
+
+
+KNOWN = {kind: text for kind, (text, _) in SECRETS.items() if len(text) < 80}
+"""Secrets that have room in what a text is known by."""
+
+
+async def _remembered(memory: Memory) -> None:
+    """Give secrets as what texts are known by: each is counted, kept as a marker, and known again."""
+    for kind, text in KNOWN.items():
+        names: RememberOptions = {"session": f"chat {text}", "source": f"app {text}", "source_ref": f"one?{text}"}
+        first = await memory.remember("The light is green.", **names, chunk=Chunk(f"at {text}", 0, 1))
+        again = await memory.remember("Said again.", **names)
+        assert (first.redacted, again.redacted, again.state, again.turn_id) == (4, 3, "duplicate", first.turn_id)
+        happened = await memory.records.add_event("The gate is shut.", **{**names, "source_ref": f"two?{text}"})
+        assert (happened.redacted, happened.state) == (3, "done")
+        repeated = await memory.records.add_event("Said again.", **{**names, "source_ref": f"two?{text}"})
+        assert (repeated.state, repeated.turn_id) == ("duplicate", happened.turn_id)
+        (turn,) = await memory.get([first.turn_id])
+        assert isinstance(turn, Turn)
+        assert turn.chunk
+        kept = (turn.session, turn.source, turn.source_ref, turn.chunk.path)
+        assert all(f"[redacted: {kind} " in name for name in kept)
+        for session, source in ((names["session"], names["source"]), (turn.session, turn.source)):
+            wanted = ItemFilter(sessions=(session,), sources=(source,))
+            found = await memory.recall("green light", session=session, filters=wanted)
+            assert [hit.item.uuid for hit in found["episodes"] if hit.item == turn] == [turn.uuid]
+            pack = await memory.ambient_recall("What is green?", session=session)
+            assert "The gate is shut." in pack.text, "among the latest of that session alone"
+    others = await memory.remember_many([("Not one of them.", {"session": "chat", "source_ref": "one"})])
+    assert (others[0].redacted, others[0].state) == (0, "accepted")
+
+
+async def _captured(memory: Memory, folder: Path) -> None:
+    """Tell events with secrets in their session, ids and transcript's path, twice over."""
+    session = f"s-{TOKEN}"
+    file = folder / f"{session}.jsonl"
+    said = {"role": "assistant", "content": [{"type": "text", "text": "The oven is warm."}]}
+    line = {"type": "assistant", "uuid": f"u-{TOKEN}", "sessionId": session, "cwd": "/", "message": said}
+    file.write_text(json.dumps({**line, "timestamp": "2026-03-07T08:30:00.000Z"}) + "\n")
+    common = {"session": session, "transcript": str(file), "size": file.stat().st_size, "cwd": "/"}
+    events = (
+        {"event": "UserPromptSubmit", "text": "Is it warm?", "prompt": f"p-{TOKEN}"},
+        {"event": "PostToolUse", "tool": "Look", "ref": f"t-{TOKEN}", "agent_type": TOKEN},
+        {"event": "Stop", "text": "The oven is warm."},
+        {"event": "Stop", "text": "It went out.", "transcript": ""},
+    )
+    for _ in range(2):
+        for number, fields in enumerate(events):
+            at = 1_772_900_000.0 + number
+            event = read_event({**common, "id": f"{number:032x}", "at": at, **fields})
+            await memory.sessions.pack("Is it warm?", session)
+            await memory.sessions.capture(event, lambda _: True)
+    found = await memory.recall("warm", limit=50, filters=ItemFilter(sessions=(session,)))
+    assert len(found["episodes"]) == len(events)
+
+
+async def _imported(memory: Memory, folder: Path) -> None:
+    """Import lines and notes, and follow a folder, with secrets in ids and in the names of files."""
+    notes = folder / "notes" / f"of {TOKEN}"
+    notes.mkdir(parents=True)
+    (notes / "password=hunter2x9.md").write_text("# Bread\n\nRye takes a day.\n\n## Oven\n\nHot.\n")
+    (notes / "plain.md").write_text("# Plain\n\nNo secret here.\n")
+    lines = [{"content": f"Line {n}.", "session": f"l {TOKEN}", "source_ref": f"{TOKEN}-{n}"} for n in range(3)]
+    talk = folder / f"{TOKEN}.jsonl"
+    talk.write_text("\n".join(json.dumps(line) for line in (*lines, {"content": "Known by its file and line."})))
+    for wanted in (Wanted((talk,)), Wanted((folder / "notes",))):
+        first = await memory.documents.import_files(wanted)
+        assert (first.stored, first.duplicates, first.redacted > first.stored) == (first.turns, 0, True)
+        for again in (replace(wanted, dry_run=True), wanted):
+            assert (await memory.documents.import_files(again)).stored == 0
+    followed = folder / "followed"
+    shutil.copytree(notes, followed / notes.name)
+    file = followed / notes.name / "password=hunter2x9.md"
+    assert (await memory.documents.follow(followed)).added == 2
+    assert (await memory.documents.follow(followed)).unchanged == 2
+    file.write_text("# Bread\n\nBefore all of it.\n\nRye takes a day.\n\n## Oven\n\nCold.\n")
+    changed = await memory.documents.follow(followed)
+    assert (changed.changed, changed.unchanged, changed.forgotten > 0) == (1, 1, True)
+    file.unlink()
+    assert (await memory.documents.follow(followed)).removed == 1
+    assert await memory.documents.drop(followed) == 1
+
+
+async def test_no_secret_that_a_text_is_known_by_is_on_disk_in_the_graph_or_in_an_export_and_two_stay_two(
+    app: App, settings: Settings, tmp_path: Path
+) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await _remembered(memory)
+        await _captured(memory, given)
+        await _imported(memory, given)
+        assert await memory.settled(60)
+        assert holding(settings.home) == {}
+        rows = await _graph(memory, settings)
+        assert not any(part in rows for part in (*PARTS, "hunter2x9"))
+        await memory.documents.export(tmp_path / "ana.jsonl")
+    exported = (tmp_path / "ana.jsonl").read_text()
+    assert not any(part in exported for part in (*PARTS, "hunter2x9"))
+    assert holding(settings.home) == {}
+    async with app.memory("ana") as memory:
+        again = await memory.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
+        assert (again.stored, again.redacted) == (0, 0), "a marker is no secret, and stays"
+
+
+async def test_a_folder_named_by_a_secret_that_cannot_be_opened_keeps_its_passages(app: App, tmp_path: Path) -> None:
+    await app.create("ana")
+    closed = tmp_path / "notes" / f"token={TOKEN}"
+    closed.mkdir(parents=True)
+    (closed / "diary.md").write_text("# Diary\n\nRain.\n")
+    async with app.memory("ana") as memory:
+        assert (await memory.documents.follow(tmp_path / "notes")).added == 1
+        closed.chmod(0)
+        try:
+            looked = await memory.documents.follow(tmp_path / "notes")
+        finally:
+            closed.chmod(0o700)
+        assert (looked.removed, looked.forgotten) == (0, 0)
+        assert (await memory.documents.follow(tmp_path / "notes")).unchanged == 1
+
+
+async def test_a_kind_or_a_relation_that_holds_a_secret_is_refused_and_nothing_is_kept(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await memory.remember("Ana has tea.", nodes=[NodeDraft("Ana"), NodeDraft("Tea")])
+        fact = FactDraft("Ana", TOKEN, "Tea")
+        for call in (
+            memory.remember("A label.", nodes=[NodeDraft("Ben", kind=TOKEN)]),
+            memory.remember("A label.", facts=[fact]),
+            memory.remember_many([("A label.", {}), ("A label.", {"facts": [fact]})]),
+            memory.records.relate([RelationDraft("Ana", "Tea", TOKEN)]),
+        ):
+            with pytest.raises(InvalidRequest, match=r"(kind|relation|type): holds what looks like") as refused:
+                await call
+            assert TOKEN not in str(refused.value)
+        assert (await memory.stats()).turns == 1
+        await memory.records.relate([RelationDraft("Ana", "Tea", "likes")], created_by=f"Ana {TOKEN}")
+        (fact,) = (await memory.timeline(relation="likes")).facts
+        assert fact.attributes["created_by"] == "Ana [redacted: GitHub Token]"
 
 
 async def test_a_file_that_a_person_wrote_by_hand_is_indexed_and_shown_without_its_secrets(tmp_path: Path) -> None:

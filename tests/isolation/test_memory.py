@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from pps.config import Settings, shipped
 from pps.context.capture import without_packs
 from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.core.values import FactDraft, NodeDraft, RelationDraft
+from pps.core.values import FactDraft, NodeDraft, RelationDraft, Turn
 from pps.entities import Registry
 from pps.isolation.attacks.watch import Watch
 from pps.journal.spending import Spent
@@ -25,6 +26,7 @@ from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.verbs.all import verbs_for
 from pps.verbs.calls import Calls
+from tests.secrets import SECRETS
 
 WHEN = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 NAMES = ("ana", "ana_2", "coffee")
@@ -163,6 +165,22 @@ async def test_filters_of_another_find_nothing(house: House) -> None:
     for wanted in (ItemFilter(sessions=(other.mark,)), ItemFilter(tags=(other.mark,)), ItemFilter(kinds=(other.mark,))):
         recalled = await one.memory.recall("Ana coffee", filters=wanted)
         assert house.seen(one, recalled) == []
+
+
+async def test_one_secret_has_another_marker_for_each_and_that_of_another_leads_nowhere(house: House) -> None:
+    token, _ = SECRETS["GitHub Token"]
+    kept: dict[str, str] = {}
+    for one in house.all:
+        receipt = await one.memory.remember("The gate is shut.", session=f"chat {token}", source_ref=token)
+        (turn,) = await one.memory.get([receipt.turn_id])
+        assert isinstance(turn, Turn)
+        assert turn.session == f"chat {turn.source_ref}"
+        kept[one.mark] = turn.session
+    assert len({session.partition("GitHub Token ")[2] for session in kept.values()}) == len(house.all)
+    for one, other in itertools.permutations(house.all, 2):
+        recalled = await one.memory.recall("gate", filters=ItemFilter(sessions=(kept[other.mark],)))
+        assert [hit for channel in recalled.channels.values() for hit in channel.hits] == []
+        assert kept[other.mark] not in repr(await everything(one))
 
 
 async def test_every_id_of_another_is_nobodys(house: House) -> None:

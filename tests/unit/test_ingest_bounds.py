@@ -9,7 +9,7 @@ import pytest
 from pps.core.errors import InvalidRequest
 from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.drafts import RememberOptions, make_draft
-from pps.ingest.redact import Redactor
+from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
@@ -44,13 +44,17 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 )
 def test_a_broken_bound_names_its_field(field: str, content: str, options: RememberOptions) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        make_draft(content, options, "given", Redactor(on=True), Automatic())
+        make_draft(content, options, "given", KeyedRedactor(b"key", on=True), Automatic())
     assert caught.value.field == field
 
 
 def test_a_good_draft_is_normalised_and_its_hashtags_join_the_given_ones() -> None:
     draft, payload = make_draft(
-        "cafe\u0301\r\n#Tea", {"tags": ["Kitchen"], "nodes": [NodeDraft("茶")]}, "rules", Redactor(on=True), Automatic()
+        "cafe\u0301\r\n#Tea",
+        {"tags": ["Kitchen"], "nodes": [NodeDraft("茶")]},
+        "rules",
+        KeyedRedactor(b"key", on=True),
+        Automatic(),
     )
     assert draft.content == "café\n#Tea"
     assert draft.tags == ("kitchen", "tea")

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pps.core.errors import InvalidRequest
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest.redact import Redactor, redact
+from pps.ingest.redact import KeyedRedactor, Redactor, redact
 from tests.secrets import GIVEN, PRIVATE_KEY, PUTTY_KEY, SECRETS, VENDORS
 
 INNOCENT = [
@@ -113,20 +114,22 @@ def test_text_of_any_script_without_a_secret_is_kept_letter_for_letter(text: str
 def test_nodes_facts_attributes_and_tags_lose_theirs_also_where_only_a_name_tells() -> None:
     text, secret = SECRETS["GitHub Token"]
     redactor = Redactor(on=True)
-    node = redactor.node(
-        NodeDraft(
-            f"key {text}",
-            summary=text,
-            aliases=(text,),
-            tags=("tea", secret),
-            attributes={
-                "api_key": "f3a9c8b7e6d5a4f3b2c1d0e9",
-                "deep": [{"at": text}],
-                "n": 1,
-                text: None,
-                "plain": "x=y",
-            },
-        )
+    (node,) = redactor.nodes(
+        [
+            NodeDraft(
+                f"key {text}",
+                summary=text,
+                aliases=(text,),
+                tags=("tea", secret),
+                attributes={
+                    "api_key": "f3a9c8b7e6d5a4f3b2c1d0e9",
+                    "deep": [{"at": text}],
+                    "n": 1,
+                    text: None,
+                    "plain": "x=y",
+                },
+            )
+        ]
     )
     (fact,) = redactor.facts([FactDraft("Ana", "HAS", text, text=f"Ana has {text}", invalidates=(text,))])
     assert secret not in repr((node, fact))
@@ -185,3 +188,64 @@ HOSTILE = {
 @pytest.mark.timeout(10)  # a pattern that runs away takes minutes
 def test_a_text_made_to_be_slow_is_read_in_linear_time(name: str) -> None:
     redact(HOSTILE[name])
+
+
+def known(text: str, key: bytes = b"of one entity") -> str:
+    return KeyedRedactor(key, on=True).identifier(text)
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_in_an_identifier_becomes_a_digest_that_only_the_key_makes(kind: str) -> None:
+    text, secret = SECRETS[kind]
+    found = known(f"ref {text} end")
+    assert re.fullmatch(rf"ref .*\[redacted: {kind} [0-9a-f]{{16}}\].* end", found, re.DOTALL)
+    assert not any(part in found for part in re.findall(r"[A-Za-z0-9]{12,}", secret))
+    assert known(f"ref {text} end") == found
+    assert known(f"ref {text} other") != found
+    assert known(f"ref {text} end", b"of another") != found
+    assert known(found) == redact(found).text == found
+
+
+@pytest.mark.parametrize("key", VENDORS)
+def test_two_secrets_of_a_kind_stay_two_identifiers(key: str) -> None:
+    other = key[:-1] + ("0" if key[-1] != "0" else "1")
+    assert known(key) != known(other)
+    assert len({known(key), known(other), known(f"{key} {other}"), known(f"{other} {key}")}) == 4
+
+
+SHORT = [text for text, _ in SECRETS.values() if len(text) < 60]
+PIECES = st.sampled_from([*SHORT, *VENDORS[:8]]) | st.text(max_size=9)
+
+
+@given(st.lists(PIECES, max_size=6), st.lists(PIECES, max_size=6))
+def test_identifiers_stay_as_many_as_they_were_and_cleaned_twice_are_as_once(one: list[str], two: list[str]) -> None:
+    first, second = " ".join(one), " ".join(two)
+    assert (known(first) == known(second)) == (first == second)
+    assert known(known(first)) == known(first)
+    assert len(known(first)) <= max(200, len(first) if known(first) == first else 0)
+
+
+@given(st.text(max_size=90), st.lists(PIECES, min_size=3, max_size=3))
+def test_a_text_and_its_identifiers_are_cleaned_together_as_they_are_alone(text: str, names: list[str]) -> None:
+    redactor = KeyedRedactor(b"of one entity", on=True)
+    assert redactor.known_text(text, *names) == (redact(text).text, *map(known, names))
+    off = KeyedRedactor(b"of one entity", on=False)
+    assert off.known_text(text, *names) == (text, *names)
+    assert (tuple(map(off.identifier, names)), off.count) == (tuple(names), 0)
+
+
+@pytest.mark.parametrize("name", ["prompt:1f0c:9b74c98736", "note:0a1b2c3d4e5f:a/b.md", "créé à 10:30", "", "x" * 500])
+def test_an_identifier_without_a_secret_is_kept_letter_for_letter(name: str) -> None:
+    assert known(name) == name
+
+
+def test_a_kind_or_a_relation_that_holds_a_secret_is_refused_by_its_place() -> None:
+    token, _ = SECRETS["GitHub Token"]
+    redactor = Redactor(on=True)
+    with pytest.raises(InvalidRequest, match=r"^nodes\[1\]\.kind: holds what looks like a secret") as refused:
+        redactor.nodes([NodeDraft("Ana"), NodeDraft("Ben", kind=token)])
+    assert token not in str(refused.value)
+    with pytest.raises(InvalidRequest, match=r"^facts\[2\]\.relation: holds what looks like a secret"):
+        redactor.facts([*[FactDraft("Ana", "HAS", "tea")] * 2, FactDraft("Ana", token, "tea")])
+    off = Redactor(on=False)
+    assert off.nodes([NodeDraft("Ben", kind=token)])[0].kind == off.facts([FactDraft("A", token, "B")])[0].relation

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pps.core.text import fold
 from pps.core.values import EventReceipt, RelationDraft, Skipped
 from pps.ingest.events import EventOptions, make_event
-from pps.ingest.redact import Redactor
+from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic
 from pps.memory import Memory
 from pps.verbs.project.desk import Projects
@@ -29,7 +29,7 @@ async def create_graph(projects: Projects, given: CreateGraphInput) -> CreatedGr
     """Make the nodes, then the edges. What was made by the same call before is found again, not made twice."""
     events = [(node.content, _event(node)) for node in given.nodes]
     for content, options in events:  # before a memory is made for them
-        make_event(content, options, "none", Redactor(on=False), Automatic())
+        make_event(content, options, "none", KeyedRedactor(b"", on=False), Automatic())
     async with projects.memory(given.project, create=True) as memory:
         receipts = await memory.records.add_events(events, timeout_s=WAIT_S)
         ids = {fold(node.title): one.node_id for node, one in zip(given.nodes, receipts, strict=True) if one.node_id}
