@@ -6,6 +6,7 @@ kind → (text as it is pasted, the secret in it)
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 _BODY = "\n".join("b1C2d3E4f5G6h7I8" * 4 for _ in range(6))
 PRIVATE_KEY = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{_BODY}\nb1C2d3E4f5Gw==\n-----END RSA {'PRIVATE'} KEY-----"
@@ -127,3 +128,16 @@ GIVEN: tuple[tuple[str, str], ...] = (
     ("> " + PRIVATE_KEY.replace("\n", "\n> "), "\n> ".join(PRIVATE_KEY.split("\n")[1:4])),
 )
 """(text, the secret in it): as people and programs hand secrets over."""
+
+PARTS = [secret.split("\n")[1 if "\n" in secret else 0] for _, secret in SECRETS.values()]
+
+
+def holding(folder: Path) -> dict[str, str]:
+    """Return file → a secret that it holds, or that is in its name, in any encoding that a store might use."""
+    found: dict[str, str] = {}
+    for file in (one for one in folder.rglob("*") if one.is_file()):
+        data, name = file.read_bytes(), str(file.relative_to(folder))
+        for part in PARTS:
+            if part in name or any(part.encode(code) in data for code in ("utf-8", "utf-16-le", "utf-32-le")):
+                found[name] = part
+    return found

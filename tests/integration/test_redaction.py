@@ -23,21 +23,9 @@ from pps.ingest.redact import redact
 from pps.ingest.sessions import read_event
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from tests.secrets import SECRETS
+from tests.secrets import PARTS, SECRETS, holding
 
 ALL = " then ".join(text for text, _ in SECRETS.values())
-PARTS = [secret.split("\n")[1 if "\n" in secret else 0] for _, secret in SECRETS.values()]
-
-
-def holding(folder: Path) -> dict[str, str]:
-    """Return file → a secret that it holds, in any encoding that a store might use."""
-    found: dict[str, str] = {}
-    for file in (one for one in folder.rglob("*") if one.is_file()):
-        data = file.read_bytes()
-        for part in PARTS:
-            if any(part.encode(code) in data for code in ("utf-8", "utf-16-le", "utf-32-le")):
-                found[str(file.relative_to(folder))] = part
-    return found
 
 
 async def pasted_everywhere(memory: Memory, folder: Path) -> None:
