@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pps.core.errors import InvalidRequest, StoreConflict
-from pps.core.values import Chunk, Receipt, Skipped, Turn
+from pps.core.values import Receipt, Skipped, Turn
 from pps.ingest.anchor_files import AnchorFile, Outside, Unread, read_below
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.exporting import KNOWN, Exporter
@@ -226,7 +226,7 @@ class Documents:
         new = [item for item in wanted if item.options.get("source_ref") not in held]
         for start in range(0, len(new), _AT_ONCE):
             await self._store(new[start : start + _AT_ONCE], tally)
-        now_wanted = {item.options.get("source_ref", ""): self._chunk(item) for item in wanted}
+        now_wanted = {item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted}
         moved = [
             (turn.uuid, chunk) for ref, turn in held.items() if (chunk := now_wanted.get(ref)) and chunk != turn.chunk
         ]
@@ -266,10 +266,6 @@ class Documents:
     async def _passages(self, folder: Path, path: str) -> list[Turn]:
         turns = await self._journal.of_session(self._identifier(session_of(folder, path)))
         return [turn for turn in turns if turn.source == SOURCE]
-
-    def _chunk(self, item: Item) -> Chunk | None:
-        chunk = item.options.get("chunk")
-        return replace(chunk, path=self._identifier(chunk.path)) if chunk else None
 
     async def _state(self, folder: Path) -> dict[str, _Known]:
         raw = json.loads(await self._journal.get_meta(_key(folder)) or "{}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import itertools
 import json
 import logging
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import LiteralString
@@ -19,10 +23,12 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, FactDraft, NodeDraft, RelationDraft, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing import Wanted
+from pps.ingest.importing.notes import session_of
 from pps.ingest.redact import redact
 from pps.ingest.sessions import read_event
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
+from tests.importing_files import without_rights
 from tests.secrets import PARTS, SECRETS, holding
 
 ALL = " then ".join(text for text, _ in SECRETS.values())
@@ -203,20 +209,23 @@ async def _captured(memory: Memory, folder: Path) -> None:
     file = folder / f"{session}.jsonl"
     said = {"role": "assistant", "content": [{"type": "text", "text": "The oven is warm."}]}
     line = {"type": "assistant", "uuid": f"u-{TOKEN}", "sessionId": session, "cwd": "/", "message": said}
-    file.write_text(json.dumps({**line, "timestamp": "2026-03-07T08:30:00.000Z"}) + "\n")
-    common = {"session": session, "transcript": str(file), "size": file.stat().st_size, "cwd": "/"}
+    common = {"session": session, "transcript": str(file), "cwd": "/"}
     events = (
         {"event": "UserPromptSubmit", "text": "Is it warm?", "prompt": f"p-{TOKEN}"},
         {"event": "PostToolUse", "tool": "Look", "ref": f"t-{TOKEN}", "agent_type": TOKEN},
         {"event": "Stop", "text": "The oven is warm."},
         {"event": "Stop", "text": "It went out.", "transcript": ""},
     )
-    for _ in range(2):
-        for number, fields in enumerate(events):
-            at = 1_772_900_000.0 + number
-            event = read_event({**common, "id": f"{number:032x}", "at": at, **fields})
-            await memory.sessions.pack("Is it warm?", session)
-            await memory.sessions.capture(event, lambda _: True)
+    file.touch()
+    for number, fields in (*enumerate(events), *enumerate(events)):
+        if number == len(events) - 2 and not file.stat().st_size:
+            file.write_text(json.dumps({**line, "timestamp": "2026-03-07T16:13:21.000Z"}) + "\n")
+        told = {**common, "id": f"{number:032x}", "at": 1_772_900_000.0 + number, "size": file.stat().st_size}
+        event = read_event({**told, **fields})
+        await memory.sessions.pack("Is it warm?", session)
+        await memory.sessions.capture(event, lambda _: True)
+    named = hashlib.sha256(f"{session}\0{file}".encode()).hexdigest()[:32]
+    assert await memory._parts.journal.get_meta(f"transcript:{named}") is None, "nobody can try what it was"
     found = await memory.recall("warm", limit=50, filters=ItemFilter(sessions=(session,)))
     assert len(found["episodes"]) == len(events)
 
@@ -273,18 +282,34 @@ async def test_no_secret_that_a_text_is_known_by_is_on_disk_in_the_graph_or_in_a
 
 async def test_a_folder_named_by_a_secret_that_cannot_be_opened_keeps_its_passages(app: App, tmp_path: Path) -> None:
     await app.create("ana")
-    closed = tmp_path / "notes" / f"token={TOKEN}"
+    closed = tmp_path / "notes" / SECRETS["API Key"][0].replace('"', "")
     closed.mkdir(parents=True)
     (closed / "diary.md").write_text("# Diary\n\nRain.\n")
     async with app.memory("ana") as memory:
         assert (await memory.documents.follow(tmp_path / "notes")).added == 1
         closed.chmod(0)
-        try:
-            looked = await memory.documents.follow(tmp_path / "notes")
-        finally:
-            closed.chmod(0o700)
-        assert (looked.removed, looked.forgotten) == (0, 0)
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1, initializer=without_rights))
+        looked = await memory.documents.follow(tmp_path / "notes")
+        assert (looked.away, looked.removed, looked.forgotten) == (1, 0, 0)
+        closed.chmod(0o700)
         assert (await memory.documents.follow(tmp_path / "notes")).unchanged == 1
+
+
+async def test_a_file_that_looks_like_a_secret_below_its_folders_digest_is_followed_to_its_end(
+    app: App, tmp_path: Path
+) -> None:
+    names = (f"notes {number}" for number in itertools.count())
+    folder = next(tmp_path / name for name in names if session_of(tmp_path / name, "")[8:17].isdecimal())
+    folder.mkdir()
+    file = folder / f"{'a1B2c3D4e5F6g7H8i9J0' * 2}.md"
+    file.write_text("# Diary\n\nRain.\n")
+    assert redact(session_of(folder, file.name)).count == 1
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        assert (await memory.documents.follow(folder)).added == 1
+        file.unlink()
+        followed = await memory.documents.follow(folder)
+        assert (followed.removed, followed.forgotten) == (1, 1)
 
 
 async def test_a_kind_or_a_relation_that_holds_a_secret_is_refused_and_nothing_is_kept(app: App) -> None:

@@ -41,8 +41,10 @@ async def _spawn_agent(projects: Projects, given: inputs.SpawnAgentInput) -> out
     if given.node_id is not None:
         async with projects.memory(given.project) as memory:
             await memory.get([given.node_id])
-    clean = Redactor(on=projects.redacts).text
-    draft = TaskDraft(clean(given.task), clean(given.title), given.agent, given.node_id or "", given.max_attempts)
+    redactor = Redactor(on=projects.redacts)
+    redactor.label("agent", given.agent)
+    task, title = redactor.text(given.task), redactor.text(given.title)
+    draft = TaskDraft(task, title, given.agent, given.node_id or "", given.max_attempts)
     tasks = await projects.tasks(given.project, create=True)
     return outputs.task_view(await asyncio.to_thread(tasks.add, draft))
 
@@ -61,7 +63,8 @@ async def _wait_for_agents(projects: Projects, given: inputs.WaitForAgentsInput)
 
 
 async def _task_claim(projects: Projects, given: inputs.TaskClaimInput) -> outputs.MaybeTask:
-    return outputs.claimed_view(await projects.claim(given.project, given.runner, given.lease_s, given.agent))
+    runner = Redactor(on=projects.redacts).text(given.runner)
+    return outputs.claimed_view(await projects.claim(given.project, runner, given.lease_s, given.agent))
 
 
 async def _task_extend(projects: Projects, given: inputs.TaskExtendInput) -> outputs.TaskView:

@@ -106,12 +106,15 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
     secret = "ghp_" + "a1B2" * 9
     first = await done(client, "spawn_agent", project=project, task=f"Read it. {secret}", title="Read", node_id=node)
     second = await done(client, "spawn_agent", project=project, task="Write it.")
+    label = await refused(client, "spawn_agent", project=project, task="A label.", agent=secret)
+    assert "agent: holds what looks like a secret" in label
     ids = [first["id"], second["id"]]
     soon = await done(client, "wait_for_agents", project=project, task_ids=ids, timeout_s=0.1)
     assert (soon["all_done"], soon["running"]) == (False, ids)
 
     def run() -> None:
-        claimed: Any = served.link.runner("task_claim", {"runner": "r", "project": project})["data"]["claimed"]
+        asked: dict[str, Any] = {"runner": f"r {secret}", "project": project}
+        claimed: Any = served.link.runner("task_claim", asked)["data"]["claimed"]
         assert (claimed["task"]["id"], claimed["project"], claimed["node_id"]) == (ids[0], project, node)
         assert claimed["prompt"].startswith("Read it.")
         assert secret not in claimed["prompt"]
@@ -129,6 +132,7 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
     waiting = done(client, "wait_for_agents", project=project, task_ids=ids, timeout_s=30)
     ended, _ = await asyncio.gather(waiting, asyncio.to_thread(run))
     assert ended["all_done"] is True
+    assert not any(secret.encode() in file.read_bytes() for file in served.home.rglob("*") if file.is_file())
     assert [(one["state"], one.get("result"), one.get("error")) for one in ended["tasks"]] == [
         ("done", "It is read.", None),
         ("failed", None, "no paper"),
