@@ -37,11 +37,15 @@ _BROKEN = {
     sqlite3.SQLITE_TOOBIG: "a value is too big for it",
 }
 
+_UNDECODED = "Could not decode to UTF-8"
+
 
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     """Return the error of our tree that says what a library's error means and what to do next."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else sqlite3.SQLITE_ERROR
+    if code is None and str(error).startswith(_UNDECODED):  # by Python, not SQLite; the rest quotes what it read
+        primary = sqlite3.SQLITE_CORRUPT
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreConflict(f"{path.name} is locked by another process: stop that one, or try again")
     if primary in _UNAVAILABLE:
