@@ -20,6 +20,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Relationship:
+    """A fact or relation that joins a node to another, with the names of its subject and object."""
+
+    fact: Fact
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One result of one channel.
 
@@ -33,6 +41,7 @@ class Hit:
         names: Names of a fact's subject and object.
         signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; empty for joined ranks.
         path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
+        relationships: The newest facts and relations that hold and join this node, where they are asked for.
     """
 
     id: str
@@ -44,6 +53,7 @@ class Hit:
     names: tuple[str, str] | None = None
     signals: Mapping[str, float] = field(default_factory=dict[str, float])
     path: tuple[Step, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

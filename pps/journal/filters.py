@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Literal
 
+from pps.core.layers import kinds_of
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
@@ -20,6 +22,7 @@ _FACTS_OF_TURNS = """SELECT s.fact FROM turns AS t
     CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id"""
 _TURNS_OF_FACTS = """SELECT i.uuid FROM mirror_fact AS f
     CROSS JOIN mirror_support AS s ON s.fact = f.id CROSS JOIN mirror_id AS i ON i.id = s.episode"""
+_TURNS_OF_NODES = "SELECT r.turn FROM mirror_node AS n CROSS JOIN records AS r ON r.node = n.uuid"
 _ENDS_OF_TURNS = """SELECT CASE e.side WHEN 0 THEN f.subject ELSE f.object END FROM turns AS t
     CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id
     CROSS JOIN mirror_fact AS f ON f.id = s.fact CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1) AS e"""
@@ -63,9 +66,7 @@ def allowed(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter) 
         return _nodes(connection, wanted)
     if kind == "episode":
         return _episodes(connection, wanted)
-    plain = (wanted.kinds, wanted.tags, wanted.sources, wanted.relations, wanted.sessions, wanted.roles)
-    timed = wanted.since is not None or wanted.until is not None
-    return set() if any(plain) or timed else None
+    return set() if any(getattr(wanted, one.name) for one in fields(wanted) if one.name != "as_of") else None
 
 
 def within(
@@ -95,6 +96,8 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
             f"(f.kind IN {LIST} OR f.subject IN {ends} OR f.object IN {ends})",
             *[listed(wanted.kinds)] * 3,
         )
+    if (node := _of_node(wanted)).conditions:
+        where.add(_joining(node), *node.parameters * 2)
     if wanted.tags:
         ends = f"(SELECT node FROM mirror_tag WHERE tag IN {LIST})"  # noqa: S608 - literals
         said = f"({_FACTS_OF_TAGS} WHERE g.tag IN {LIST})"
@@ -114,7 +117,7 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
 
 
 def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
-    where = _Where()
+    where = _of_node(wanted)
     where.among("n.kind", wanted.kinds)
     where.between("n.created_at", wanted.since, wanted.until)
     if wanted.relations:
@@ -144,6 +147,9 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
 def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
     where = _origin(wanted)
     where.among("t.kind", wanted.kinds)
+    if (node := _of_node(wanted)).conditions:
+        said, recorded = f"{_TURNS_OF_FACTS} WHERE {_joining(node)}", f"{_TURNS_OF_NODES} WHERE {node.sql()}"
+        where.add(f"(t.uuid IN ({said}) OR t.uuid IN ({recorded}))", *node.parameters * 3)
     where.between("t.occurred_at", wanted.since, wanted.until)
     if wanted.as_of is not None:
         where.add("t.occurred_at <= ?", micros(utc(wanted.as_of, "as_of")))
@@ -158,6 +164,20 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
             _folded(wanted.tags),
         )
     return _ids(connection, "t.uuid", "turns AS t", where)
+
+
+def _of_node(wanted: ItemFilter) -> _Where:
+    """Return what a node must be, whatever the kind of item that has to do with it."""
+    where = _Where()
+    where.among("n.kind", kinds_of(wanted.layers))
+    where.among("n.status", wanted.statuses)
+    return where
+
+
+def _joining(node: _Where) -> str:
+    """Return the condition of a fact one of whose ends is such a node."""
+    ends = f"(SELECT n.id FROM mirror_node AS n WHERE {node.sql()})"  # noqa: S608 - literals
+    return f"(f.subject IN {ends} OR f.object IN {ends})"
 
 
 def _origin(wanted: ItemFilter) -> _Where:

@@ -25,8 +25,18 @@ def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node], gone: Itera
     _delete(connection, "mirror_node", [numbers[uuid] for uuid in known])
     insert(
         connection,
-        "INSERT INTO mirror_node (id, uuid, kind, source, created_at)",
-        [(numbers[node.uuid], node.uuid, node.kind, _source(node), micros(node.created_at)) for node in batch],
+        "INSERT INTO mirror_node (id, uuid, kind, source, status, created_at)",
+        [
+            (
+                numbers[node.uuid],
+                node.uuid,
+                node.kind,
+                _said(node, "source"),
+                _said(node, "status"),
+                micros(node.created_at),
+            )
+            for node in batch
+        ],
     )
     insert(
         connection,
@@ -240,6 +250,6 @@ def _name_rows(node: Node) -> list[tuple[str, str, str, str, int, int]]:
     return rows
 
 
-def _source(node: Node) -> str:
-    source = node.attributes.get("source", "")
-    return source if isinstance(source, str) else ""
+def _said(node: Node, attribute: str) -> str:
+    value = node.attributes.get(attribute, "")
+    return value if isinstance(value, str) else ""

@@ -209,5 +209,12 @@ _SMALL = (
 # The marks of packs are computed now, from a key of the entity's own.
 _NO_MARKS = ("DROP TABLE marks",)
 
-MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS)
+# Nodes that were mirrored without their status are read again.
+_STATUS = (
+    "ALTER TABLE mirror_node ADD COLUMN status TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX mirror_node_by_status ON mirror_node (status)",
+    "INSERT OR IGNORE INTO outbox (kind, id) SELECT 'node', uuid FROM mirror_node",
+)
+
+MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS)
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -183,6 +183,9 @@ class ItemFilter:
         sources, sessions, roles: Of the turn; a fact has those of its supporting turns, a node those
             of its facts (and its own ``source`` attribute).
         relations: Names of edges; a node is at an end of such a fact that holds, a turn supports one.
+        layers: Names of ``LAYERS``, each for the kinds of nodes in it.
+        statuses: A node's ``status`` attribute. Where layers are given too, one node must have both. A fact has them
+            of one of its ends, a turn of the node that it records or of its facts' ends.
         since, until: Half-open; an episode's event time, a fact's ``valid_at`` (else ``created_at``),
             a node's ``created_at``.
         as_of: World time. Facts: ``valid_at <= t < invalid_at`` (unknown ends are open) and not expired by
@@ -198,6 +201,8 @@ class ItemFilter:
     as_of: datetime | None = None
     sessions: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
 
 
 def dump_payload(payload: JobPayload) -> str:

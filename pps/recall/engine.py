@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time as clock
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.recalled import Channel, Recall
@@ -17,6 +18,7 @@ from pps.recall.ask import Ask
 from pps.recall.channel import fill
 from pps.recall.graphiti import recipe_channels
 from pps.recall.profiles import ChannelProfile, Profile, Profiles
+from pps.recall.relationships import with_relationships
 from pps.recall.request import RecallRequest
 from pps.recall.routing import routed
 from pps.recall.sources import AnchorSource, Sources
@@ -68,6 +70,9 @@ class RecallEngine:
                 profile = self._profiles.get(await routed(ask))
                 ask.narrow(profile.filters)
             channels = await self._channels(ask, profile)
+            if request.include_relationships:
+                for name, one in channels.items():
+                    channels[name] = await _with_relationships(ask, one)
         finally:
             await ask.close()
         took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
@@ -84,6 +89,11 @@ class RecallEngine:
             return_exceptions=True,
         )
         return {name: _settled(name, result) for name, result in zip(wanted, results, strict=True)}
+
+
+async def _with_relationships(ask: Ask, channel: Channel) -> Channel:
+    with ask.timed("fetch", channel.name):
+        return replace(channel, hits=await with_relationships(ask, channel.hits))
 
 
 def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, ChannelProfile]:

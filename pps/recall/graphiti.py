@@ -59,7 +59,7 @@ async def _channel(
 
 
 def _filters(wanted: ItemFilter) -> GraphFilters | None:
-    if wanted.tags or wanted.sources or wanted.sessions or wanted.roles:
+    if any((wanted.tags, wanted.sources, wanted.sessions, wanted.roles, wanted.layers, wanted.statuses)):
         raise InvalidRequest("filters", "Graphiti's recipes know kinds, relations, since and until only")
     if wanted == ItemFilter():
         return None

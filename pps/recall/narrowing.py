@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from pps.core.layers import Layer
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.journal.values import ItemFilter
@@ -37,9 +38,10 @@ class Filters(BaseModel):
     """The table ``[filters]`` of a profile's file; what its fields mean is told at ``ItemFilter``.
 
     Attributes:
-        kinds, sources, relations, sessions: At most 50 of 1 to 200 characters each.
+        kinds, sources, relations, sessions, statuses: At most 50 of 1 to 200 characters each.
         tags: At most 50 of 1 to 64 characters, without ``#``.
         roles: Of ``user``, ``assistant``, ``system`` and ``tool``.
+        layers: Of the seven in ``LAYERS``.
         since, until: Half-open, ``since`` before ``until``: times with a zone; a date is its midnight in UTC.
     """
 
@@ -54,6 +56,8 @@ class Filters(BaseModel):
     relations: Labels = ()
     sessions: Labels = ()
     roles: Annotated[tuple[Literal["user", "assistant", "system", "tool"], ...], Field(max_length=4)] = ()
+    layers: Annotated[tuple[Layer, ...], Field(max_length=7)] = ()
+    statuses: Labels = ()
     since: Moment | None = None
     until: Moment | None = None
 

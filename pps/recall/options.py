@@ -9,6 +9,7 @@ from typing import Literal, TypedDict
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import check_uuid
+from pps.core.layers import LAYERS
 from pps.core.time import now, utc
 from pps.core.values import ChannelName
 from pps.journal.values import ItemFilter
@@ -34,6 +35,7 @@ class RecallOptions(TypedDict, total=False):
         weights: Perspective → weight, 0 to 1,000, in place of the profile's (``pps profiles`` shows them).
         min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective drops what is below.
         max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
+        include_relationships: With each node that is found, the newest facts and relations that hold and join it.
         during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until`` are. A time that
             the query itself names only ranks higher what happened then.
         filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
@@ -48,6 +50,7 @@ class RecallOptions(TypedDict, total=False):
     weights: Mapping[str, float]
     min_similarity: float | None
     max_hops: int
+    include_relationships: bool
     during: str
     filters: ItemFilter
 
@@ -82,6 +85,9 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
     center = options.get("center")
     as_of = checked_utc(options.get("as_of"), "as_of")
     max_hops = options.get("max_hops", 2)
+    filters = options.get("filters", ItemFilter())
+    if unknown := set(filters.layers).difference(LAYERS):
+        raise InvalidRequest("filters.layers", f"{min(unknown)!r} is none of {', '.join(LAYERS)}")
     check_range("max_hops", max_hops, 1, MAX_HOPS)
     return RecallRequest(
         query=query,
@@ -94,7 +100,8 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
         weights=_checked_weights(options.get("weights", {})),
         min_similarity=_checked_cosine(options.get("min_similarity")),
         max_hops=max_hops,
-        filters=_during(options.get("during", ""), options.get("filters", ItemFilter()), as_of or now()),
+        include_relationships=options.get("include_relationships", False),
+        filters=_during(options.get("during", ""), filters, as_of or now()),
     )
 
 

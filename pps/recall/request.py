@@ -31,6 +31,7 @@ class RecallRequest:
         weights: Perspective → weight in place of the profile's, in every channel that has it; 0 leaves it out.
         min_similarity: Raw cosine in place of the profile's; None is the profile's.
         max_hops: How far from the centre ``structural`` reaches, 1 to 4.
+        include_relationships: Whether nodes come with what joins them.
         filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
     """
 
@@ -44,4 +45,5 @@ class RecallRequest:
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
     min_similarity: float | None = None
     max_hops: int = 2
+    include_relationships: bool = False
     filters: ItemFilter = field(default_factory=ItemFilter)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from pps.core.ids import UUID_PATTERN
+from pps.core.layers import Layer
 from pps.core.values import ChannelName
 from pps.ingest import bounds
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
@@ -92,6 +93,12 @@ class FilterInput(Input):
     relations: tuple[Name, ...] = Field(default=(), max_length=50, description="Of facts, such as LIVES_IN.")
     sessions: tuple[Label, ...] = Field(default=(), max_length=50)
     roles: tuple[Label, ...] = Field(default=(), max_length=4)
+    layers: tuple[Layer, ...] = Field(
+        default=(), max_length=7, description="Of a layered graph: each stands for the kinds of nodes in it."
+    )
+    statuses: tuple[Label, ...] = Field(
+        default=(), max_length=50, description="The 'status' attribute of nodes, such as active."
+    )
     since: Annotated[Moment, described_time("Nothing before.")] | None = None
     until: Annotated[Moment, described_time("Nothing at or after.")] | None = None
 
@@ -106,6 +113,8 @@ class FilterInput(Input):
             until=self.until,
             sessions=self.sessions,
             roles=self.roles,
+            layers=self.layers,
+            statuses=self.statuses,
         )
 
 
@@ -133,6 +142,7 @@ class RecallInput(Input):
     )
     min_similarity: float | None = Field(default=None, ge=-1, le=1, description="Least cosine of what meaning finds.")
     max_hops: int = Field(default=2, ge=1, le=4, description="How far from the center profile 'hybrid' looks.")
+    include_relationships: bool = Field(default=False, description="With each node, the newest facts that join it.")
 
     def options(self) -> RecallOptions:
         """Return what ``Memory.recall`` takes beside the query."""
@@ -148,6 +158,7 @@ class RecallInput(Input):
             "weights": self.weights,
             "min_similarity": self.min_similarity,
             "max_hops": self.max_hops,
+            "include_relationships": self.include_relationships,
         }
 
 

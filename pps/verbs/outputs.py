@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from pydantic import JsonValue, model_serializer
 
-from pps.core.recalled import Channel, Hit, Pack, Recall, SearchStats, Step
+from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
 from pps.core.reports import TimelinePage
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn
 from pps.ingest.anchors import AnchorInfo
@@ -93,6 +93,7 @@ class HitView:
     """One result. ``score`` compares only within its own list.
 
     Why it is here: ``ranks``; for a weighted sum also ``signals``; for a search around a node ``path``.
+    ``relationships`` of a node, where they are asked for.
     """
 
     id: str
@@ -112,6 +113,7 @@ class HitView:
     occurred_at: datetime | None = None
     signals: Mapping[str, float] | None = None
     path: tuple[Step, ...] | None = None
+    relationships: tuple[FactView, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +271,13 @@ def hit_view(hit: Hit) -> HitView:
     if isinstance(item, Episode):
         return replace(view, occurred_at=item.valid_at)
     if isinstance(item, Node):
-        return replace(view, title=item.name, kind=item.kind)
+        joined = tuple(fact_view(one.fact, _names(one)) for one in hit.relationships) or None
+        return replace(view, title=item.name, kind=item.kind, relationships=joined)
     return replace(view, title=item.title if isinstance(item, AnchorPassage) else item.name)
+
+
+def _names(one: Relationship) -> dict[str, str]:
+    return {end: name for end, name in zip((one.fact.subject, one.fact.object), one.names, strict=True) if name}
 
 
 def _channel(channel: Channel) -> ChannelView:

@@ -17,7 +17,7 @@ import pytest
 from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.ids import new_group
 from pps.core.values import Node
-from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft, db, writer
+from pps.journal import Change, ItemFilter, JobPayload, Journal, TurnDraft, db, writer
 from pps.journal.schema import MIGRATIONS
 
 GROUP = new_group()
@@ -117,6 +117,14 @@ async def test_an_older_file_is_brought_forward_with_what_it_holds(path: Path) -
         assert connection.execute("SELECT count(*) FROM turns").fetchone() == (3,)
 
 
+async def test_nodes_mirrored_without_their_status_are_read_again(path: Path) -> None:
+    db.prepare_file(path, GROUP, MIGRATIONS[:2])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0)")
+    async with await Journal.open(path, GROUP) as journal:
+        assert [row.change for row in await journal.dirty(10)] == [Change("node", "n")]
+
+
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     await filled(path)
     with pytest.raises(StoreError):
@@ -154,6 +162,16 @@ async def test_a_damaged_file_is_an_error_and_not_an_empty_answer(path: Path, sh
         async with await Journal.open(path, GROUP) as journal:
             await journal.scan(0, 1_000)
     assert not failure.value.retryable
+
+
+async def test_a_text_that_rotted_is_told_as_damage_and_not_quoted(path: Path) -> None:
+    await filled(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE turns SET content = CAST(x'736563726574ff' AS TEXT)")
+    async with await Journal.open(path, GROUP) as journal:
+        with pytest.raises(StoreError, match="the file is damaged") as failure:
+            await journal.scan(0, 10)
+    assert "secret" not in str(failure.value)
 
 
 async def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:

@@ -42,7 +42,9 @@ class Hall:
     def filters(self) -> Mapping[str, ItemFilter]:
         """Filters by the tool's names for them; ``until`` lets the lamps through, every other the jars."""
         return {
-            "node_types": ItemFilter(kinds=("Jar", "note")),
+            "node_types": ItemFilter(kinds=("Goal", "note")),
+            "layers": ItemFilter(layers=("vision",)),
+            "status": ItemFilter(statuses=("active", "draft")),
             "tags": ItemFilter(tags=("rare",)),
             "relation_types": ItemFilter(relations=("SOLD",)),
             "source_types": ItemFilter(sources=("diary",)),
@@ -52,7 +54,7 @@ class Hall:
 
 
 def thing(name: str, kind: str, source: str, at: datetime, text: str) -> tuple[str, RememberOptions]:
-    tag, relation = ("common", "KEEPS") if kind == "Lamp" else ("rare", "SOLD")
+    tag, relation, status = ("common", "KEEPS", "archived") if kind == "Lamp" else ("rare", "SOLD", "active")
     options: RememberOptions = {
         "source": source,
         "source_ref": name,
@@ -60,7 +62,7 @@ def thing(name: str, kind: str, source: str, at: datetime, text: str) -> tuple[s
         "occurred_at": at,
         "kind": "turn" if kind == "Lamp" else "note",
         "tags": (tag,),
-        "nodes": (NodeDraft(name, kind, tags=(tag,)),),
+        "nodes": (NodeDraft(name, kind, tags=(tag,), attributes={"status": status}),),
         "facts": (FactDraft("Mira", relation, name, text, valid_at=at),),
     }
     return f"{text} She said so.", options
@@ -76,7 +78,7 @@ async def hall(app: App) -> AsyncIterator[Hall]:
         assert await memory.settled()
         cut = now()
         jars = [(f"jar {at}", f"Mira sold a jar {at} of plums.") for at in range(JARS)]
-        await memory.remember_many([thing(name, "Jar", "diary", now(), text) for name, text in jars])
+        await memory.remember_many([thing(name, "Goal", "diary", now(), text) for name, text in jars])
         assert await memory.settled()
         yield Hall(memory, cut, await uuid_of(memory, "Mira"))
 
@@ -173,7 +175,7 @@ async def test_a_profiles_filters_and_the_requests_must_both_hold(app: App, hall
     assert not any(before.values())
     # Facts must hold at the moment that is asked about, whoever of the two says the rest.
     assert (await found(ItemFilter(), as_of=hall.cut))["facts"] == []
-    assert len((await found(ItemFilter(kinds=("Jar",))))["facts"]) == DEPTH
+    assert len((await found(ItemFilter(kinds=("Goal",))))["facts"]) == DEPTH
 
     routed = await hall.memory.recall("What did Mira sell?", profile="rare", channels="auto", limit=DEPTH)
     assert routed.profile == "facts"

@@ -162,9 +162,31 @@ async def test_a_pack_of_another_is_what_was_said_and_ones_own_is_dropped(house:
 
 async def test_filters_of_another_find_nothing(house: House) -> None:
     one, other, _ = house.all
-    for wanted in (ItemFilter(sessions=(other.mark,)), ItemFilter(tags=(other.mark,)), ItemFilter(kinds=(other.mark,))):
+    for wanted in (
+        ItemFilter(sessions=(other.mark,)),
+        ItemFilter(tags=(other.mark,)),
+        ItemFilter(kinds=(other.mark,)),
+        ItemFilter(statuses=(other.mark,)),
+    ):
         recalled = await one.memory.recall("Ana coffee", filters=wanted)
         assert house.seen(one, recalled) == []
+
+
+async def test_a_status_and_what_joins_a_node_are_ones_own_alone(house: House) -> None:
+    goals = {
+        one.mark: NodeDraft("Quiet garden", "Goal", f"By {one.mark}.", attributes={"status": one.mark})
+        for one in house.all
+    }
+    for one in house.all:
+        joined = FactDraft("Quiet garden", "SERVES", "Ana", f"The garden of {one.mark} serves Ana.")
+        await one.memory.remember(f"A goal of {one.mark}.", source_ref="goal", nodes=[goals[one.mark]], facts=[joined])
+    for one in house.all:
+        for wanted in (ItemFilter(layers=("vision",)), *(ItemFilter(statuses=(mark,)) for mark in goals)):
+            recalled = await one.memory.recall("Quiet garden", filters=wanted, include_relationships=True)
+            assert house.seen(one, recalled) == []
+            names = [hit.text for hit in recalled["nodes"] if hit.relationships]
+            is_theirs = wanted.statuses not in ((), (one.mark,))
+            assert names == ([] if is_theirs else [f"Quiet garden: By {one.mark}."])
 
 
 async def test_one_secret_has_another_marker_for_each_and_that_of_another_leads_nowhere(house: House) -> None:

@@ -29,6 +29,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"profile": "hybrid", "limit": 51}, "limit: must be 1 to 50 with profile 'hybrid'"),
     ({"profile": "semantic", "limit": 0}, "limit"),
     ({"profile": "semantic", "min_similarity": 1.1}, "min_similarity"),
+    ({"profile": "semantic", "filters": {"layers": ["cellar"]}}, "filters.layers"),
+    ({"profile": "semantic", "filters": {"statuses": ["x"] * 51}}, "filters.statuses"),
+    ({"profile": "semantic", "include_relationships": "maybe"}, "include_relationships"),
     ({"profile": "hybrid", "max_hops": 5}, "max_hops"),
     ({"profile": "hybrid", "weights": {"structural": -1.0}}, "weights"),
     ({"profile": "hybrid", "weights": {"magic": 1.0}}, "weights"),
@@ -59,7 +62,13 @@ class Asking:
 async def filled(either: Served, era: str) -> AsyncIterator[Asking]:
     """Connect to an entity that holds the scene; what it holds already is not stored twice."""
     async with either.client(either.create(f"searcher_{ERAS.index(era)}"), era) as client:
-        nodes = [{"name": "lantern", "kind": "Lamp"}, {"name": "harbour", "kind": "Place"}]
+        nodes = [
+            {"name": "lantern", "kind": "Lamp"},
+            {"name": "harbour", "kind": "Place"},
+            {"name": "keep the quay", "kind": "Goal", "attributes": {"status": "active"}},
+            {"name": "sell the quay", "kind": "Goal", "attributes": {"status": "archived"}},
+            {"name": "paint the quay", "kind": "Task", "attributes": {"status": "active"}},
+        ]
         kept = await done(client, "remember", content="The quay.", source_ref="1", nodes=nodes, facts=CHAIN)
         await done(client, "remember", content="Lamps.", source_ref="2", nodes=[{"name": one} for one in LAMPS])
         while (await done(client, "stats"))["unfinished_jobs"]:  # noqa: ASYNC110 - another process works
@@ -133,6 +142,39 @@ async def test_semantic_is_cosine_above_the_threshold_with_its_sums(either: Serv
         assert {hit["title"] for hit in typed["hits"]} == {"lantern", "harbour"}
         empty = await asking.nodes("lantern", "semantic", filters={"kinds": ["Nothing"]})
         assert (empty["hits"], empty["stats"]) == ([], {"total_results": 0, "avg_score": None, "token_estimate": 0})
+
+
+async def test_semantic_is_held_to_layers_and_statuses_before_it_ranks(either: Served, era: str) -> None:
+    async with filled(either, era) as asking:
+
+        async def brought(**filters: object) -> set[str]:
+            found = await asking.nodes("lamp 7", "semantic", min_similarity=-1.0, filters=filters)
+            return {hit["title"] for hit in found["hits"]}
+
+        assert await brought(layers=["vision"]) == {"keep the quay", "sell the quay"}
+        assert await brought(layers=["vision", "execution"]) == {"keep the quay", "sell the quay", "paint the quay"}
+        assert await brought(statuses=["active"]) == {"keep the quay", "paint the quay"}
+        assert await brought(layers=["vision"], statuses=["active"]) == {"keep the quay"}
+        assert await brought(layers=["vision"], kinds=["Task"]) == set()
+        assert await brought(layers=["mind"]) == set()
+
+
+async def test_relationships_come_with_their_nodes_where_they_are_asked_for(either: Served, era: str) -> None:
+    async with filled(either, era) as asking:
+        asked = {"query": "harbour crane", "profile": "semantic", "min_similarity": -1.0}
+        plain = await asking.nodes(**asked)
+        assert {hit.get("relationships") for hit in plain["hits"]} == {None}
+        joined = await asking.nodes(**asked, include_relationships=True)
+        assert [hit["id"] for hit in joined["hits"]] == [hit["id"] for hit in plain["hits"]]
+        ways = {
+            hit["title"]: {(one["subject_name"], one["relation"], one["object_name"]) for one in hit["relationships"]}
+            for hit in joined["hits"]
+            if hit.get("relationships")
+        }
+        near, loads = ("harbour", "NEAR", "crane"), ("crane", "LOADS", "barge")
+        assert ways["crane"] == {near, loads}
+        assert ways["harbour"] == {near}
+        assert not any(name.startswith("lamp") for name in ways)
 
 
 async def test_semantic_brings_ten_unless_told_and_refuses_more_than_fifty(either: Served, era: str) -> None:
