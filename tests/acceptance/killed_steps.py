@@ -6,15 +6,17 @@ A step is one durable change: of the journal, the graph, the filter columns, the
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
-from pathlib import Path
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from pps.app import App
-from pps.config import EmbedderSettings, Settings
+from pps.config import Settings
 from pps.core.values import FactDraft
 from pps.index.entity import EntityIndexes
 from pps.index.text import TextIndex
@@ -27,7 +29,8 @@ from pps.journal.records import RecordBook
 from pps.journal.versions import Versions
 from pps.memory import Memory
 
-for _late in ("chromadb", "chromadb.api.rust", "detect_secrets", "ladybug", "tantivy"):
+_LATE = ("chromadb", "chromadb.api.rust", "detect_secrets", "graphiti_core.graphiti", "ladybug", "neo4j", "tantivy")
+for _late in _LATE:
     import_module(_late)  # once, in the process that the others are forked from
 
 TURNS = 3
@@ -76,8 +79,34 @@ FORGET_STEPS: tuple[tuple[type, str], ...] = (
 _armed = False
 
 
-def settings(home: Path) -> Settings:
-    return Settings(home=home, embedder=EmbedderSettings(name="hash"))
+def process(target: Callable[..., None], *given: Any) -> BaseProcess:
+    """Start a process that does this."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, target.__module__])
+    child = context.Process(target=target, args=given)
+    child.start()
+    return child
+
+
+def killed(steps: Sequence[tuple[type, str]], target: Callable[..., None], *given: Any) -> None:
+    """Run a round for each step, in a process that dies there; its number comes last."""
+    for number, (_, name) in enumerate(steps):
+        child = process(target, *given, number)
+        child.join(60)
+        assert child.exitcode == -signal.SIGKILL, f"{name}: was not reached"
+
+
+@asynccontextmanager
+async def taken_up(found: Settings) -> AsyncIterator[Memory]:
+    """Open what the last kill left, once it has come to its end; all stores must agree, also after the block."""
+    async with App.open(found) as app, app.memory("ana") as memory:
+        assert await memory.settled(60)
+        yield memory
+        ledger = await memory.ledger()
+        assert ledger.problems == ()
+        assert all(one.ok for one in ledger.agreements)
+        assert (await memory.stats()).index_lag == 0
+        assert (await memory.health()).ok
 
 
 def die() -> None:
@@ -104,26 +133,26 @@ def deadly(kind: type, name: str) -> None:
     setattr(kind, name, awaited if asyncio.iscoroutinefunction(inner) else plain)
 
 
-def killed_at(home: str, number: int) -> None:
+def killed_at(found: Settings, number: int) -> None:
     """Remember the turns of a round in a process that dies at a step; it must not come to its end."""
     deadly(*STEPS[number])
-    asyncio.run(_opened(Path(home), number, _told))
+    asyncio.run(_opened(found, number, _told))
 
 
-def record_killed_at(home: str, number: int) -> None:
+def record_killed_at(found: Settings, number: int) -> None:
     """Keep and change the records of a round in a process that dies at a step."""
     deadly(*RECORD_STEPS[number])
-    asyncio.run(_opened(Path(home), number, _recorded))
+    asyncio.run(_opened(found, number, _recorded))
 
 
-def forget_killed_at(home: str, number: int) -> None:
+def forget_killed_at(found: Settings, number: int) -> None:
     """Forget a turn of a round in a process that dies at a step."""
     deadly(*FORGET_STEPS[number])
-    asyncio.run(_opened(Path(home), number, _forgotten))
+    asyncio.run(_opened(found, number, _forgotten))
 
 
-async def _opened(home: Path, number: int, tell: Callable[[Memory, int], Awaitable[None]]) -> None:
-    async with App.open(settings(home)) as app:
+async def _opened(found: Settings, number: int, tell: Callable[[Memory, int], Awaitable[None]]) -> None:
+    async with App.open(found) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             assert await memory.settled()
