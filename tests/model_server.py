@@ -150,6 +150,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes; the second would wait 40 ms for the first
     server_model: ModelServer
 
     def log_message(self, format: str, *args: object) -> None:
