@@ -25,16 +25,19 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def settings(home: Path, server: ModelServer, **more: int) -> Settings:
+def metered(settings: Settings, server: ModelServer, **more: int) -> Settings:
+    """Return settings of texts that a model with a name reads."""
     extractor = ExtractorSettings(
         mode="model", provider="compatible", model="some-model", base_url=server.base_url, **more
     )
-    return Settings(home=home, embedder=EmbedderSettings(name="hash"), extractor=extractor)
+    return settings.model_copy(update={"extractor": extractor})
 
 
-async def test_what_the_answers_say_is_added_up_by_day_model_and_attempt(tmp_path: Path, server: ModelServer) -> None:
+async def test_what_the_answers_say_is_added_up_by_day_model_and_attempt(
+    settings: Settings, server: ModelServer
+) -> None:
     server.asked.clear()
-    async with App.open(settings(tmp_path, server)) as app:
+    async with App.open(metered(settings, server)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             receipt = await memory.remember(TEXT)
@@ -50,14 +53,14 @@ async def test_what_the_answers_say_is_added_up_by_day_model_and_attempt(tmp_pat
 
 
 async def test_an_answer_that_cannot_be_used_is_paid_for_all_the_same_and_a_known_price_gives_the_cost(
-    tmp_path: Path, server: ModelServer
+    settings: Settings, server: ModelServer
 ) -> None:
-    (tmp_path / "prices.toml").write_text(
-        '["some-model"]\ninput_usd_per_million = 100.0\noutput_usd_per_million = 400.0\n'
-    )
+    prices = settings.home / "prices.toml"
+    prices.parent.mkdir(mode=0o700)
+    prices.write_text('["some-model"]\ninput_usd_per_million = 100.0\noutput_usd_per_million = 400.0\n')
     server.asked.clear()
     server.first = ["malformed"]
-    async with App.open(settings(tmp_path, server)) as app:
+    async with App.open(metered(settings, server)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             await memory.remember(TEXT)
@@ -76,17 +79,17 @@ async def test_an_answer_that_cannot_be_used_is_paid_for_all_the_same_and_a_know
             assert learned.cost_usd == pytest.approx(learned.tokens_in * 1e-4 + learned.tokens_out * 4e-4)
             with pytest.raises(InvalidRequest, match="days"):
                 await memory.costs.report(0)
-    (tmp_path / "prices.toml").write_text('["some-model"]\ninput_usd_per_million = -1\noutput_usd_per_million = 1\n')
-    async with App.open(settings(tmp_path, server)) as app:
+    prices.write_text('["some-model"]\ninput_usd_per_million = -1\noutput_usd_per_million = 1\n')
+    async with App.open(metered(settings, server)) as app:
         with pytest.raises(ConfigError, match=r"some-model\.input_usd_per_million"):
             async with app.memory("ana"):
                 pass
 
 
 async def test_a_spent_budget_pauses_reading_until_the_next_day_and_nothing_else(
-    tmp_path: Path, server: ModelServer
+    settings: Settings, server: ModelServer
 ) -> None:
-    async with App.open(settings(tmp_path, server, tokens_per_day=20)) as app:
+    async with App.open(metered(settings, server, tokens_per_day=20)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             assert (await memory.remember(TEXT)).state == "done"
@@ -104,9 +107,9 @@ async def test_a_spent_budget_pauses_reading_until_the_next_day_and_nothing_else
             assert (job.state, job.next_at, job.failures) == ("queued", report.paused_until, 0)
             assert timedelta(0) < report.paused_until - now() <= timedelta(days=1)
             assert (await memory.costs.estimate(1, 0)).days is not None
-    card = tmp_path / "entities" / "ana" / "entity.toml"
+    card = settings.home / "entities" / "ana" / "entity.toml"
     card.write_text(card.read_text().replace("# tokens_per_day = 200000", "tokens_per_day = 0"))
-    async with App.open(settings(tmp_path, server, tokens_per_day=20)) as app, app.memory("ana") as memory:
+    async with App.open(metered(settings, server, tokens_per_day=20)) as app, app.memory("ana") as memory:
         assert await memory.settled(20.0), "an entity's own bound comes first; a start looks again"
         assert (await memory.jobs.status(second.turn_id)).state == "done"
 
@@ -121,7 +124,8 @@ async def test_reading_that_paused_goes_on_by_itself_when_the_next_day_begins(
     def moved() -> datetime:
         return datetime.now(UTC) + ahead
 
-    async with App.open(settings(tmp_path, server, tokens_per_day=20)) as app:
+    settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))
+    async with App.open(metered(settings, server, tokens_per_day=20)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             ahead = midnight - timedelta(seconds=4) - time.now()

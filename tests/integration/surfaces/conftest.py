@@ -6,20 +6,12 @@ from pathlib import Path
 import pytest
 
 from pps.link import stop
-from tests.integration.surfaces.serving import Served, clean_env, neo4j_env, serving
+from tests.integration.surfaces.serving import Served, clean_env, serving
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("served") / "home") as served:
-        yield served
-
-
-@pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
-def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server on each store."""
-    where = neo4j_env(request.getfixturevalue("neo4j_server")) if request.param == "neo4j" else {}
-    with serving(tmp_path_factory.mktemp("either") / "home", **where) as served:
         yield served
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from mcp.client.client import Client
 
 from pps.core.errors import NotFound
 from tests.integration.surfaces.every_tool import done, refused
-from tests.integration.surfaces.serving import ERAS, Served, serving
+from tests.integration.surfaces.serving import ERAS, Served
 
 FLOW = [
     {"title": "Auth Flow", "content": "OAuth2 with PKCE signs people in. See [[Later]]. #auth", "tags": ["security"]},
@@ -27,12 +26,6 @@ EDGES = [
     {"from": "Auth Flow", "to": "Token Storage", "relation_type": "depends_on"},
     {"from": "Auth Flow", "to": "Nowhere", "relation_type": "depends_on"},
 ]
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("projects") / "home") as served:
-        yield served
 
 
 async def use_every_project_tool(client: Client, served: Served, project: str) -> None:
@@ -140,9 +133,9 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_every_project_tool_does_its_work_over_http(served: Served, era: str) -> None:
+async def test_every_project_tool_does_its_work_over_http(either: Served, era: str) -> None:
     work = f"/work/http{ERAS.index(era)}"
-    async with served.client(served.router(work), era) as client:
+    async with either.client(either.router(work), era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(tools) == [
             "create_graph",
@@ -156,14 +149,14 @@ async def test_every_project_tool_does_its_work_over_http(served: Served, era: s
         assert sorted(required) == ["node_id", "operation", "project"]
         edge = tools["create_graph"].input_schema["$defs"]["GraphEdge"]
         assert sorted(edge["required"]) == ["from", "relation_type", "to"]
-        await use_every_project_tool(client, served, f"{work}/shop")
+        await use_every_project_tool(client, either, f"{work}/shop")
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_every_project_tool_does_its_work_over_stdio(served: Served, era: str) -> None:
+async def test_every_project_tool_does_its_work_over_stdio(either: Served, era: str) -> None:
     work = f"/work/stdio{ERAS.index(era)}"
-    async with served.projects(era, work) as client:
-        await use_every_project_tool(client, served, f"{work}/shop")
+    async with either.projects(era, work) as client:
+        await use_every_project_tool(client, either, f"{work}/shop")
 
 
 @pytest.mark.parametrize(
