@@ -169,9 +169,14 @@ class Memory:
 
         Receipts say ``accepted`` or ``duplicate``; ``settled`` waits for graph and indexes.
         """
+        started = clock.perf_counter()
         drafts = [await self._draft(content, options) for content, options in items]
         appended = await self._parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
-        return [accepted(one, redacted) for one, (_, _, redacted) in zip(appended, drafts, strict=True)]
+        took_ms = (clock.perf_counter() - started) * 1000
+        return [
+            replace(accepted(one, redacted), duration_ms=took_ms)
+            for one, (_, _, redacted) in zip(appended, drafts, strict=True)
+        ]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
         """Wait until all that was acknowledged is in graph and indexes; False when time ran out."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +15,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.values import Episode, Fact, FactDraft, NodeDraft, Turn
 from pps.memory import Memory
 
+_Told = TypeVar("_Told")
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 LIVES = FactDraft("Priya", "LIVES_IN", "Tarn", text="Priya lives in Tarn.", valid_at=START)
 
@@ -51,6 +54,33 @@ async def test_yes_said_twice_is_two_turns(memory: Memory) -> None:
     for ref in ("m1", "m2"):
         await memory.remember("yes", source_ref=ref)
     assert (await memory.stats()).turns == 2
+
+
+async def timed(call: Awaitable[_Told]) -> tuple[_Told, float]:
+    """Return what a call told and how long it took, in ms."""
+    began = time.perf_counter()
+    return await call, (time.perf_counter() - began) * 1000
+
+
+async def test_every_receipt_says_how_long_its_call_took(memory: Memory) -> None:
+    event, event_ms = await timed(memory.records.add_event("The light is out.", source_ref="e1"))
+    for one, took_ms in [
+        (event, event_ms),
+        await timed(memory.records.add_event("The light is out.", source_ref="e1")),
+        await timed(memory.records.update(event.turn_id, content="The light is on.")),
+        await timed(memory.records.append(event.turn_id, "All night.")),
+        await timed(memory.remember("hello there", source_ref="m1")),
+        await timed(memory.remember("hello there", source_ref="m1")),
+        await timed(memory.remember("on disk", wait="journal")),
+        await timed(memory.remember("given up", timeout_s=0.0)),
+    ]:
+        assert 0 < one.duration_ms <= took_ms, one
+    for many, took_ms in [
+        await timed(memory.records.add_events([("one", {}), ("two", {})])),
+        await timed(memory.remember_many([("three", {}), ("four", {})])),
+    ]:
+        assert len(many) == 2
+        assert all(0 < one.duration_ms <= took_ms for one in many), many
 
 
 async def test_bad_input_names_its_field_and_changes_nothing(memory: Memory) -> None:
