@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from mcp.client.client import Client
@@ -33,6 +34,8 @@ TOOLS = {
     "job_status",
     "ingestion_stats",
 }
+TIMED = {"remember", "add_event", "update", "append"}
+"""Tools whose answer says how long it took."""
 
 
 def text(result: CallToolResult) -> str:
@@ -40,10 +43,14 @@ def text(result: CallToolResult) -> str:
 
 
 async def done(client: Client, tool: str, /, **arguments: object) -> dict[str, Any]:
+    began = time.perf_counter()
     result = await client.call_tool(tool, arguments)
+    took_ms = (time.perf_counter() - began) * 1000
     assert not result.is_error, text(result)
     assert text(result)
     assert result.structured_content is not None
+    if tool in TIMED:
+        assert 0 < result.structured_content["duration_ms"] <= took_ms
     return result.structured_content
 
 
