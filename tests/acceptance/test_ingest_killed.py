@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -114,18 +115,31 @@ def write_lines(file: Path) -> None:
 
 
 def kill_at_random(running: Running) -> None:
-    """Kill at random moments, each no later than its share of the turns is through: every kill finds work to cut."""
+    """Kill at random moments, each no later than its share of the turns is through: every kill finds work to cut.
+
+    Every other one comes after something went on since the last; the rest may come while a server still begins.
+    """
     chance = random.Random(4711)  # noqa: S311 - a reproducible choice
     for number in range(1, KILLS + 1):
         began = time.monotonic()
         link: Link = until_done(running, lambda found: found)
         start_s = time.monotonic() - began
         wait_s = chance.uniform(0.0, max(1.5, 1.5 * start_s))  # a slow machine needs longer to get anywhere
+        if number % 2:
+            until_moved(running)
         latest, share = time.monotonic() + wait_s, (1 - UNKILLED) * TOLD * number / KILLS
         while time.monotonic() < latest and running.cut().through < share:
             time.sleep(0.01)
         os.kill(link.run.pid, signal.SIGKILL)
         running.cuts.append(running.cut())
+
+
+def until_moved(running: Running) -> None:
+    """Wait until more is acknowledged or through than at the last kill."""
+    last, deadline = running.cuts[-1] if running.cuts else Cut(0, 0), time.monotonic() + FINISH_S
+    while running.cut() == last:
+        assert time.monotonic() < deadline, "nothing went on"
+        time.sleep(0.01)
 
 
 def finished(running: Running) -> dict[str, Any]:
@@ -171,6 +185,8 @@ def test_events_and_an_import_survive_kills_with_exact_counts(tmp_path: Path, mo
 def check(running: Running, stats: dict[str, Any], env: dict[str, str]) -> None:
     told = TOLD - TURNS
     assert [one.through < TOLD for one in running.cuts] == [True] * KILLS, "every kill came before all was through"
+    moved = [now > last for last, now in pairwise([Cut(0, 0), *running.cuts])]
+    assert moved[::2] == [True] * len(moved[::2])
     assert len(set(running.known.values())) == told
     assert (stats["turns"], stats["episodes"]) == (TOLD, TOLD)
     assert stats["facts"] == TURNS
