@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -142,6 +142,13 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def _show_times(found: Mapping[str, Any], *rows: str) -> None:
+    """Print a line of percentiles for each of the named rows."""
+    width = max(map(len, rows))
+    for row in rows:
+        typer.echo(f"{row:<{width}}  " + "  ".join(f"{name} {value:g}" for name, value in found[row].items()))
+
+
 @app.command("hooks")
 def hooks_(
     facts: Annotated[int, typer.Option(min=4, help="Facts in the memory that answers; generated.")] = 50_000,
@@ -161,8 +168,7 @@ def hooks_(
         show_json(found)
         return
     typer.echo(f"{found['facts']:,} facts, {found['prompts']} prompts, embedder {found['embedder']}")
-    for what in ("start_ms", "round_trip_ms", "process_ms"):
-        typer.echo(f"{what:<14} " + "  ".join(f"{name} {value:g}" for name, value in found[what].items()))
+    _show_times(found, "start_ms", "round_trip_ms", "process_ms")
 
 
 @app.command()
@@ -187,8 +193,7 @@ def rerank(
         show_json(found)
         return
     typer.echo(f"{found['facts']:,} facts, {found['candidates']} candidates, {found['model']}")
-    for what in ("by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms"):
-        typer.echo(f"{what:<30} " + "  ".join(f"{name} {value:g}" for name, value in found[what].items()))
+    _show_times(found, "by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms")
     typer.echo(f"fell back on the order by ranks, past {found['limit_ms']} ms: {found['fell_back']}")
 
 
