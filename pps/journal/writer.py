@@ -171,8 +171,9 @@ class Writer:
             self._connection.execute("COMMIT")
             self.commits += 1
         except sqlite3.Error as error:
-            self._roll_back()
             return self._all_failed(batch, outcomes, error)
+        finally:
+            self._roll_back()  # a defect too must not leave it open: the next batch could not begin
         return outcomes
 
     def _attempt(self, write: _Write) -> _Outcome:
