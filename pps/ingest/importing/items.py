@@ -114,7 +114,7 @@ def moment(value: JSON) -> datetime | None:
         return parse(value)
     except InvalidRequest:
         pass
-    try:  # without a zone: these programs write UTC
+    try:  # without a zone: it says no more, and most programs write UTC
         return datetime.fromisoformat(value.strip()).replace(tzinfo=UTC)
     except ValueError:
         return None

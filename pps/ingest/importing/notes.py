@@ -10,18 +10,16 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from pps.core.errors import InvalidRequest
-from pps.core.time import iso, parse
+from pps.core.time import iso
 from pps.core.values import JSON, Chunk, FactDraft, NodeDraft
 from pps.ingest import bounds
-from pps.ingest.anchor_text import AnchorText
-from pps.ingest.anchor_text import parse as parse_text
+from pps.ingest.anchor_text import AnchorText, parse
 from pps.ingest.chunking import Passage, passages
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.items import label, short, tags
+from pps.ingest.importing.items import label, moment, short, tags
 
 SOURCE = "markdown"
 """The ``source`` of every turn that is a passage of a Markdown file; their ``kind`` is ``note``."""
@@ -61,7 +59,7 @@ def session_of(folder: Path, path: str) -> str:
 
 def is_basic_memory(text: str) -> bool:
     """Tell whether a file is a note of basic-memory: a permalink, and observations or relations in its lines."""
-    parsed = parse_text(text, "note")
+    parsed = parse(text, "note")
     has_link = any(line.startswith("permalink:") for line in parsed.others)
     return has_link and any(_observed(line) or _RELATION.fullmatch(line) for line in parsed.body.splitlines())
 
@@ -74,7 +72,7 @@ def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberO
         with_graph: Also read basic-memory's observations and relations into a node and its relations; they go
             with the first passage.
     """
-    parsed = parse_text(note.text, PurePosixPath(note.path).stem)
+    parsed = parse(note.text, PurePosixPath(note.path).stem)
     found = passages(parsed.body)
     written = _written(parsed)
     known = tags(parsed.tags)
@@ -123,18 +121,8 @@ def _titled(title: str, passage: Passage) -> str:
 def _written(parsed: AnchorText) -> datetime | None:
     """Return the date that the front matter gives, if it gives one that can be read."""
     fields = {found[1].lower(): found[2] for line in parsed.others if (found := _FIELD.fullmatch(line))}
-    for name in _DATES:
-        value = fields.get(name, "").strip().strip("\"'")
-        if value:
-            try:
-                return parse(value)
-            except InvalidRequest:
-                pass
-            try:  # a time without a zone: the file says no more
-                return datetime.fromisoformat(value).replace(tzinfo=UTC)
-            except ValueError:
-                continue
-    return None
+    values = (fields.get(name, "").strip().strip("\"'") for name in _DATES)
+    return next((at for at in map(moment, values) if at), None)
 
 
 @dataclass(frozen=True, slots=True)
