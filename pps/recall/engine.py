@@ -59,8 +59,7 @@ class RecallEngine:
         if request.profile not in self._profiles:
             await asyncio.to_thread(self._profiles.look_for, request.profile)
         profile = self._profiles.get(request.profile)
-        if request.limit > profile.max_limit:
-            raise InvalidRequest("limit", f"must be 1 to {profile.max_limit} with profile {profile.name!r}")
+        _check_limit(request, profile)
         if request.center:
             await self._sources.client.nodes([request.center], strict=True)
         ask = Ask(self._sources, request)
@@ -68,6 +67,7 @@ class RecallEngine:
         try:
             if request.channels == "auto":
                 profile = self._profiles.get(await routed(ask))
+                _check_limit(request, profile)
                 ask.narrow(profile.filters)
             channels = await self._channels(ask, profile)
             if request.include_relationships:
@@ -89,6 +89,11 @@ class RecallEngine:
             return_exceptions=True,
         )
         return {name: _settled(name, result) for name, result in zip(wanted, results, strict=True)}
+
+
+def _check_limit(request: RecallRequest, profile: Profile) -> None:
+    if request.limit > profile.max_limit:
+        raise InvalidRequest("limit", f"must be 1 to {profile.max_limit} with profile {profile.name!r}")
 
 
 async def _with_relationships(ask: Ask, channel: Channel) -> Channel:

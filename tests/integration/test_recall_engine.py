@@ -88,6 +88,17 @@ async def test_auto_routes_by_the_kind_of_query(memory: Memory, query: str, prof
     assert all(recalled.channels[name].hits for name in recalled.channels)
 
 
+async def test_the_bound_of_the_profile_that_a_query_is_routed_to_holds(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "contextual.toml").write_text('description = "d"\nextends = "facts"\nmax_limit = 10')
+    request = RecallRequest("We sat in the kitchen for an hour.", limit=11, channels="auto")
+    routing = engine(memory, tmp_path)
+
+    with pytest.raises(InvalidRequest, match="10 with profile 'contextual'"):
+        await routing.recall(request)
+    assert (await routing.recall(replace(request, limit=10))).profile == "contextual"
+
+
 async def test_only_the_channels_asked_for_are_filled(memory: Memory) -> None:
     assert list((await memory.recall("Mira", channels=("episodes", "nodes"))).channels) == ["episodes", "nodes"]
     with pytest.raises(InvalidRequest, match="fills"):
