@@ -87,7 +87,7 @@ class Ask:
 
     def narrow(self, filters: ItemFilter) -> None:
         """Let through only what another filter lets through too: a profile's, before anything is asked."""
-        if filters != ItemFilter():
+        if filters not in (ItemFilter(), *self.filters):
             self.filters = (*self.filters, filters)
 
     async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
