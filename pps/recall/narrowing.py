@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from pps.core.layers import Layer
+from pps.core.layers import LAYERS, Layer
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.journal.values import ItemFilter
@@ -56,7 +56,7 @@ class Filters(BaseModel):
     relations: Labels = ()
     sessions: Labels = ()
     roles: Annotated[tuple[Literal["user", "assistant", "system", "tool"], ...], Field(max_length=4)] = ()
-    layers: Annotated[tuple[Layer, ...], Field(max_length=7)] = ()
+    layers: Annotated[tuple[Layer, ...], Field(max_length=len(LAYERS))] = ()
     statuses: Labels = ()
     since: Moment | None = None
     until: Moment | None = None

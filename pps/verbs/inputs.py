@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from pps.core.ids import UUID_PATTERN
-from pps.core.layers import Layer
+from pps.core.layers import LAYERS, Layer
 from pps.core.values import ChannelName
 from pps.ingest import bounds
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
@@ -94,7 +94,7 @@ class FilterInput(Input):
     sessions: tuple[Label, ...] = Field(default=(), max_length=50)
     roles: tuple[Label, ...] = Field(default=(), max_length=4)
     layers: tuple[Layer, ...] = Field(
-        default=(), max_length=7, description="Of a layered graph: each stands for the kinds of nodes in it."
+        default=(), max_length=len(LAYERS), description="Of a layered graph: each stands for the kinds of nodes in it."
     )
     statuses: tuple[Label, ...] = Field(
         default=(), max_length=50, description="The 'status' attribute of nodes, such as active."

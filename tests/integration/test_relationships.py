@@ -57,3 +57,23 @@ async def test_of_many_the_newest_twenty_come(app: App) -> None:
             await told(memory, [FactDraft("crane", "LIFTS", f"crate {at}", f"The crane lifts crate {at}.")])
         found = joined(await memory.recall("crane", include_relationships=True), "crane")
         assert found == [f"The crane lifts crate {at}." for at in reversed(range(5, MOST + 5))]
+
+
+async def test_what_holds_is_found_behind_many_that_ended(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await told(memory, [FactDraft("crane", "STANDS_AT", "quay", "The crane stands at the quay.")])
+        ended = [
+            FactDraft(
+                "crane",
+                "LIFTS",
+                f"crate {at}",
+                f"The crane lifts crate {at}.",
+                valid_at=_MAY,
+                invalid_at=_MAY + timedelta(days=1),
+            )
+            for at in range(3 * MOST)
+        ]
+        await told(memory, ended)
+        found = joined(await memory.recall("crane", include_relationships=True), "crane")
+        assert found == ["The crane stands at the quay."]
