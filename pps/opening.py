@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from pps.config import Settings, load_prices
 from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict
+from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
@@ -97,7 +98,7 @@ async def open_shared(settings: Settings, embedder: Embedder | None = None) -> A
         embedder or make_embedder(settings.embedder),
         make_reranker(settings.reranker),
         make_extractor(settings.extractor),
-        ThreadPoolExecutor(max_workers=(os.cpu_count() or 2) + 2, thread_name_prefix="pps-index"),
+        ThreadPoolExecutor(max_workers=cores() + 2, thread_name_prefix="pps-index"),
         Profiles.load(settings),
         SharedWork.of(settings.jobs),
     )

@@ -6,13 +6,15 @@ import os
 import platform
 from pathlib import Path
 
+from pps.core.footprint import cores
+
 MIB = 1024 * 1024
 
 
 def machine() -> dict[str, object]:
     """Return cores, memory, the processor's name and the load of the last minute; nothing that names a host."""
     return {
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3, 1),
         "processor": _processor(),
         "python": platform.python_version(),

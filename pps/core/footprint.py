@@ -1,16 +1,22 @@
-"""How much memory a process keeps, and how long its garbage collector stops it, from its start to its end."""
+"""What a process may use and keeps: its cores, its memory, and the stops of its garbage collector."""
 
 from __future__ import annotations
 
 import atexit
 import ctypes
 import gc
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
+
+
+def cores() -> int:
+    """Return how many processors this process may use: a container or ``taskset`` may allow fewer than there are."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def few_arenas() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pps.core.errors import ModelUnavailable
-from pps.core.footprint import give_back
+from pps.core.footprint import cores, give_back
 from pps.models import minilm_graph
 from pps.models.minilm_file import Places, locate, read_model
 from pps.models.protocols import Fingerprint, Matrix, Vector
@@ -77,7 +77,7 @@ class MiniLMEmbedder:
 
     def __init__(self, path: Path | None = None, *, threads: int | None = None) -> None:
         self._places = Places(setting=path)
-        self._threads = threads or min(_MAX_THREADS, os.cpu_count() or 1)
+        self._threads = threads or min(_MAX_THREADS, cores())
         self._lock = threading.Lock()
         self._passages: _Model | None = None
         self._queries: _Model | None = None
