@@ -95,3 +95,15 @@ def test_nothing_is_collected_while_libraries_are_loaded_and_after_that_it_is_as
 
 def test_a_process_that_ends_does_not_look_for_garbage_in_what_is_loaded() -> None:
     assert _said(ENDING) == "True"
+
+
+def test_a_process_counts_the_cores_that_it_may_use() -> None:
+    counted = (
+        "import os, sys\n"
+        "from pps.core.footprint import cores\n"
+        "if sys.platform == 'linux':\n"
+        "    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "    assert cores() == 1\n"
+        "assert cores() >= 1\n"
+    )
+    subprocess.run([sys.executable, "-c", counted], check=True)
