@@ -25,7 +25,7 @@ from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
-from pps.index.entity import EntityIndexes
+from pps.index.entity import EntityIndexes, Kept
 from pps.ingest.anchors import Anchors
 from pps.ingest.assembling import SharedWork, surroundings
 from pps.ingest.costs import Costs, Metered
@@ -146,7 +146,7 @@ async def _indexes(stack: contextlib.AsyncExitStack, entry: Entry, shared: Share
         entry.folder / "data",
         group=entry.entity.group,
         fingerprint=shared.embedder.fingerprint if shared.embedder else None,
-        language=shared.settings.text.language,
+        kept=Kept(shared.settings.text.language, shared.settings.vectors.in_memory),
         executor=shared.threads,
         rebuild=anew,
     )

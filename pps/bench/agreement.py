@@ -1,10 +1,13 @@
-"""How often the graph of neighbours finds what an exact search would: its error, apart from any model's."""
+"""How often the vector index finds what an exact search would: its error, apart from any model's."""
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Callable, Sequence
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,7 +15,10 @@ from pps.bench.generator import FACTS_A_TURN, World
 from pps.index.vectors import VectorIndex, VectorRow
 from pps.models.protocols import Embedder, Matrix
 
+T = TypeVar("T")
+
 TEN = 10
+_DEPTH = 50
 _TIE = 1e-6
 _AT_ONCE = 1_000
 _QUESTIONS = 100
@@ -22,12 +28,14 @@ _GROUP = "ent_" + "b" * 26
 
 def agreement(
     embedder: Embedder, world: World, size: int, progress: Callable[[str, int, int], None]
-) -> dict[str, float | int]:
+) -> dict[str, int | dict[str, float]]:
     """Put a world's facts, embedded by the model itself, into an index; ask it and an exact search. Blocks.
 
-    Returns the number of vectors and, for three kinds of probe, the mean share of the exact ten nearest that the
-    index finds: questions that name things, questions that name nothing (random words: far from every fact), and
-    vectors near a fact's. A row as near as the tenth counts as one of the ten.
+    It is done with all vectors in memory, as is usual (``scan``), and with none (``graph``: all in Chroma's graph of
+    neighbours). Returns the number of vectors and, for each of the two, the median milliseconds of a query and, for
+    three kinds of probe, the mean share of the exact ten nearest that the index finds: questions that name things,
+    questions that name nothing (random words: far from every fact), and vectors near a fact's. A row as near as the
+    tenth counts as one of the ten.
 
     Args:
         embedder: About 250 facts a second and core pair.
@@ -36,34 +44,58 @@ def agreement(
         progress: Told what is done.
     """
     texts = [fact.text for number in range(-(-size // FACTS_A_TURN)) for fact in world.facts(number)][:size]
-    stage = f"embedding {size:,} facts"
-    parts: list[Matrix] = []
-    for at in range(0, size, _AT_ONCE):
-        parts.append(embedder.embed_passages(texts[at : at + _AT_ONCE]))
-        progress(stage, min(at + _AT_ONCE, size), size)
-    matrix = np.vstack(parts)
+    matrix = np.vstack(
+        list(_batches(f"embedding {size:,} facts", size, progress, lambda at: embedder.embed_passages(texts[at])))
+    )
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    with tempfile.TemporaryDirectory() as folder:
-        index = VectorIndex.open(Path(folder) / "chroma", group=_GROUP, fingerprint=embedder.fingerprint)
-        try:
-            for at in range(0, size, _AT_ONCE):
-                rows = [VectorRow(str(at + place), 0, row) for place, row in enumerate(matrix[at : at + _AT_ONCE])]
+    turns = size // FACTS_A_TURN
+    probes = {
+        "naming": _embedded(embedder, world.questions(_QUESTIONS, turns)),
+        "vague": _embedded(embedder, world.vague_questions(_QUESTIONS, turns)),
+        "near_a_fact": _near(matrix, world.seed),
+    }
+    found: dict[str, int | dict[str, float]] = {"vectors": size}
+    for name, in_memory in (("scan", size), ("graph", 0)):
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            index = VectorIndex.open(
+                Path(folder) / "chroma", group=_GROUP, fingerprint=embedder.fingerprint, in_memory=in_memory
+            )
+            stack.callback(index.close)
+
+            def put(at: slice, index: VectorIndex = index) -> None:
+                rows = [VectorRow(str(at.start + place), 0, row) for place, row in enumerate(matrix[at])]
                 index.replace("facts", rows)
-            while index.merge():
+
+            for _ in _batches(f"indexing {size:,} facts ({name})", size, progress, put):
                 pass
-            turns = size // FACTS_A_TURN
-            draw = np.random.default_rng(world.seed)
-            near: Matrix = matrix[draw.integers(0, size, _QUESTIONS)]
-            noise = draw.standard_normal(near.shape, dtype=np.float32)
-            near += np.float32(_NOISE / near.shape[1] ** 0.5) * noise
-            return {
-                "vectors": size,
-                "naming": _found(index, matrix, _embedded(embedder, world.questions(_QUESTIONS, turns))),
-                "vague": _found(index, matrix, _embedded(embedder, world.vague_questions(_QUESTIONS, turns))),
-                "near_a_fact": _found(index, matrix, near),
-            }
-        finally:
-            index.close()
+            shares = {kind: _found(index, matrix, some) for kind, some in probes.items()}
+            found[name] = {**shares, "query_ms": _query_ms(index, probes["naming"])}
+    return found
+
+
+def _batches(
+    stage: str, size: int, progress: Callable[[str, int, int], None], work: Callable[[slice], T]
+) -> Iterator[T]:
+    for at in range(0, size, _AT_ONCE):
+        yield work(slice(at, at + _AT_ONCE))
+        progress(stage, min(at + _AT_ONCE, size), size)
+
+
+def _near(matrix: Matrix, seed: int) -> Matrix:
+    draw = np.random.default_rng(seed)
+    near: Matrix = matrix[draw.integers(0, len(matrix), _QUESTIONS)]
+    noise = draw.standard_normal(near.shape, dtype=np.float32)
+    near += np.float32(_NOISE / near.shape[1] ** 0.5) * noise
+    return near
+
+
+def _query_ms(index: VectorIndex, probes: Matrix) -> float:
+    spent: list[float] = []
+    for probe in probes:
+        started = clock.perf_counter()
+        index.query("facts", probe, _DEPTH)
+        spent.append(1000 * (clock.perf_counter() - started))
+    return round(float(np.median(spent)), 2)
 
 
 def _embedded(embedder: Embedder, questions: Sequence[str]) -> Matrix:

@@ -152,7 +152,7 @@ async def _stages(run: _Run) -> None:
         run.progress(f"measuring {size:,} facts", 1, 1)
 
 
-def _nearest(run: _Run) -> dict[str, float | int]:
+def _nearest(run: _Run) -> dict[str, int | dict[str, float]]:
     model = make_embedder(run.settings.embedder)
     if model is None:
         raise ConfigError("embedder.name: is 'none', and there is nothing to compare without vectors; set one")

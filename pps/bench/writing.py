@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time as clock
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,6 @@ from pps.core.footprint import keep_what_is_loaded
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Episode, Fact, FactDraft, Node
-from pps.index.vectors import VectorIndex
 from pps.ingest.drafts import RememberOptions
 from pps.isolation.stock import Rows, StockGraphiti
 from pps.memory import Memory
@@ -40,9 +38,7 @@ async def structured(settings: Settings, world: World, facts: int) -> dict[str, 
     """Measure structured facts without vectors and with given ones, and stock Graphiti's bulk write of the same.
 
     Each is measured on a store that has done the same before, with other facts: a server that has just started
-    compiles every statement anew, and Neo4j's machine compiles what it runs often while it runs. Some thousands of
-    vectors are found without being in the graph of neighbours: the rate with the time that it takes to put them there
-    is given as well.
+    compiles every statement anew, and Neo4j's machine compiles what it runs often while it runs.
 
     Args:
         settings: Of a throw-away data folder.
@@ -60,15 +56,11 @@ async def structured(settings: Settings, world: World, facts: int) -> dict[str, 
     async with App.open(settings, embedder=given) as app:
         await _facts_a_second(app, "before_with_vectors", others)
         with_vectors = await _facts_a_second(app, "facts_with_vectors", items)
-        async with app.memory("facts_with_vectors") as memory:
-            group = memory.entity.group
         entities = [(await app.create(name)).entity for name in ("before_stock", "stock")]
-    merging_s = await asyncio.to_thread(_merge, settings, "facts_with_vectors", group, given)
     stock = await _stock(settings, given, list(zip(entities, (before, world), strict=True)))
     return {
         "facts_per_s_without_vectors": without,
         "facts_per_s_with_given_vectors": with_vectors,
-        "facts_per_s_with_given_vectors_merged": round(1 / (1 / with_vectors + merging_s / (facts // 4)), 0),
         "stock_bulk_facts_per_s_with_given_vectors": stock,
         "times_stock": round(with_vectors / stock, 1),
         "facts": facts,
@@ -149,19 +141,6 @@ async def _written(app: App, entity: str, items: Sequence[Item], at_once: int) -
 async def _warm(memory: Memory) -> None:
     """Write one turn: libraries are imported and files made before the clock starts."""
     await memory.remember("The first words.", facts=[FactDraft("Warm Start", "KNOWS", "Cold Start")])
-
-
-def _merge(settings: Settings, entity: str, group: str, embedder: Embedder) -> float:
-    """Put all vectors of an entity that is closed into the graph of neighbours; return the seconds."""
-    folder = settings.home / "entities" / entity / "data" / "chroma"
-    index = VectorIndex.open(folder, group=group, fingerprint=embedder.fingerprint)
-    try:
-        started = clock.perf_counter()
-        while index.merge():
-            pass
-        return clock.perf_counter() - started
-    finally:
-        index.close()
 
 
 def _texts(content: str, options: RememberOptions) -> list[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ServerSettings,
         Settings,
         TextSettings,
+        VectorSettings,
     )
 
 _WHERE = {
@@ -44,6 +45,7 @@ _WHERE = {
     "ServerSettings": "settings",
     "Settings": "settings",
     "TextSettings": "settings",
+    "VectorSettings": "settings",
 }
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "TextSettings",
+    "VectorSettings",
     "home_folder",
     "load",
     "load_prices",

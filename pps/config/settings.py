@@ -155,6 +155,17 @@ class TextSettings(_Section):
     language: str = Field(default="english", pattern=r"^[a-z]{2,20}$")
 
 
+class VectorSettings(_Section):
+    """Vectors.
+
+    Attributes:
+        in_memory: Most vectors of an entity that are kept in memory and scanned, 4 bytes a dimension and 400 more
+            each; the oldest of more are in Chroma's graphs of neighbours, which are made when they are needed.
+    """
+
+    in_memory: int = Field(default=262_144, ge=0, le=100_000_000)
+
+
 class Settings(_Section):
     """All settings, checked; made by ``load``, or directly in a program and in tests.
 
@@ -176,3 +187,4 @@ class Settings(_Section):
     jobs: JobsSettings = JobsSettings()
     recall: RecallSettings = RecallSettings()
     text: TextSettings = TextSettings()
+    vectors: VectorSettings = VectorSettings()

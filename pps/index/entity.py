@@ -16,19 +16,15 @@ from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable
 from pps.core.values import ItemKind
 from pps.index.collections import COLLECTIONS
 from pps.index.text import TextDoc, TextHit, TextIndex
-from pps.index.vectors import VectorHit, VectorIndex, VectorRow
+from pps.index.vectors import IN_MEMORY, VectorHit, VectorIndex, VectorRow
 from pps.models.protocols import Fingerprint, Matrix, Vector
 
-__all__ = ["EntityIndexes", "IndexDoc", "index_threads"]
+__all__ = ["EntityIndexes", "IndexDoc", "Kept", "index_threads"]
 
 T = TypeVar("T")
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 
 _THREADS = 4
-_QUIET_S, _LONG_QUIET_S = 2.0, 30.0
-"""How long nobody must have asked or written before vectors go into the graph of neighbours, a worthwhile number of
-them and any: a slice of them keeps the process for 0.13 s."""
-_WORTHWHILE = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +48,19 @@ class IndexDoc:
     at: int | None = None
     passages: tuple[str, ...] = ()
     vectors: Matrix | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How indexes are kept.
+
+    Attributes:
+        language: As for ``TextIndex.open``.
+        vectors_in_memory: As for ``VectorIndex.open``.
+    """
+
+    language: str = "english"
+    vectors_in_memory: int = IN_MEMORY
 
 
 def index_threads(count: int = _THREADS) -> ThreadPoolExecutor:
@@ -85,7 +94,7 @@ class EntityIndexes:
         *,
         group: str,
         fingerprint: Fingerprint | None,
-        language: str = "english",
+        kept: Kept | None = None,
         executor: Executor | None = None,
         rebuild: Rebuild = "no",
     ) -> EntityIndexes:
@@ -95,7 +104,7 @@ class EntityIndexes:
             folder: The data folder; ``text/`` and ``chroma/`` are made in it.
             group: The entity's group; indexes of another are refused.
             fingerprint: Of the embedder; None when there is no model, then vectors are left untouched.
-            language: As for ``TextIndex.open``.
+            kept: How they are kept; None is as by default.
             executor: Threads to work in, shared by entities; None makes a few of its own.
             rebuild: Start ``vectors`` or ``all`` anew, empty: for an index that cannot be opened or is
                 another model's. What was in it comes back from journal, anchors and graph only.
@@ -105,7 +114,7 @@ class EntityIndexes:
         """
         threads = executor or index_threads()
         opening = asyncio.get_running_loop().run_in_executor(
-            threads, _open, folder, group, fingerprint, language, rebuild
+            threads, _open, folder, group, fingerprint, kept or Kept(), rebuild
         )
         try:
             text, vectors = await asyncio.shield(opening)
@@ -187,24 +196,6 @@ class EntityIndexes:
             )
         )
 
-    async def tidy(self) -> bool:
-        """Put a slice of new vectors into the graph of neighbours if nobody has asked or written for a while.
-
-        Returns:
-            Whether there may be more to do in a second or two.
-
-        Raises:
-            StoreError: The vector index failed; what it finds is as before.
-        """
-        found = self._vectors
-        if found is None or not found.waiting:
-            return False
-        worthwhile = found.waiting >= _WORTHWHILE
-        if found.quiet_s < (_QUIET_S if worthwhile else _LONG_QUIET_S):
-            return worthwhile
-        async with self._changing:
-            return await self._run(found.merge)
-
     async def purge(self) -> int:
         """Take the text of deleted and replaced documents off the disk; return how many there were."""
         async with self._changing:
@@ -279,15 +270,17 @@ def _by_collection(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
 
 
 def _open(
-    folder: Path, group: str, fingerprint: Fingerprint | None, language: str, rebuild: Rebuild
+    folder: Path, group: str, fingerprint: Fingerprint | None, kept: Kept, rebuild: Rebuild
 ) -> tuple[TextIndex, VectorIndex | None]:
     for name in {"no": (), "vectors": ("chroma",), "all": ("chroma", "text")}[rebuild]:
         shutil.rmtree(folder / name, ignore_errors=True)
-    text = TextIndex.open(folder / "text", group=group, language=language)
+    text = TextIndex.open(folder / "text", group=group, language=kept.language)
     if fingerprint is None:
         return text, None
     try:
-        return text, VectorIndex.open(folder / "chroma", group=group, fingerprint=fingerprint)
+        return text, VectorIndex.open(
+            folder / "chroma", group=group, fingerprint=fingerprint, in_memory=kept.vectors_in_memory
+        )
     except BaseException:
         text.close()
         raise

@@ -1,9 +1,10 @@
 """How a vector query is answered: full lists, one hit an owner, and a filter that costs little.
 
-Chroma's own filters walk the graph of neighbours until enough allowed rows are met: 10 times the price
-of a plain query at any share of allowed rows (50,000 rows). So a few allowed rows are read and scored
-exactly; for many, more rows are asked for than needed and those not allowed are dropped. Only when that
-comes back short, because what is allowed lies far from the query, is Chroma told the rows.
+While all rows are in memory they are scanned. With a graph beside them it is less simple: Chroma's own
+filters walk the graph of neighbours until enough allowed rows are met: 10 times the price of a plain query
+at any share of allowed rows (50,000 rows). So a few allowed rows are read and scored exactly; for many, more
+rows are asked for than needed and those not allowed are dropped. Only when that comes back short, because
+what is allowed lies far from the query, is Chroma told the rows.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ class Nearest:
 
     def hits(self) -> list[VectorHit]:
         """Return the best owners, best first; fewer than ``k`` only when no more exist."""
+        if not self.graph.graph.is_filled:
+            hits = self._scanned()
+            if not self.graph.graph.is_filled:  # else a row may have gone from memory to the graph meanwhile
+                return hits
         size = self.rows.size(self.collection)
         if size == 0:
             return []
@@ -69,6 +74,15 @@ class Nearest:
             n *= 4
             if n > min(size, _WIDEST):
                 return self._best(self._among(self.allowed))
+
+    def _scanned(self) -> list[VectorHit]:
+        """Take more and more rows until they are of ``k`` owners or all are seen."""
+        n = self.k
+        while True:
+            found = self.graph.buffer.nearest(self.probe, n, self.allowed)
+            if len(found) < n or _owners(found) >= self.k:
+                return self._best(found)
+            n *= 2
 
     def _ranked(self, size: int) -> _Scored:
         """Rank more and more rows until they are of ``k`` owners or all are seen."""

@@ -40,6 +40,11 @@ class Neighbours:
                 filled=False,
             )
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether anything was ever put into it."""
+        return self._filled
+
     def upsert(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
         """Add rows or replace their vectors."""
         with chroma_errors(self._folder):
@@ -78,19 +83,17 @@ class Neighbours:
         return [(_key(row), 1.0 - distance) for row, distance in pairs]
 
     def agree(self, rows: RowStore, collection: str) -> None:
-        """Add rows that are missing here and drop those that should not be here; what waits stays out."""
+        """Add rows that are missing here and drop those that should not be here."""
         with chroma_errors(self._folder):
             held = set(map(_key, self._chroma.get(include=[])["ids"]))
-        new = {key for key, over in rows.waiting(collection).items() if not over}
-        wanted = set(rows.every_key(collection)) - new
+        wanted = rows.merged(collection).keys()
         self.delete(sorted(held - wanted))
         for keys, matrix in rows.vectors(collection, wanted - held):
             self.upsert(keys, matrix)
 
     def answers(self, rows: RowStore, collection: str) -> bool:
         """Tell whether some rows, the first, the last and others between, are found by their own vectors."""
-        waiting = rows.waiting(collection)
-        keys = [key for key in rows.every_key(collection) if key not in waiting]
+        keys = [key for key, stale in rows.merged(collection).items() if not stale]
         some = keys[:: max(1, len(keys) // _PROBES)] + keys[-1:]
         for _, matrix in rows.vectors(collection, some):
             for probe in matrix:

@@ -2,8 +2,8 @@
 
 Chroma's graph of neighbours is not safe from a kill: it saves its files in place, and one that is caught
 in the middle cannot be loaded, or takes the process down. So every row is kept here as well. The graph
-can then be made again without asking a model, and a few rows are scored exactly, faster than through
-Chroma. Which rows are not in the graph yet is noted here too.
+can then be made again without asking a model. Which rows are in the graph is noted here too; all others are
+scanned in memory.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ CREATE TABLE IF NOT EXISTS marks (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rows (
     collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, at INTEGER, vector BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS rows_key ON rows (collection, owner, part);
-CREATE TABLE IF NOT EXISTS waiting (
-    collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, over INTEGER NOT NULL,
+CREATE TABLE IF NOT EXISTS merged (
+    collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, stale INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (collection, owner, part)) WITHOUT ROWID;
+DROP TABLE IF EXISTS waiting;
 CREATE TABLE IF NOT EXISTS sizes (collection TEXT PRIMARY KEY, size INTEGER NOT NULL);
 CREATE TRIGGER IF NOT EXISTS rows_in AFTER INSERT ON rows BEGIN
     INSERT INTO sizes VALUES (new.collection, 1) ON CONFLICT DO UPDATE SET size = size + 1;
@@ -102,11 +103,7 @@ class RowStore:
         }
 
     def put(
-        self,
-        collection: str,
-        rows: Iterable[VectorRow],
-        drop: Iterable[RowKey] = (),
-        waiting: Mapping[RowKey, bool] | None = None,
+        self, collection: str, rows: Iterable[VectorRow], drop: Iterable[RowKey] = (), stale: Iterable[RowKey] = ()
     ) -> None:
         """Add or replace rows and drop others, all or nothing.
 
@@ -114,11 +111,9 @@ class RowStore:
             collection: Where.
             rows: What is added or replaced.
             drop: The keys of what goes.
-            waiting: Keys of rows whose vector is not in the graph yet, and whether an older one of theirs is.
+            stale: Keys of those rows of which the graph has an older vector from now on.
         """
         with self._changing() as db:
-            marks = [(collection, *key, over) for key, over in (waiting or {}).items()]
-            insert(db, "INSERT OR REPLACE INTO waiting", marks)
             insert(
                 db,
                 "INSERT INTO rows",
@@ -128,29 +123,59 @@ class RowStore:
                 ],
                 "ON CONFLICT (collection, owner, part) DO UPDATE SET at = excluded.at, vector = excluded.vector",
             )
+            older = json.dumps(list(stale))
+            db.execute(f"UPDATE merged SET stale = 1 WHERE {_KEYS_GIVEN}", (collection, older))  # noqa: S608 - constants
             gone = json.dumps(list(drop))
-            for table in ("rows", "waiting"):
+            for table in ("rows", "merged"):
                 db.execute(f"DELETE FROM {table} WHERE {_KEYS_GIVEN}", (collection, gone))  # noqa: S608 - constants
 
-    def waiting(self, collection: str) -> dict[RowKey, bool]:
-        """Return the keys of the rows whose vector is not in the graph yet, and whether an older one of theirs is."""
+    def fresh(self) -> Iterator[tuple[str, list[RowKey], Matrix, list[RowKey]]]:
+        """Yield the rows whose vector is in no graph, by collection and pages, the longest there first.
+
+        With each page come those of its keys of which the graph has an older vector.
+        """
+        after = 0
+        while True:
+            with self._reading() as db:
+                found = cast(
+                    "list[tuple[int, str, str, int, bytes, int | None]]",
+                    db.execute(
+                        "SELECT r.rowid, r.collection, r.owner, r.part, r.vector, m.stale FROM rows r "
+                        "LEFT JOIN merged m USING (collection, owner, part) "
+                        "WHERE r.rowid > ? AND m.stale IS NOT 0 ORDER BY r.rowid LIMIT ?",
+                        (after, _PAGE),
+                    ).fetchall(),
+                )
+            if not found:
+                return
+            after = found[-1][0]
+            for collection in dict.fromkeys(row[1] for row in found):
+                some = [row for row in found if row[1] == collection]
+                keys = [(row[2], row[3]) for row in some]
+                over = [key for key, row in zip(keys, some, strict=True) if row[5]]
+                yield collection, keys, _matrix([row[4] for row in some]), over
+
+    def merged(self, collection: str) -> dict[RowKey, bool]:
+        """Return the keys of the rows that the graph has a vector of, and whether it is an older one."""
         with self._reading() as db:
-            found = db.execute("SELECT owner, part, over FROM waiting WHERE collection = ?", (collection,)).fetchall()
-        return {(owner, part): bool(over) for owner, part, over in found}
+            found = db.execute("SELECT owner, part, stale FROM merged WHERE collection = ?", (collection,)).fetchall()
+        return {(owner, part): bool(stale) for owner, part, stale in found}
 
     def inside(self, collection: str) -> int:
         """Return how many rows the graph has a vector of, the latest or an older one."""
         with self._reading() as db:
-            new = db.execute("SELECT count(*) FROM waiting WHERE collection = ? AND NOT over", (collection,)).fetchone()
-        return self.size(collection) - cast("tuple[int]", new)[0]
+            counted = db.execute("SELECT count(*) FROM merged WHERE collection = ?", (collection,)).fetchone()
+        return cast("tuple[int]", counted)[0]
 
-    def merged(self, collection: str, keys: Iterable[RowKey] | None = None) -> None:
-        """Note that the graph has the latest vector of these rows, or of every row of the collection."""
+    def merge(self, collection: str, keys: Iterable[RowKey]) -> None:
+        """Note that the graph has the latest vector of these rows."""
         with self._changing() as db:
-            if keys is None:
-                db.execute("DELETE FROM waiting WHERE collection = ?", (collection,))
-            else:
-                db.execute(f"DELETE FROM waiting WHERE {_KEYS_GIVEN}", (collection, json.dumps(list(keys))))  # noqa: S608
+            db.executemany("INSERT OR REPLACE INTO merged VALUES (?, ?, ?, 0)", [(collection, *key) for key in keys])
+
+    def unmerge(self) -> None:
+        """Note that no graph has any row."""
+        with self._changing() as db:
+            db.execute("DELETE FROM merged")
 
     def keys(self, collection: str, owners: Iterable[str]) -> list[RowKey]:
         """Return the keys of the owners' rows."""
@@ -189,8 +214,7 @@ class RowStore:
                     ).fetchall(),
                 )
             if found:
-                matrix = np.frombuffer(b"".join([row[2] for row in found]), dtype=np.float32)
-                yield [(row[0], row[1]) for row in found], matrix.reshape(len(found), -1)
+                yield [(row[0], row[1]) for row in found], _matrix([row[2] for row in found])
 
     def owners(self, collection: str) -> set[str]:
         """Return every owner of a row."""
@@ -215,7 +239,7 @@ class RowStore:
         """Drop every row; marks stay."""
         with self._changing() as db:
             db.execute("DELETE FROM rows")
-            db.execute("DELETE FROM waiting")
+            db.execute("DELETE FROM merged")
 
     def close(self) -> None:
         """Close the file."""
@@ -247,6 +271,10 @@ class RowStore:
                 f"the vector rows in {self._path} failed ({error}); "
                 "`pps reindex` rebuilds them from the journal, the anchors and the graph"
             ) from error
+
+
+def _matrix(vectors: Sequence[bytes]) -> Matrix:
+    return np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1)
 
 
 def _keys(cursor: sqlite3.Cursor) -> list[RowKey]:

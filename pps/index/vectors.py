@@ -3,22 +3,22 @@
 A *row* is one vector: an owner (a node, fact, turn, anchor …) and the part of its text, from 0. An
 owner is found once, by its best part.
 
-A new row is on disk and found at once, exactly, by scoring it (``buffer``). It goes into Chroma's graph of
-neighbours with others: when nobody asks or writes for a while, or when too many wait.
+A new row is on disk (``rows``) and found at once: all rows are kept in memory and scanned (``buffer``), the newest
+262,144 of an entity. What is more goes into Chroma's graphs of neighbours, the oldest first.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
+from pps.config import VectorSettings
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreError
 from pps.index.blanking import Blanking
 from pps.index.buffer import Covered, RowBuffer
@@ -33,8 +33,11 @@ from pps.models.protocols import Fingerprint, Matrix, Vector
 
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
 
-_MOST_WAITING = 4_096
-"""Rows of all collections that wait for the graph, at most: scoring them exactly takes 0.15 ms."""
+IN_MEMORY = VectorSettings().in_memory
+"""Rows of all collections that are kept in memory, at most: 0.5 GB of 384 dimensions. Among 100,000 a scan finds more
+of the nearest than a graph of neighbours, takes half its time, and costs nothing to write."""
+_SLICE = 64
+"""Rows that go into the graph at once when there are too many: Chroma keeps the interpreter for 0.03 s."""
 _MOST_OVER = 64
 """Rows of one collection whose older vectors are in the graph: a query reads that many more and passes over them."""
 
@@ -46,8 +49,6 @@ class VectorIndex:
     call returns, and is seen by every query that starts after that.
     """
 
-    _used: ClassVar[float] = 0.0
-
     def __init__(
         self,
         folder: Path,
@@ -55,6 +56,7 @@ class VectorIndex:
         client: ChromaClient,
         graphs: dict[str, Covered],
         marks: Mapping[str, Number],
+        in_memory: int,
     ) -> None:
         self._folder = folder
         self._rows = rows
@@ -62,13 +64,16 @@ class VectorIndex:
         self._graphs = graphs
         self._marks = marks
         self._dimension = int(marks["pps_dimension"])
+        self._in_memory = in_memory
         self._blanking = Blanking(folder)
         self._writing = threading.RLock()
         self._closing = contextlib.ExitStack()
 
     @classmethod
-    def open(cls, path: Path, *, group: str, fingerprint: Fingerprint) -> VectorIndex:
+    def open(cls, path: Path, *, group: str, fingerprint: Fingerprint, in_memory: int = IN_MEMORY) -> VectorIndex:
         """Open the index in a folder of its own, or start an empty one there; mend what a crash tore.
+
+        ``in_memory`` bounds the rows that are scanned; reading 100,000 of them takes about half a second.
 
         Raises:
             IsolationError: The folder holds another entity's vectors.
@@ -84,9 +89,9 @@ class VectorIndex:
             state = _claim(path, rows, marks)
             client, graphs = attach(path, rows, state, marks)
             rows.mark({"state": "open"})
-            covered = {name: _covered(graph, rows, name, fingerprint.dimension) for name, graph in graphs.items()}
-            index = cls(path, rows, client, covered, marks)
+            index = cls(path, rows, client, _covered(graphs, rows, fingerprint.dimension), marks, in_memory)
             index._blank()  # a crash may have left what was saved just before
+            index._make_room()
             index._closing = stack.pop_all()
             return index
 
@@ -107,7 +112,6 @@ class VectorIndex:
         with self._writing:
             found = self._found(collection)
             if found is not None:
-                VectorIndex._used = time.monotonic()
                 gone = self._rows.keys(collection, owners)
                 self._take_out(found, gone)
                 self._rows.put(collection, (), drop=gone)
@@ -137,29 +141,23 @@ class VectorIndex:
         graph = self._found(collection)
         if graph is None or (allowed is not None and not allowed):
             return []
-        VectorIndex._used = time.monotonic()
         return Nearest(graph, self._rows, collection, probe, k, allowed).hits()
 
     @property
-    def quiet_s(self) -> float:
-        """Seconds since the last query or change of any index of this process: a merge would hold all of them up."""
-        return time.monotonic() - VectorIndex._used
-
-    @property
-    def waiting(self) -> int:
-        """Rows that are not in a graph of neighbours yet."""
+    def in_memory(self) -> int:
+        """Rows whose vector is scanned in memory and in no graph of neighbours."""
         return sum(len(found.buffer) for found in list(self._graphs.values()))
 
     def merge(self) -> bool:
-        """Put a slice of the rows that wait into the graph; tell whether more wait.
+        """Put a slice of the rows in memory into the graph, though there is room; tell whether there are more.
 
         What is found stays the same, but for what an approximate graph misses.
         """
         with self._writing:
             self._opened()
-            if self.waiting:
+            if self.in_memory:
                 self._merge_slice(SLICE)
-            return self.waiting > 0
+            return self.in_memory > 0
 
     def is_empty(self, collection: str) -> bool:
         """Tell at once whether nothing was ever put into a collection, so nothing can be found."""
@@ -210,23 +208,29 @@ class VectorIndex:
         keys = list(latest)
         with self._writing:
             found = self._made(collection)
-            VectorIndex._used = time.monotonic()
             held = self._rows.compare(collection, keys, matrix)
             changed = [at for at, key in enumerate(keys) if not held.get(key)]
-            waiting = {keys[at]: keys[at] in held and found.inside(keys[at]) for at in changed}
+            over = [keys[at] for at in changed if keys[at] in held and found.inside(keys[at])]
             older = self._rows.keys(collection, {owner for owner, _ in keys}) if whole else []
             surplus = [key for key in older if key not in latest]
             self._take_out(found, surplus)
             # First: a query looks for every row that there is in the graph or in the buffer.
-            found.buffer.put(list(waiting), matrix[changed], [key for key, over in waiting.items() if over])
+            before = found.buffer.before([keys[at] for at in changed])
+            found.buffer.put(before.keys, matrix[changed], over)
             try:
-                self._rows.put(collection, latest.values(), surplus, waiting)
+                self._rows.put(collection, latest.values(), surplus, over)
             except BaseException:
-                self._graphs[collection] = _covered(found.graph, self._rows, collection, self._dimension)
+                found.buffer.undo(before)
                 raise
             found.buffer.drop(surplus)
-            while len(found.buffer.over) > _MOST_OVER or self.waiting > _MOST_WAITING:
-                self._merge_slice(max(_MOST_OVER, min(SLICE, len(keys))))
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Put what is too much for memory into the graphs."""
+        while self.in_memory > self._in_memory or any(
+            len(found.buffer.over) > _MOST_OVER for found in self._graphs.values()
+        ):
+            self._merge_slice(max(_SLICE, min(SLICE, self.in_memory - self._in_memory)))
 
     def _take_out(self, found: Covered, keys: Sequence[RowKey]) -> None:
         """Drop rows of the graph; those that only wait for it are not there."""
@@ -244,7 +248,7 @@ class VectorIndex:
         for keys, matrix in self._rows.vectors(collection, slice_):
             found.graph.upsert(keys, matrix)
         self._blank()
-        self._rows.merged(collection, slice_)
+        self._rows.merge(collection, slice_)
         found.buffer.drop(slice_)
 
     def _blank(self) -> None:
@@ -276,12 +280,13 @@ class VectorIndex:
         return matrix
 
 
-def _covered(graph: Neighbours, rows: RowStore, collection: str, dimension: int) -> Covered:
-    """Return a graph with what waits for it, as it was left."""
-    buffer, waiting = RowBuffer(dimension), rows.waiting(collection)
-    for keys, matrix in rows.vectors(collection, waiting):
-        buffer.put(keys, matrix, [key for key in keys if waiting[key]])
-    return Covered(graph, buffer)
+def _covered(graphs: Mapping[str, Neighbours], rows: RowStore, dimension: int) -> dict[str, Covered]:
+    """Return the graphs, each with what is in memory over it, as it was left."""
+    sizes = rows.sizes()
+    covered = {name: Covered(graph, RowBuffer(dimension, sizes.get(name, 0))) for name, graph in graphs.items()}
+    for name, keys, matrix, over in rows.fresh():
+        covered[name].buffer.put(keys, matrix, over)
+    return covered
 
 
 def _claim(folder: Path, rows: RowStore, marks: Mapping[str, Number]) -> State:

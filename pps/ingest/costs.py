@@ -172,10 +172,6 @@ class Metered:
         """Bring the indexes up to date."""
         await self.pipeline.settle()
 
-    async def tidy(self) -> bool:
-        """Do a little of what makes later searches quicker."""
-        return await self.pipeline.tidy()
-
 
 def _day(one: Spent) -> CostDay:
     return CostDay(

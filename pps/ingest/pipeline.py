@@ -80,10 +80,6 @@ class Pipeline:
         await self._indexer.turn_facts()
         await self._indexer.drain()
 
-    async def tidy(self) -> bool:
-        """Do a little of what makes later searches quicker; tell whether there may soon be more to do."""
-        return await self._indexes.tidy()
-
     async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""
         known = await self._known(list(drafts.values()), jobs)

@@ -31,8 +31,6 @@ _LOOK_S = 60.0
 """How often an idle worker looks for facts that end by the clock."""
 _PLACE_S = 5.0
 """How long a worker at most waits to be told of a place for a reading."""
-_TIDY_S = 1.0
-"""How long a worker with nothing to do waits between two small steps of tidying up."""
 _NEEDED: dict[Stage, tuple[Provider, ...]] = {"save": ("store", "embedder"), "read": ("store", "embedder", "extractor")}
 _MODEL: dict[Stage, Provider] = {"save": "embedder", "read": "extractor"}
 _ENDED = ("done", "failed", "dropped")
@@ -51,10 +49,6 @@ class Steps(Protocol):
 
     async def settle(self) -> None:
         """Bring the indexes up to date with the clock and with what was left over."""
-        ...
-
-    async def tidy(self) -> bool:
-        """Do a little of what can wait until nobody needs anything; tell whether there may soon be more to do."""
         ...
 
 
@@ -343,14 +337,10 @@ class Worker:
         return _PLACE_S if save_s is None else min(save_s, _PLACE_S)
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait to be woken, at most so long; look meanwhile whether there is something to tidy up."""
-        clock = asyncio.get_running_loop().time
-        until = clock() + seconds
-        while not self._wake.is_set() and clock() < until:
-            pause_s = _TIDY_S if await self._steps.tidy() else seconds
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(until, clock() + pause_s)):
-                    await self._wake.wait()
+        """Wait to be woken, at most so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     async def _tell(self, jobs: Sequence[Job]) -> None:
         for job in jobs:

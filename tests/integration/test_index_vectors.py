@@ -16,13 +16,15 @@ import pytest
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError
 from pps.index.rows import RowStore
-from pps.index.vectors import COLLECTIONS, VectorIndex, VectorRow
+from pps.index.vectors import COLLECTIONS, IN_MEMORY, VectorIndex, VectorRow
 from pps.models.protocols import Fingerprint, Matrix
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP, OTHER_GROUP, best, clustered, rows_of
 
 
-def opened(path: Path, *, group: str = GROUP, fingerprint: Fingerprint = FINGERPRINT) -> VectorIndex:
-    return VectorIndex.open(path, group=group, fingerprint=fingerprint)
+def opened(
+    path: Path, *, group: str = GROUP, fingerprint: Fingerprint = FINGERPRINT, in_memory: int = IN_MEMORY
+) -> VectorIndex:
+    return VectorIndex.open(path, group=group, fingerprint=fingerprint, in_memory=in_memory)
 
 
 def closed_with(path: Path, vectors: np.ndarray) -> None:
@@ -41,7 +43,7 @@ def index(tmp_path: Path) -> Iterator[VectorIndex]:
     made.close()
 
 
-@pytest.fixture(scope="module", params=["half in the graph", "all in the graph"])
+@pytest.fixture(scope="module", params=["in memory", "half in the graph", "all in the graph"])
 def crowd(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[VectorIndex, Matrix, Matrix]]:
@@ -49,7 +51,10 @@ def crowd(
     vectors, queries = clustered(6000, 20)
     made = opened(tmp_path_factory.mktemp("crowd"))
     made.replace("episodes", rows_of(vectors, parts=2))
-    while made.merge() and request.param == "all in the graph":
+    if request.param == "half in the graph":
+        for _ in range(12):
+            made.merge()
+    while request.param == "all in the graph" and made.merge():
         pass
     yield made, vectors, queries
     made.close()
@@ -443,24 +448,43 @@ def test_what_is_found_does_not_tell_what_is_in_the_graph_yet(tmp_path: Path, se
     index.close()
 
 
-def test_vectors_wait_for_the_graph_and_are_found_meanwhile(index: VectorIndex) -> None:
+def test_vectors_in_memory_and_in_the_graph_are_found_alike(index: VectorIndex) -> None:
     vectors, _ = clustered(600, 1)
     index.replace("facts", rows_of(vectors))
     assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 300, 599)] == ["o0", "o300", "o599"]
-    assert [(index.waiting, index.merge()) for _ in range(4)] == [(600, True), (344, True), (88, False), (0, False)]
+    assert [(index.in_memory, index.merge()) for _ in range(4)] == [(600, True), (344, True), (88, False), (0, False)]
     assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 300, 599)] == ["o0", "o300", "o599"]
 
 
-def test_no_more_than_some_thousands_wait(tmp_path: Path) -> None:
-    vectors, _ = clustered(5000, 1)
-    index = opened(tmp_path)
-    index.replace("facts", rows_of(vectors))
+def test_no_more_are_in_memory_than_the_setting_says(tmp_path: Path) -> None:
+    vectors, _ = clustered(3000, 1)
+    index = opened(tmp_path, in_memory=1000)
+    index.replace("facts", rows_of(vectors[:2000]))
+    index.replace("nodes", rows_of(vectors[2000:]))
+    assert index.in_memory <= 1000
+    assert index.query("facts", vectors[3], 1)[0].owner == "o3"
     index.close()
-    with sqlite3.connect(tmp_path / "rows.db") as db:
-        (waiting,) = db.execute("SELECT count(*) FROM waiting").fetchone()
-    with sqlite3.connect(tmp_path / "chroma.sqlite3") as db:
+    assert merged(tmp_path) == 3000 - index_opened_in_memory(tmp_path, 1000)
+    assert index_opened_in_memory(tmp_path, 100) == 100  # a smaller bound holds from the next opening on
+    assert merged(tmp_path) == 2900
+
+
+def index_opened_in_memory(folder: Path, most: int) -> int:
+    index = opened(folder, in_memory=most)
+    try:
+        return index.in_memory
+    finally:
+        index.close()
+
+
+def merged(folder: Path) -> int:
+    """Return how many rows are in Chroma's graphs; the rows' own file must say the same."""
+    with sqlite3.connect(folder / "rows.db") as db:
+        (said,) = db.execute("SELECT count(*) FROM merged").fetchone()
+    with sqlite3.connect(folder / "chroma.sqlite3") as db:
         (inside,) = db.execute("SELECT count(*) FROM embeddings").fetchone()
-    assert (waiting <= 4096, waiting + inside) == (True, 5000)
+    assert said == inside
+    return int(inside)
 
 
 def test_rows_that_the_disk_refuses_are_not_found(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:

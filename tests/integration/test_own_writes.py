@@ -82,7 +82,7 @@ class Reading:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self.save, self.settle, self.tidy = steps.save, steps.settle, steps.tidy
+        self.save, self.settle = steps.save, steps.settle
         self.begun, self.done = asyncio.Event(), asyncio.Event()
 
     async def read(self, job: Job) -> JobResult:

@@ -59,9 +59,6 @@ class Scripted:
     async def settle(self) -> None:
         """Nothing is derived here."""
 
-    async def tidy(self) -> bool:
-        return False
-
 
 @pytest.fixture
 async def journal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Journal]:

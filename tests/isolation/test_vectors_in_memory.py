@@ -1,21 +1,17 @@
-"""Vectors that wait for their graph of neighbours are as private, and as surely gone, as those that are in it."""
+"""Vectors in memory are as private, and as surely gone, as those in a graph of neighbours."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pps.app import App
-from pps.config import EmbedderSettings, Settings
-from pps.index import entity as indexes
+from pps.config import EmbedderSettings, Settings, VectorSettings
 from pps.index.vectors import VectorIndex
-from pps.ingest import worker
 from tests.index_data import FINGERPRINT, GROUP, OTHER_GROUP, clustered, rows_of
 
 
@@ -35,7 +31,7 @@ def test_merging_one_entitys_vectors_moves_no_others(pair: tuple[VectorIndex, Ve
     ben.replace("facts", rows_of(vectors[300:], start=300))
     while ana.merge():
         pass
-    assert (ana.waiting, ben.waiting) == (0, 300)
+    assert (ana.in_memory, ben.in_memory) == (0, 300)
     for at in (0, 299, 300, 599):  # each is nearest to itself; the other entity's vectors are not there at all
         mine, theirs = (ana, ben) if at < 300 else (ben, ana)
         assert mine.query("facts", vectors[at], 1)[0].owner == f"o{at}"
@@ -80,12 +76,8 @@ def test_a_replaced_vector_is_never_found_again_by_its_older_one(pair: tuple[Vec
         index.merge()
 
 
-async def test_a_quiet_memory_merges_by_itself_and_only_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexes, "_QUIET_S", 0.2)
-    monkeypatch.setattr(worker, "_TIDY_S", 0.05)
-    settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))
+async def test_a_memory_that_outgrows_its_bound_moves_only_its_own_vectors(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"), vectors=VectorSettings(in_memory=200))
     async with App.open(settings) as app:
         for name in ("ana", "ben"):
             await app.create(name)
@@ -93,18 +85,10 @@ async def test_a_quiet_memory_merges_by_itself_and_only_its_own(
             await ben.remember("Ben has a cello.")
             await ana.remember_many([(f"Ana saw heron {at}.", {}) for at in range(300)])
             assert await ana.settled()
-            assert inside(tmp_path, "ana") == inside(tmp_path, "ben") == 0
-            await asyncio.to_thread(until, lambda: inside(tmp_path, "ana") >= 256)
-            assert inside(tmp_path, "ben") == 0  # so few are not worth it before half a minute has passed
+            assert inside(tmp_path, "ana") >= 300 + 300 - 200  # each turn has a vector of its own and one of its window
+            assert inside(tmp_path, "ben") == 0
             assert "heron 17." in (await ana.recall("heron 17"))["episodes"][0].text
             assert not any("heron" in hit.text for hit in (await ben.recall("heron 17"))["episodes"])
-
-
-def until(seen: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not seen():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def inside(home: Path, entity: str) -> int:
