@@ -56,7 +56,7 @@ class Plan:
     only: tuple[str, ...] = ()
     calls: int = 150
     facts: int = 20_000
-    turns: int = 600
+    turns: int = 2_400
     seed: int = 7
 
     def wants(self, what: str) -> bool:

@@ -36,6 +36,8 @@ __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
 IN_MEMORY = VectorSettings().in_memory
 """Rows of all collections that are kept in memory, at most: 0.5 GB of 384 dimensions. Among 100,000 a scan finds more
 of the nearest than a graph of neighbours, takes half its time, and costs nothing to write."""
+_LAYOUT = "2"
+"""Graphs of another layout are made again: the first kept all rows there and noted those that were not."""
 _SLICE = 64
 """Rows that go into the graph at once when there are too many: Chroma keeps the interpreter for 0.03 s."""
 _MOST_OVER = 64
@@ -88,7 +90,7 @@ class VectorIndex:
             stack.callback(rows.close)
             state = _claim(path, rows, marks)
             client, graphs = attach(path, rows, state, marks)
-            rows.mark({"state": "open"})
+            rows.mark({"state": "open", "layout": _LAYOUT})
             index = cls(path, rows, client, _covered(graphs, rows, fingerprint.dimension), marks, in_memory)
             index._blank()  # a crash may have left what was saved just before
             index._make_room()
@@ -293,7 +295,7 @@ def _claim(folder: Path, rows: RowStore, marks: Mapping[str, Number]) -> State:
     """Check whose the rows are, the owner first, so that a stranger learns no more; return their state."""
     held, wanted = rows.marks(), {key: str(value) for key, value in marks.items()}
     if not held:
-        rows.mark({**wanted, "state": "clean"})
+        rows.mark({**wanted, "layout": _LAYOUT, "state": "clean"})
         return "clean"
     if held.get("pps_group") != wanted["pps_group"]:
         raise IsolationError(f"{folder} holds the vectors of another entity")
@@ -302,7 +304,7 @@ def _claim(folder: Path, rows: RowStore, marks: Mapping[str, Number]) -> State:
             f"{folder} holds vectors of {_said(held)} and the embedder makes {_said(wanted)}; "
             "run `pps reembed`, or set the embedder back"
         )
-    return cast(State, held.get("state", "open"))
+    return cast(State, held.get("state", "open")) if held.get("layout") == _LAYOUT else "probing"
 
 
 def _marks(group: str, fingerprint: Fingerprint) -> dict[str, Number]:

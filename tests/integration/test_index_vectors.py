@@ -372,6 +372,20 @@ def test_what_is_broken_of_chroma_is_made_again_from_the_rows(
     assert opened_again_quietly(tmp_path, caplog)
 
 
+def test_graphs_of_the_first_layout_are_emptied_and_their_rows_are_found(tmp_path: Path) -> None:
+    vectors, _ = clustered(300, 1)
+    closed_with(tmp_path, vectors)
+    with sqlite3.connect(tmp_path / "rows.db") as db:
+        db.execute("DROP TABLE merged")
+        db.execute("CREATE TABLE waiting (collection TEXT, owner TEXT, part INTEGER, over INTEGER)")
+        db.execute("DELETE FROM marks WHERE key = 'layout'")
+    db.close()
+    index = opened(tmp_path)
+    assert (index.in_memory, merged(tmp_path)) == (300, 0)
+    assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 299)] == ["o0", "o299"]
+    index.close()
+
+
 def opened_again_quietly(folder: Path, caplog: pytest.LogCaptureFixture) -> bool:
     caplog.clear()
     opened(folder).close()

@@ -104,7 +104,7 @@ def scale(
     only: Annotated[str, typer.Option(help="Some of: recall,filters,edges,nearest,structured,import,http.")] = "",
     calls: Annotated[int, typer.Option(help="Calls behind each row of percentiles.")] = 150,
     facts: Annotated[int, typer.Option(help="Structured facts to write.")] = 20_000,
-    turns: Annotated[int, typer.Option(help="Turns to import.")] = 600,
+    turns: Annotated[int, typer.Option(help="Turns to import.")] = 2_400,
     seed: Annotated[int, typer.Option(help="Of the generated memory.")] = 7,
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
     out: Out = None,
