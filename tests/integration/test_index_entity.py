@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError, StoreUnavailable
+from pps.core.footprint import cores
 from pps.index.entity import EntityIndexes, IndexDoc, index_threads
 from pps.models.protocols import Fingerprint, Matrix
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP, OTHER_GROUP, clustered
@@ -235,7 +236,7 @@ async def test_thirty_two_open_entities_hold_a_bounded_number_of_files(
         await indexes.apply([doc("a", "tea", vectors), doc("b", "tea", vectors, collection="nodes")])
         await indexes.vector_search("episodes", vectors[0], 1)
     assert process.num_fds() - files <= 32 * 25
-    assert process.num_threads() - running <= 32 * 10
+    assert process.num_threads() - running <= 32 * (cores() + 8)  # Chroma starts one a core, and three
     for indexes in entities:
         await indexes.close()
     assert (await settled(running + 4, files + 2))[1] <= files + 2
