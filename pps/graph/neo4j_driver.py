@@ -160,9 +160,20 @@ def _session(client: AsyncDriver, database: str, access: str = WRITE_ACCESS) -> 
     )
 
 
+class _Short(list[Any]):
+    """A list that says only how long it is: the library spells out all parameters for its log, logged or not."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} values>"
+
+
 async def _rows(way: _Runs, query: str, parameters: dict[str, Any]) -> Rows:
+    short = {
+        name: _Short(cast("list[Any]", value)) if isinstance(value, list) else value
+        for name, value in parameters.items()
+    }
     with fitting():
-        result = await way.run(cast(LiteralString, query), parameters)
+        result = await way.run(cast(LiteralString, query), short)
         return [dict(record) async for record in result]
 
 
