@@ -1,4 +1,4 @@
-"""Stores for the tests of this folder: a server on each, a pool on the run's Neo4j, a group that nobody had before."""
+"""What tests of this folder stand on: a memory and a server on each store, a pool on the run's Neo4j, a new group."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from pps.app import App
 from pps.core.ids import new_group
 from pps.graph.neo4j import Neo4jPool, open_neo4j
+from pps.memory import Memory
+from tests.integration.recall_scene import play
 from tests.integration.surfaces.serving import Served, neo4j_env, serving
 from tests.neo4j_server import Neo4jServer
+
+
+@pytest.fixture
+async def memory(app: App) -> AsyncIterator[Memory]:
+    """The memory of a new entity, ``ana``, on each store."""
+    await app.create("ana")
+    async with app.memory("ana") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def scene(memory: Memory) -> Memory:
+    """The memory of ``recall_scene``, on each store."""
+    await play(memory)
+    return memory
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,13 +23,6 @@ from pps.memory import Memory
 from tests import importing_files as made
 
 TEA = " ".join(f"Sentence {number} tells of tea and of cups." for number in range(80))
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        yield opened
 
 
 async def found(memory: Memory, query: str) -> list[Turn]:

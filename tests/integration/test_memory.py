@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -18,13 +18,6 @@ from pps.memory import Memory
 _Told = TypeVar("_Told")
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 LIVES = FactDraft("Priya", "LIVES_IN", "Tarn", text="Priya lives in Tarn.", valid_at=START)
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        yield opened
 
 
 async def test_a_turn_with_given_facts_comes_back_in_every_channel(memory: Memory) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,13 +20,6 @@ from pps.ingest.merge_plan import dump, load, merged, unmerged
 from pps.memory import Memory
 
 AT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        yield opened
 
 
 async def sam_twice(memory: Memory) -> tuple[str, str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
-from pps.app import App
 from pps.core.values import FactDraft
 from pps.memory import Memory
 from pps.models.protocols import Vector
@@ -26,13 +24,6 @@ class Windows:
 
     found: Mapping[str, set[str]]
     vectors: Mapping[str, Vector]
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        yield opened
 
 
 async def say(memory: Memory, word: str, session: str = "s") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,21 +26,13 @@ from pps.recall.sources import Tuning
 from tests.integration.recall_scene import START, engine, facts_of, play, sources, uuid_of
 
 
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        await play(opened)
-        yield opened
-
-
 async def remember_facts(memory: Memory, facts: Sequence[FactDraft]) -> None:
     at = START + timedelta(days=1)
     await memory.remember("A list of things.", facts=facts, occurred_at=at, session="list")
 
 
-async def test_channels_stand_apart_and_say_why_each_hit_is_there(memory: Memory) -> None:
-    recalled = await memory.recall("What does Mira drink in the kitchen?")
+async def test_channels_stand_apart_and_say_why_each_hit_is_there(scene: Memory) -> None:
+    recalled = await scene.recall("What does Mira drink in the kitchen?")
 
     assert list(recalled.channels) == ["nodes", "facts", "episodes", "anchors", "communities"]
     best = recalled["facts"][0]
@@ -51,26 +43,26 @@ async def test_channels_stand_apart_and_say_why_each_hit_is_there(memory: Memory
     assert [hit.score for hit in recalled["facts"]] == sorted((hit.score for hit in recalled["facts"]), reverse=True)
 
 
-async def test_the_parts_of_the_time_are_told(memory: Memory) -> None:
-    took = (await memory.recall("What does Mira drink?")).took_ms
+async def test_the_parts_of_the_time_are_told(scene: Memory) -> None:
+    took = (await scene.recall("What does Mira drink?")).took_ms
 
     assert set(took) == {"embed", "retrieve", "fetch", "rerank", "total"}
     assert took["total"] >= max(took["embed"], took["retrieve"], took["fetch"]) > 0
 
 
-async def test_no_list_is_longer_than_the_limit_and_each_is_full_when_matches_exist(memory: Memory) -> None:
+async def test_no_list_is_longer_than_the_limit_and_each_is_full_when_matches_exist(scene: Memory) -> None:
     for limit in (1, 3, 5):
-        recalled = await memory.recall("Mira and Tomas", limit=limit, channels=("facts", "episodes"))
+        recalled = await scene.recall("Mira and Tomas", limit=limit, channels=("facts", "episodes"))
         assert [len(recalled[name]) for name in ("facts", "episodes")] == [limit, limit]
 
 
-async def test_a_query_of_any_length_and_script_is_answered(memory: Memory) -> None:
+async def test_a_query_of_any_length_and_script_is_answered(scene: Memory) -> None:
     paste = "Traceback (most recent call last): nothing to see here. " * 400
-    recalled = await memory.recall(f"{paste} What does Mira drink? {paste}")
+    recalled = await scene.recall(f"{paste} What does Mira drink? {paste}")
 
     assert "Mira drinks black coffee in the kitchen each morning." in facts_of(recalled)[:3]
     for query in ("咖啡", '"-tea AND (NOT', "☕", "* OR *"):
-        assert all(not channel.error for channel in (await memory.recall(query)).channels.values())
+        assert all(not channel.error for channel in (await scene.recall(query)).channels.values())
 
 
 @pytest.mark.parametrize(
@@ -81,36 +73,36 @@ async def test_a_query_of_any_length_and_script_is_answered(memory: Memory) -> N
         ("We sat in the kitchen for an hour.", "contextual", ["facts"]),
     ],
 )
-async def test_auto_routes_by_the_kind_of_query(memory: Memory, query: str, profile: str, channels: list[str]) -> None:
-    recalled = await memory.recall(query, channels="auto")
+async def test_auto_routes_by_the_kind_of_query(scene: Memory, query: str, profile: str, channels: list[str]) -> None:
+    recalled = await scene.recall(query, channels="auto")
 
     assert (recalled.profile, list(recalled.channels)) == (profile, channels)
     assert all(recalled.channels[name].hits for name in recalled.channels)
 
 
-async def test_the_bound_of_the_profile_that_a_query_is_routed_to_holds(memory: Memory, tmp_path: Path) -> None:
+async def test_the_bound_of_the_profile_that_a_query_is_routed_to_holds(scene: Memory, tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "contextual.toml").write_text('description = "d"\nextends = "facts"\nmax_limit = 10')
     request = RecallRequest("We sat in the kitchen for an hour.", limit=11, channels="auto")
-    routing = engine(memory, tmp_path)
+    routing = engine(scene, tmp_path)
 
     with pytest.raises(InvalidRequest, match="10 with profile 'contextual'"):
         await routing.recall(request)
     assert (await routing.recall(replace(request, limit=10))).profile == "contextual"
 
 
-async def test_only_the_channels_asked_for_are_filled(memory: Memory) -> None:
-    assert list((await memory.recall("Mira", channels=("episodes", "nodes"))).channels) == ["episodes", "nodes"]
+async def test_only_the_channels_asked_for_are_filled(scene: Memory) -> None:
+    assert list((await scene.recall("Mira", channels=("episodes", "nodes"))).channels) == ["episodes", "nodes"]
     with pytest.raises(InvalidRequest, match="fills"):
-        await memory.recall("Mira", profile="facts", channels=("nodes",))
+        await scene.recall("Mira", profile="facts", channels=("nodes",))
     with pytest.raises(InvalidRequest, match="profile"):
-        await memory.recall("Mira", profile="nothing")
+        await scene.recall("Mira", profile="nothing")
 
 
-async def test_a_centre_reorders_the_nodes_and_must_be_this_entitys(app: App, memory: Memory) -> None:
-    ids = {name: await uuid_of(memory, name) for name in ("Tomas", "Mira")}
+async def test_a_centre_reorders_the_nodes_and_must_be_this_entitys(app: App, scene: Memory) -> None:
+    ids = {name: await uuid_of(scene, name) for name in ("Tomas", "Mira")}
     nearest = {
-        name: (await memory.recall("roses and the bakery", profile="blended", center=uuid))["nodes"][0]
+        name: (await scene.recall("roses and the bakery", profile="blended", center=uuid))["nodes"][0]
         for name, uuid in ids.items()
     }
     assert {name: hit.text.split(":")[0] for name, hit in nearest.items()} == {"Tomas": "bakery", "Mira": "roses"}
@@ -120,7 +112,7 @@ async def test_a_centre_reorders_the_nodes_and_must_be_this_entitys(app: App, me
             await other.recall("roses", center=ids["Mira"])
 
 
-async def test_as_of_is_world_time(memory: Memory) -> None:
+async def test_as_of_is_world_time(scene: Memory) -> None:
     tea = FactDraft(
         "Mira",
         "DRINKS",
@@ -129,12 +121,12 @@ async def test_as_of_is_world_time(memory: Memory) -> None:
         valid_at=START + timedelta(days=40),
         invalidates=("Mira drinks black coffee in the kitchen each morning.",),
     )
-    await memory.remember("Tea now.", facts=[tea], occurred_at=START + timedelta(days=40))
+    await scene.remember("Tea now.", facts=[tea], occurred_at=START + timedelta(days=40))
 
     coffee = "Mira drinks black coffee in the kitchen each morning."
-    present = facts_of(await memory.recall("What does Mira drink?"))
-    before = facts_of(await memory.recall("What does Mira drink?", as_of=START + timedelta(days=10)))
-    earlier = facts_of(await memory.recall("What does Mira drink?", as_of=START - timedelta(days=10)))
+    present = facts_of(await scene.recall("What does Mira drink?"))
+    before = facts_of(await scene.recall("What does Mira drink?", as_of=START + timedelta(days=10)))
+    earlier = facts_of(await scene.recall("What does Mira drink?", as_of=START - timedelta(days=10)))
     assert "Mira drinks green tea." in present
     assert coffee not in present
     assert coffee in before
@@ -142,39 +134,39 @@ async def test_as_of_is_world_time(memory: Memory) -> None:
     assert earlier == []
 
 
-async def test_filters_apply_before_ranking_and_lists_stay_full(memory: Memory) -> None:
+async def test_filters_apply_before_ranking_and_lists_stay_full(scene: Memory) -> None:
     await remember_facts(
-        memory, [FactDraft("Mira", "LIKES", f"thing {at}", f"Mira likes coffee thing {at}.") for at in range(150)]
+        scene, [FactDraft("Mira", "LIKES", f"thing {at}", f"Mira likes coffee thing {at}.") for at in range(150)]
     )
     kept = ItemFilter(relations=("GROWS",))
-    assert facts_of(await memory.recall("coffee thing", filters=kept)) == ["Mira grows roses."]
+    assert facts_of(await scene.recall("coffee thing", filters=kept)) == ["Mira grows roses."]
 
-    diary = await memory.recall("coffee", filters=ItemFilter(sources=("diary",)), channels=("episodes",))
+    diary = await scene.recall("coffee", filters=ItemFilter(sources=("diary",)), channels=("episodes",))
     assert [hit.text for hit in diary["episodes"]] == ["Mira: Green tea these days, coffee keeps me awake."]
 
     early = ItemFilter(until=START + timedelta(days=1))
-    turns = (await memory.recall("roses bakery tea coffee", filters=early, channels=("episodes",)))["episodes"]
+    turns = (await scene.recall("roses bakery tea coffee", filters=early, channels=("episodes",)))["episodes"]
     assert {hit.item.session for hit in turns} == {"s1"}
 
 
-async def test_one_fact_a_pair_is_shown_and_the_rest_fills_what_stays_empty(memory: Memory) -> None:
+async def test_one_fact_a_pair_is_shown_and_the_rest_fills_what_stays_empty(scene: Memory) -> None:
     await remember_facts(
-        memory, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas story {at} about bread.") for at in range(8)]
+        scene, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas story {at} about bread.") for at in range(8)]
     )
-    recalled = await memory.recall("a story about bread", profile="ambient", limit=5, channels=("facts",))
+    recalled = await scene.recall("a story about bread", profile="ambient", limit=5, channels=("facts",))
 
     pairs = [frozenset(hit.names or ()) for hit in recalled["facts"]]
     assert len(pairs) == 5
     assert len(set(pairs)) == 5
-    many = await memory.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
+    many = await scene.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
     assert len(many["facts"]) == 10
 
 
 async def test_what_was_found_is_ordered_whole_before_anything_is_asked_again(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
+    scene: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await remember_facts(
-        memory, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas a story about bread {at}.") for at in range(26)]
+        scene, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas a story about bread {at}.") for at in range(26)]
     )
     depths = list[int]()
 
@@ -183,26 +175,26 @@ async def test_what_was_found_is_ordered_whole_before_anything_is_asked_again(
         return await find(ask, name, profile, depth)
 
     monkeypatch.setattr(channel, "find", noted)
-    few = await memory.recall("a story about bread", profile="ambient", limit=3, channels=("facts",))
+    few = await scene.recall("a story about bread", profile="ambient", limit=3, channels=("facts",))
     assert len({frozenset(hit.names or ()) for hit in few["facts"]}) == 3
     assert len(depths) == 1
 
-    many = await memory.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
+    many = await scene.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
     assert len(many["facts"]) == 10
     assert len(depths) == 3
     assert depths[2] > depths[1]
 
 
-async def test_fresh_facts_win_in_ambient_recall_only(memory: Memory, tmp_path: Path) -> None:
+async def test_fresh_facts_win_in_ambient_recall_only(scene: Memory, tmp_path: Path) -> None:
     for day, place in ((-200, "Rome"), (0, "Bern")):
         at = now() + timedelta(days=day)
-        await memory.remember(
+        await scene.remember(
             f"Off to {place}.",
             facts=[FactDraft("Tomas", "TRAVELS", place, f"Tomas travels to {place} by train.", valid_at=at)],
             occurred_at=at,
         )
     query = "Tomas travels to Rome or Bern by train"
-    ambient = engine(memory, tmp_path, Tuning(freshness_weight=0.9))
+    ambient = engine(scene, tmp_path, Tuning(freshness_weight=0.9))
     fresh = await ambient.recall(RecallRequest(query, profile="ambient", channels=("facts",)))
     plain = await ambient.recall(RecallRequest(query, profile="default", channels=("facts",)))
 
@@ -213,18 +205,18 @@ async def test_fresh_facts_win_in_ambient_recall_only(memory: Memory, tmp_path: 
     assert damped["Tomas travels to Rome by train."] == pytest.approx(0.1, abs=0.01)
 
 
-async def test_undated_facts_get_the_usual_factor(memory: Memory, tmp_path: Path) -> None:
-    ambient = engine(memory, tmp_path)
-    await memory.remember("Undated.", facts=[FactDraft("Tomas", "OWNS", "van", "Tomas owns a van.")], occurred_at=now())
+async def test_undated_facts_get_the_usual_factor(scene: Memory, tmp_path: Path) -> None:
+    ambient = engine(scene, tmp_path)
+    await scene.remember("Undated.", facts=[FactDraft("Tomas", "OWNS", "van", "Tomas owns a van.")], occurred_at=now())
     hits = (await ambient.recall(RecallRequest("Tomas owns a van", profile="ambient", channels=("facts",))))["facts"]
 
     assert hits[0].text == "Tomas owns a van."
 
 
-async def test_what_a_session_was_shown_is_damped_for_that_session(memory: Memory, tmp_path: Path) -> None:
-    tuned = engine(memory, tmp_path, Tuning(novelty_weight=0.9))
+async def test_what_a_session_was_shown_is_damped_for_that_session(scene: Memory, tmp_path: Path) -> None:
+    tuned = engine(scene, tmp_path, Tuning(novelty_weight=0.9))
     first = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
-    await memory._parts.journal.record_shown("x", [first[0].id], now())
+    await scene._parts.journal.record_shown("x", [first[0].id], now())
 
     again = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
     other = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="y", channels=("facts",))))["facts"]
@@ -233,19 +225,19 @@ async def test_what_a_session_was_shown_is_damped_for_that_session(memory: Memor
     assert [hit.id for hit in other] == [hit.id for hit in first]
 
 
-async def test_mmr_shows_different_facts_first(memory: Memory) -> None:
+async def test_mmr_shows_different_facts_first(scene: Memory) -> None:
     await remember_facts(
-        memory, [FactDraft("Mira", "LIKES", f"jam {at}", f"Mira likes plum jam number {at}.") for at in range(6)]
+        scene, [FactDraft("Mira", "LIKES", f"jam {at}", f"Mira likes plum jam number {at}.") for at in range(6)]
     )
-    plain = facts_of(await memory.recall("Mira likes plum jam and roses", profile="facts", limit=4))
-    spread = facts_of(await memory.recall("Mira likes plum jam and roses", profile="diverse", limit=4))
+    plain = facts_of(await scene.recall("Mira likes plum jam and roses", profile="facts", limit=4))
+    spread = facts_of(await scene.recall("Mira likes plum jam and roses", profile="diverse", limit=4))
 
     assert sum("jam" in text for text in spread) < sum("jam" in text for text in plain)
 
 
-async def test_graphitis_recipes_are_profiles_too(memory: Memory) -> None:
-    edges = await memory.recall("Mira grows roses", profile="EDGE_HYBRID_SEARCH_RRF")
-    nodes = await memory.recall("Mira", profile="NODE_HYBRID_SEARCH_NODE_DISTANCE")
+async def test_graphitis_recipes_are_profiles_too(scene: Memory) -> None:
+    edges = await scene.recall("Mira grows roses", profile="EDGE_HYBRID_SEARCH_RRF")
+    nodes = await scene.recall("Mira", profile="NODE_HYBRID_SEARCH_NODE_DISTANCE")
 
     assert list(edges.channels) == ["facts"]
     assert edges["facts"][0].text == "Mira grows roses."
@@ -254,9 +246,9 @@ async def test_graphitis_recipes_are_profiles_too(memory: Memory) -> None:
     assert nodes["nodes"][0].text.startswith("Mira")
 
 
-async def test_a_blended_hit_carries_its_breakdown(memory: Memory) -> None:
-    mira = await uuid_of(memory, "Mira")
-    best = (await memory.recall("coffee", profile="blended", center=mira))["nodes"][0]
+async def test_a_blended_hit_carries_its_breakdown(scene: Memory) -> None:
+    mira = await uuid_of(scene, "Mira")
+    best = (await scene.recall("coffee", profile="blended", center=mira))["nodes"][0]
 
     assert best.text == "coffee"
     assert set(best.signals) >= {"dense", "bm25", "near_center", "recency"}
@@ -265,72 +257,72 @@ async def test_a_blended_hit_carries_its_breakdown(memory: Memory) -> None:
     assert 0 < best.score <= 1
 
 
-async def test_recall_is_unchanged_when_other_entities_are_added(app: App, memory: Memory) -> None:
-    before = await memory.recall("What does Mira drink?")
+async def test_recall_is_unchanged_when_other_entities_are_added(app: App, scene: Memory) -> None:
+    before = await scene.recall("What does Mira drink?")
     for number in range(3):
         await app.create(f"other_{number}")
         async with app.memory(f"other_{number}") as other:
             await play(other)
-    after = await memory.recall("What does Mira drink?")
+    after = await scene.recall("What does Mira drink?")
 
     for name in before.channels:
         assert [replace(hit) for hit in after[name]] == list(before[name])
 
 
-async def test_a_fact_that_is_forgotten_stops_raising_its_turn(memory: Memory) -> None:
+async def test_a_fact_that_is_forgotten_stops_raising_its_turn(scene: Memory) -> None:
     query = "each morning she is in the kitchen"
-    fact = (await memory.recall(query, channels=("facts",)))["facts"][0]
-    await memory.forget([fact.id], dry_run=False)
-    recalled = await memory.recall(query, channels=("episodes", "facts"))
+    fact = (await scene.recall(query, channels=("facts",)))["facts"][0]
+    await scene.forget([fact.id], dry_run=False)
+    recalled = await scene.recall(query, channels=("episodes", "facts"))
 
     assert fact.text not in facts_of(recalled)
     assert all("supports" not in hit.ranks for hit in recalled["episodes"] if "coffee" in hit.text.lower())
 
 
-async def test_without_a_centre_the_node_channel_falls_back_to_plain_fusion(memory: Memory, tmp_path: Path) -> None:
-    bare = await engine(memory, tmp_path, self_node=None).recall(RecallRequest("coffee and roses", profile="nodes"))
-    alone = await memory.recall("coffee and roses", profile="nodes")  # the own node knows nobody yet
+async def test_without_a_centre_the_node_channel_falls_back_to_plain_fusion(scene: Memory, tmp_path: Path) -> None:
+    bare = await engine(scene, tmp_path, self_node=None).recall(RecallRequest("coffee and roses", profile="nodes"))
+    alone = await scene.recall("coffee and roses", profile="nodes")  # the own node knows nobody yet
 
     order = [[hit.text for hit in recalled["nodes"] if hit.text != "Ana"] for recalled in (bare, alone)]
     assert order[0] == order[1]
     assert all("near_center" not in hit.ranks for hit in bare["nodes"])
 
 
-async def test_an_anchor_is_one_hit_with_the_passage_that_matched(memory: Memory) -> None:
+async def test_an_anchor_is_one_hit_with_the_passage_that_matched(scene: Memory) -> None:
     filler = "\n\n".join(f"Paragraph {at} is about the weather and the road to the sea." for at in range(60))
-    await memory.anchor_save("Kitchen", f"{filler}\n\nThe copper kettle hangs by the window.\n\n{filler}")
-    await memory.anchor_save("厨房", "早上在厨房喝咖啡，猫在窗边睡觉。")
+    await scene.anchor_save("Kitchen", f"{filler}\n\nThe copper kettle hangs by the window.\n\n{filler}")
+    await scene.anchor_save("厨房", "早上在厨房喝咖啡，猫在窗边睡觉。")
 
-    hits = (await memory.recall("where does the copper kettle hang?"))["anchors"]
+    hits = (await scene.recall("where does the copper kettle hang?"))["anchors"]
     assert [hit.id.split("#")[0] for hit in hits].count("kitchen") == 1
     assert "copper kettle" in hits[0].text
     assert hits[0].id != "kitchen#0"
-    assert (await memory.recall("喝咖啡"))["anchors"][0].item.title == "厨房"
+    assert (await scene.recall("喝咖啡"))["anchors"][0].item.title == "厨房"
 
 
-async def test_a_recall_that_is_given_up_leaves_nothing_behind(memory: Memory) -> None:
-    recalling = asyncio.ensure_future(memory.recall("What does Mira drink?"))
+async def test_a_recall_that_is_given_up_leaves_nothing_behind(scene: Memory) -> None:
+    recalling = asyncio.ensure_future(scene.recall("What does Mira drink?"))
     await asyncio.sleep(0)
     recalling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await recalling
 
-    assert facts_of(await memory.recall("What does Mira drink?"))
+    assert facts_of(await scene.recall("What does Mira drink?"))
 
 
-async def test_many_recalls_at_once_do_not_mix(memory: Memory) -> None:
+async def test_many_recalls_at_once_do_not_mix(scene: Memory) -> None:
     queries = ["What does Mira drink?", "Who grows roses?", "Tomas", "the bakery in Oslo"]
-    alone = [await memory.recall(query) for query in queries]
-    together = await asyncio.gather(*(memory.recall(query) for query in queries * 4))
+    alone = [await scene.recall(query) for query in queries]
+    together = await asyncio.gather(*(scene.recall(query) for query in queries * 4))
 
     for at, recalled in enumerate(together):
         assert recalled.channels == alone[at % len(queries)].channels
 
 
 async def test_what_is_ranked_is_not_read_from_the_graph_only_what_is_shown(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
+    scene: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, read = type(sources(memory).client), list[str]()
+    client, read = type(sources(scene).client), list[str]()
     facts, nodes = client.facts, client.nodes
 
     async def noted_facts(self: IsolatedGraphitiClient, uuids: Sequence[str]) -> list[Fact]:
@@ -344,19 +336,19 @@ async def test_what_is_ranked_is_not_read_from_the_graph_only_what_is_shown(
     monkeypatch.setattr(client, "facts", noted_facts)
     monkeypatch.setattr(client, "nodes", noted_nodes)
 
-    recalled = await memory.recall("coffee, roses, the flat and the bakery", limit=2)
+    recalled = await scene.recall("coffee, roses, the flat and the bakery", limit=2)
 
     assert len(recalled["facts"]) == len(recalled["nodes"]) == 2
     assert sorted(read) == sorted(hit.id for name in ("facts", "nodes") for hit in recalled[name])
 
 
-async def test_what_the_mirror_lacks_is_ranked_and_shown_all_the_same(memory: Memory) -> None:
-    before = await memory.recall("What does Mira grow? roses")
-    journal = sources(memory).journal
+async def test_what_the_mirror_lacks_is_ranked_and_shown_all_the_same(scene: Memory) -> None:
+    before = await scene.recall("What does Mira grow? roses")
+    journal = sources(scene).journal
     for kind, put in (("fact", journal.mirror_facts), ("node", journal.mirror_nodes)):
         await put((), gone=await journal.mirrored(kind))
 
-    after = await memory.recall("What does Mira grow? roses")
+    after = await scene.recall("What does Mira grow? roses")
 
     assert set(facts_of(after)) == set(facts_of(before))
     assert {hit.text for hit in after["nodes"]} == {hit.text for hit in before["nodes"]}
@@ -364,14 +356,14 @@ async def test_what_the_mirror_lacks_is_ranked_and_shown_all_the_same(memory: Me
 
 
 @pytest.mark.parametrize("profile", ["default", "ambient"])
-async def test_a_fact_whose_row_is_gone_takes_no_place(memory: Memory, profile: str) -> None:
+async def test_a_fact_whose_row_is_gone_takes_no_place(scene: Memory, profile: str) -> None:
     texts = ("Mira grows white roses.", "Mira grows old roses.", "Mira grows roses and beans.")
-    await remember_facts(memory, [FactDraft("Mira", "GROWS", "roses", text) for text in texts])
+    await remember_facts(scene, [FactDraft("Mira", "GROWS", "roses", text) for text in texts])
     limit = 1 if profile == "default" else 3
-    gone = (await memory.recall("Mira grows roses", profile=profile, limit=limit))["facts"][0]
-    await sources(memory).client._store.delete_facts([gone.id])  # behind the mirror's back
+    gone = (await scene.recall("Mira grows roses", profile=profile, limit=limit))["facts"][0]
+    await sources(scene).client._store.delete_facts([gone.id])  # behind the mirror's back
 
-    left = (await memory.recall("Mira grows roses", profile=profile, limit=limit))["facts"]
+    left = (await scene.recall("Mira grows roses", profile=profile, limit=limit))["facts"]
 
     assert len(left) == limit
     assert gone.id not in {hit.id for hit in left}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
@@ -18,14 +16,6 @@ from pps.recall.profiles import Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Tuning
 from tests.integration.recall_scene import engine, facts_of, play
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        await play(opened)
-        yield opened
 
 
 class Broken:
@@ -58,17 +48,17 @@ class Backwards:
         return Reranked(tuple(map(float, range(len(passages)))), complete=not late)
 
 
-async def test_a_reranker_reorders_the_top(memory: Memory, tmp_path: Path) -> None:
-    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
-    turned = await engine(memory, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
+async def test_a_reranker_reorders_the_top(scene: Memory, tmp_path: Path) -> None:
+    plain = await engine(scene, tmp_path).recall(RecallRequest("Mira", profile="facts"))
+    turned = await engine(scene, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
 
     assert facts_of(turned) == facts_of(plain)[::-1]
     assert turned.took_ms["rerank"] > 0
 
 
-async def test_a_late_reranker_leaves_the_fused_order_and_says_so(memory: Memory, tmp_path: Path) -> None:
-    plain = await engine(memory, tmp_path).recall(RecallRequest("Mira", profile="facts"))
-    slow = engine(memory, tmp_path, Tuning(rerank_deadline_s=0.05), reranker=Backwards(1.0))
+async def test_a_late_reranker_leaves_the_fused_order_and_says_so(scene: Memory, tmp_path: Path) -> None:
+    plain = await engine(scene, tmp_path).recall(RecallRequest("Mira", profile="facts"))
+    slow = engine(scene, tmp_path, Tuning(rerank_deadline_s=0.05), reranker=Backwards(1.0))
     late = await slow.recall(RecallRequest("Mira", profile="facts"))
 
     assert facts_of(late) == facts_of(plain)
@@ -76,11 +66,11 @@ async def test_a_late_reranker_leaves_the_fused_order_and_says_so(memory: Memory
 
 
 async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever_the_reranker_says(
-    memory: Memory, tmp_path: Path
+    scene: Memory, tmp_path: Path
 ) -> None:
-    by_ranks = await engine(memory, tmp_path, reranker=None).recall(RecallRequest("Mira", profile="facts"))
+    by_ranks = await engine(scene, tmp_path, reranker=None).recall(RecallRequest("Mira", profile="facts"))
     for late in (Backwards(0.75), Backwards(0.75, heedless=True)):
-        found = await engine(memory, tmp_path, reranker=late).recall(RecallRequest("Mira", profile="facts"))
+        found = await engine(scene, tmp_path, reranker=late).recall(RecallRequest("Mira", profile="facts"))
 
         assert found["facts"] == by_ranks["facts"]
         assert found.channels["facts"].notes == ("the reranker ran out of its 500 ms: the fused order stands",)
@@ -89,8 +79,8 @@ async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever
     assert len(by_ranks["facts"]) > 1
 
 
-async def test_a_broken_embedder_is_named_and_text_still_answers(memory: Memory, tmp_path: Path) -> None:
-    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira grows roses"))
+async def test_a_broken_embedder_is_named_and_text_still_answers(scene: Memory, tmp_path: Path) -> None:
+    recalled = await engine(scene, tmp_path, embedder=Broken()).recall(RecallRequest("Mira grows roses"))
 
     facts = recalled.channels["facts"]
     assert facts.hits[0].text == "Mira grows roses."
@@ -98,9 +88,9 @@ async def test_a_broken_embedder_is_named_and_text_still_answers(memory: Memory,
 
 
 async def test_a_channel_in_which_nothing_works_says_why_and_is_not_empty_in_silence(
-    memory: Memory, tmp_path: Path
+    scene: Memory, tmp_path: Path
 ) -> None:
-    recalled = await engine(memory, tmp_path, embedder=Broken()).recall(RecallRequest("Mira", profile="e1_only"))
+    recalled = await engine(scene, tmp_path, embedder=Broken()).recall(RecallRequest("Mira", profile="e1_only"))
 
     assert recalled.channels["facts"].error == "model_unavailable: the embedder does not answer; try again"
     assert recalled["facts"] == ()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.time import now
 from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
@@ -30,13 +29,6 @@ CHAIN = ("harbour", "crane", "barge", "canal", "lock", "mill")
 def settings(tmp_path: Path) -> Settings:
     """The embedded store: what is computed here is read from the journal's mirror, which is the same on both."""
     return Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        yield opened
 
 
 @pytest.fixture

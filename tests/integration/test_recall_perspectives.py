@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 
-from pps.app import App
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
@@ -19,15 +18,7 @@ from pps.recall.ask import Ask, Scored
 from pps.recall.damping import answers
 from pps.recall.fetch import fetch, outlined
 from pps.recall.perspectives import PERSPECTIVES
-from tests.integration.recall_scene import START, ask, play, uuid_of
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        await play(opened)
-        yield opened
+from tests.integration.recall_scene import START, ask, uuid_of
 
 
 async def found(asked: Ask, name: str, channel: ChannelName, depth: int = 10) -> list[str]:
@@ -58,28 +49,28 @@ def _text(item: object) -> str:
     return item.name if isinstance(item, Node) else item.content if isinstance(item, Turn) else ""
 
 
-async def test_bm25_finds_shared_words(memory: Memory) -> None:
-    assert (await found(ask(memory, "who grows roses?"), "bm25", "facts"))[0] == "Mira grows roses."
-    assert (await found(ask(memory, "Tarn"), "bm25", "nodes")) == ["Tarn"]
+async def test_bm25_finds_shared_words(scene: Memory) -> None:
+    assert (await found(ask(scene, "who grows roses?"), "bm25", "facts"))[0] == "Mira grows roses."
+    assert (await found(ask(scene, "Tarn"), "bm25", "nodes")) == ["Tarn"]
 
 
-async def test_dense_finds_what_is_near_and_ranks_everything(memory: Memory) -> None:
-    order = await found(ask(memory, "Mira grows roses"), "dense", "facts")
+async def test_dense_finds_what_is_near_and_ranks_everything(scene: Memory) -> None:
+    order = await found(ask(scene, "Mira grows roses"), "dense", "facts")
 
     assert order[0] == "Mira grows roses."
     assert len(order) == 5
 
 
-async def test_bm25_over_windows_finds_the_answer_to_a_question_that_was_asked(memory: Memory) -> None:
-    asked = ask(memory, "what does she drink in the morning")
+async def test_bm25_over_windows_finds_the_answer_to_a_question_that_was_asked(scene: Memory) -> None:
+    asked = ask(scene, "what does she drink in the morning")
 
     order = await found(asked, "bm25_windows", "episodes")
     assert "Black coffee, always, while the kitchen is still quiet." in order[:3]
     assert await found(asked, "bm25_windows", "facts") == []
 
 
-async def test_dense_over_windows_ranks_turns_with_their_surroundings(memory: Memory) -> None:
-    asked = ask(memory, "What do you drink in the morning?")
+async def test_dense_over_windows_ranks_turns_with_their_surroundings(scene: Memory) -> None:
+    asked = ask(scene, "What do you drink in the morning?")
 
     assert (
         "Black coffee, always, while the kitchen is still quiet."
@@ -88,30 +79,30 @@ async def test_dense_over_windows_ranks_turns_with_their_surroundings(memory: Me
     assert await found(asked, "dense_windows", "nodes") == []
 
 
-async def test_supports_let_a_fact_vote_for_its_turns_and_nodes_and_a_turn_for_its_facts(memory: Memory) -> None:
-    asked = ask(memory, "Mira drinks black coffee in the kitchen each morning.")
+async def test_supports_let_a_fact_vote_for_its_turns_and_nodes_and_a_turn_for_its_facts(scene: Memory) -> None:
+    asked = ask(scene, "Mira drinks black coffee in the kitchen each morning.")
 
     assert (await found(asked, "supports", "episodes"))[0] == "Black coffee, always, while the kitchen is still quiet."
     assert set((await found(asked, "supports", "nodes"))[:2]) == {"Mira", "coffee"}
-    assert "Tomas opens a bakery in Oslo." in await found(ask(memory, "opens in May"), "supports", "facts")
+    assert "Tomas opens a bakery in Oslo." in await found(ask(scene, "opens in May"), "supports", "facts")
 
 
-async def test_named_finds_the_nodes_that_a_query_calls_by_name_or_alias(memory: Memory) -> None:
-    assert set(await found(ask(memory, "did mirabel call TOMAS?"), "named", "nodes")) == {"Mira", "Tomas"}
-    assert await found(ask(memory, "nobody in particular"), "named", "nodes") == []
+async def test_named_finds_the_nodes_that_a_query_calls_by_name_or_alias(scene: Memory) -> None:
+    assert set(await found(ask(scene, "did mirabel call TOMAS?"), "named", "nodes")) == {"Mira", "Tomas"}
+    assert await found(ask(scene, "nobody in particular"), "named", "nodes") == []
 
 
-async def test_named_brings_a_persons_facts_only_when_nothing_else_is_asked(memory: Memory) -> None:
-    assert set(await found(ask(memory, "tell me about Tomas"), "named", "facts")) == {
+async def test_named_brings_a_persons_facts_only_when_nothing_else_is_asked(scene: Memory) -> None:
+    assert set(await found(ask(scene, "tell me about Tomas"), "named", "facts")) == {
         "Tomas sold his flat in Tarn.",
         "Tomas opens a bakery in Oslo.",
     }
-    assert await found(ask(memory, "when did Tomas sell the flat?"), "named", "facts") == []
+    assert await found(ask(scene, "when did Tomas sell the flat?"), "named", "facts") == []
 
 
-async def test_near_the_centre_is_nearer_first(memory: Memory) -> None:
-    mira = await uuid_of(memory, "Mira")
-    asked = ask(memory, "coffee roses bakery Oslo Mira Tomas", center=mira)
+async def test_near_the_centre_is_nearer_first(scene: Memory) -> None:
+    mira = await uuid_of(scene, "Mira")
+    asked = ask(scene, "coffee roses bakery Oslo Mira Tomas", center=mira)
 
     signals = dict(await weighed(asked, "near_center", "nodes"))
     assert signals["Mira"] == 1.0
@@ -119,12 +110,12 @@ async def test_near_the_centre_is_nearer_first(memory: Memory) -> None:
     assert "Oslo" not in signals
 
 
-async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(memory: Memory) -> None:
-    tomas = await uuid_of(memory, "Tomas")
+async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(scene: Memory) -> None:
+    tomas = await uuid_of(scene, "Tomas")
     find, score = PERSPECTIVES["structural"].find, PERSPECTIVES["structural"].score
     assert find is not None
     assert score is not None
-    asked = ask(memory, "the bakery", center=tomas)
+    asked = ask(scene, "the bakery", center=tomas)
 
     entries = await find(asked, "nodes", 10)
 
@@ -133,9 +124,9 @@ async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(
     assert [(one.score, one.signal) for one in entries] == [(-1.0, 1.0), (-1.0, 1.0), (-2.0, 0.5)]
     assert await find(asked, "nodes", 1) == entries[:1]
     assert await score(asked, "nodes", {entries[2].id, tomas}) == [entries[2]]
-    assert await find(ask(memory, "the bakery", center=tomas, max_hops=1), "nodes", 10) == entries[:2]
+    assert await find(ask(scene, "the bakery", center=tomas, max_hops=1), "nodes", 10) == entries[:2]
     assert (await find(asked, "facts", 10), await score(asked, "facts", {tomas})) == ([], [])
-    assert await found(ask(memory, "the bakery"), "structural", "nodes") == []  # nobody is joined to the own node
+    assert await found(ask(scene, "the bakery"), "structural", "nodes") == []  # nobody is joined to the own node
 
 
 def test_each_perspective_has_a_test_of_its_own_here() -> None:
@@ -143,15 +134,15 @@ def test_each_perspective_has_a_test_of_its_own_here() -> None:
     assert [name for name in PERSPECTIVES if told.count(f'"{name}"') == 0] == []
 
 
-async def test_near_the_named_prefers_facts_that_touch_a_named_node(memory: Memory) -> None:
-    order = [text for text, _ in await weighed(ask(memory, "Tomas and the roses in Oslo"), "near_named", "facts")]
+async def test_near_the_named_prefers_facts_that_touch_a_named_node(scene: Memory) -> None:
+    order = [text for text, _ in await weighed(ask(scene, "Tomas and the roses in Oslo"), "near_named", "facts")]
 
     assert {"Tomas opens a bakery in Oslo.", "Mira grows roses."} <= set(order)
-    assert await weighed(ask(memory, "flat sold"), "near_named", "facts") == []
+    assert await weighed(ask(scene, "flat sold"), "near_named", "facts") == []
 
 
-async def test_recency_is_latest_first_and_falls_in_a_straight_line(memory: Memory) -> None:
-    asked = ask(memory, "coffee tea roses flat bakery", as_of=START + timedelta(days=41))
+async def test_recency_is_latest_first_and_falls_in_a_straight_line(scene: Memory) -> None:
+    asked = ask(scene, "coffee tea roses flat bakery", as_of=START + timedelta(days=41))
 
     order = await weighed(asked, "recency", "episodes")
     assert order[0][0] == "Green tea these days, coffee keeps me awake."
@@ -160,17 +151,15 @@ async def test_recency_is_latest_first_and_falls_in_a_straight_line(memory: Memo
     assert order[-1][1] == 0.0
 
 
-async def test_recency_takes_a_facts_age_from_its_latest_support(memory: Memory) -> None:
-    asked = ask(memory, "Tomas Mira", as_of=START + timedelta(days=21))
+async def test_recency_takes_a_facts_age_from_its_latest_support(scene: Memory) -> None:
+    asked = ask(scene, "Tomas Mira", as_of=START + timedelta(days=21))
 
     assert (await weighed(asked, "recency", "facts"))[0][0].startswith("Tomas")
 
 
-async def test_a_facts_age_counts_supports_that_only_the_graph_knows(memory: Memory) -> None:
-    asked = ask(memory, "Mira grows roses")
-    (fact,) = [
-        hit.item for hit in (await memory.recall("Mira grows roses"))["facts"] if hit.text == "Mira grows roses."
-    ]
+async def test_a_facts_age_counts_supports_that_only_the_graph_knows(scene: Memory) -> None:
+    asked = ask(scene, "Mira grows roses")
+    (fact,) = [hit.item for hit in (await scene.recall("Mira grows roses"))["facts"] if hit.text == "Mira grows roses."]
     assert isinstance(fact, Fact)
     told = [
         Episode(str(uuid4()), "episode", "Roses.", START + timedelta(days=day), START, facts=(fact.uuid,))
@@ -186,65 +175,65 @@ async def test_a_facts_age_counts_supports_that_only_the_graph_knows(memory: Mem
     assert times == {fact.uuid: START + timedelta(days=100)}
 
 
-async def test_tags_give_the_share_of_the_tags_asked_for(memory: Memory) -> None:
-    order = dict(await weighed(ask(memory, "#food #garden coffee roses tea"), "tags", "episodes"))
+async def test_tags_give_the_share_of_the_tags_asked_for(scene: Memory) -> None:
+    order = dict(await weighed(ask(scene, "#food #garden coffee roses tea"), "tags", "episodes"))
 
     assert order["Green tea these days, coffee keeps me awake."] == 0.5
     assert order["The roses came back after the frost."] == 0.5
     assert "We sold the flat in Tarn last week." not in order
 
 
-async def test_tags_of_the_filter_count_too(memory: Memory) -> None:
-    asked = ask(memory, "coffee", filters=ItemFilter(tags=("food",)))
+async def test_tags_of_the_filter_count_too(scene: Memory) -> None:
+    asked = ask(scene, "coffee", filters=ItemFilter(tags=("food",)))
 
     assert {signal for _, signal in await weighed(asked, "tags", "episodes")} == {1.0}
 
 
-async def test_mentions_put_facts_with_more_supports_first(memory: Memory) -> None:
-    again = (await memory.recall("Mira grows roses", limit=1))["facts"]
-    await memory.remember(
+async def test_mentions_put_facts_with_more_supports_first(scene: Memory) -> None:
+    again = (await scene.recall("Mira grows roses", limit=1))["facts"]
+    await scene.remember(
         "Roses again, all over.",
         facts=[_again(again[0].item)],
         occurred_at=START + timedelta(days=50),
     )
-    order = await weighed(ask(memory, "Mira Tomas roses flat"), "mentions", "facts")
+    order = await weighed(ask(scene, "Mira Tomas roses flat"), "mentions", "facts")
 
     assert order[0] == ("Mira grows roses.", 1.0)
     assert order[1][1] == 0.5
 
 
-async def test_latest_are_the_turns_said_last_that_the_filters_let_through(memory: Memory) -> None:
-    assert (await found(ask(memory, "anything"), "latest", "turns", 2))[0].startswith("Green tea")
-    filtered = ask(memory, "anything", filters=ItemFilter(sessions=("s1",)))
+async def test_latest_are_the_turns_said_last_that_the_filters_let_through(scene: Memory) -> None:
+    assert (await found(ask(scene, "anything"), "latest", "turns", 2))[0].startswith("Green tea")
+    filtered = ask(scene, "anything", filters=ItemFilter(sessions=("s1",)))
     assert await found(filtered, "latest", "turns", 2) == [
         "I would never get up for that.",
         "Black coffee, always, while the kitchen is still quiet.",
     ]
 
 
-async def test_when_finds_turns_and_facts_of_the_time_that_is_named(memory: Memory) -> None:
+async def test_when_finds_turns_and_facts_of_the_time_that_is_named(scene: Memory) -> None:
     june = START + timedelta(days=150)
 
-    asked = ask(memory, "What did they say on 8 January?", as_of=june)
+    asked = ask(scene, "What did they say on 8 January?", as_of=june)
     assert set(await found(asked, "when", "episodes")) == {"The roses came back after the frost.", "Lovely."}
-    asked = ask(memory, "Did anybody open a shop last winter?", as_of=june)
+    asked = ask(scene, "Did anybody open a shop last winter?", as_of=june)
     assert (await found(asked, "when", "facts"))[0] == "Tomas opens a bakery in Oslo."
-    asked = ask(memory, "What about roses in January?", as_of=june, filters=ItemFilter(sessions=("s3",)))
+    asked = ask(scene, "What about roses in January?", as_of=june, filters=ItemFilter(sessions=("s3",)))
     assert len(await found(asked, "when", "episodes")) == 2
     for query, channel in (("What about the roses?", "episodes"), ("roses in January", "nodes")):
-        assert await found(ask(memory, query, as_of=june), "when", channel) == []
+        assert await found(ask(scene, query, as_of=june), "when", channel) == []
 
 
-async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(memory: Memory) -> None:
-    asked = ask(memory, "What did we say yesterday?")
+async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(scene: Memory) -> None:
+    asked = ask(scene, "What did we say yesterday?")
 
     assert [span.start for span in await asked.times()] == [(START + timedelta(days=39)).replace(hour=0)]
     assert await found(asked, "when", "episodes") == ["Green tea these days, coffee keeps me awake."]
 
 
-async def test_a_turn_that_follows_a_question_counts_more(memory: Memory) -> None:
-    asked = ask(memory, "coffee tea roses flat bakery morning lovely")
-    items = await outlined(asked, "episodes", [turn.uuid for turn in await memory._parts.journal.recent(20)])
+async def test_a_turn_that_follows_a_question_counts_more(scene: Memory) -> None:
+    asked = ask(scene, "coffee tea roses flat bakery morning lovely")
+    items = await outlined(asked, "episodes", [turn.uuid for turn in await scene._parts.journal.recent(20)])
 
     factors = await answers(asked, items, 1.1)
     assert {_text(items[one]): factor for one, factor in factors.items()} == {
@@ -253,14 +242,14 @@ async def test_a_turn_that_follows_a_question_counts_more(memory: Memory) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name, one in PERSPECTIVES.items() if one.finds])
-async def test_every_finder_honours_the_filters_and_its_depth(memory: Memory, name: str) -> None:
+async def test_every_finder_honours_the_filters_and_its_depth(scene: Memory, name: str) -> None:
     channels: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "turns")
     nothing = ItemFilter(sessions=("nowhere",), kinds=("Nothing",))
     for channel in channels:
         find = PERSPECTIVES[name].find
         assert find is not None
-        assert await find(ask(memory, "Mira and Tomas", filters=nothing), channel, 5) == []
-        entries = await find(ask(memory, "Mira and Tomas"), channel, 2)
+        assert await find(ask(scene, "Mira and Tomas", filters=nothing), channel, 5) == []
+        entries = await find(ask(scene, "Mira and Tomas"), channel, 2)
         assert len(entries) <= 2
         assert len({one.id for one in entries}) == len(entries)
 

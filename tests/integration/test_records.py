@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -20,13 +20,6 @@ from pps.memory import Memory
 from pps.models.protocols import Vector
 
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        yield opened
 
 
 async def node(memory: Memory, uuid: str) -> Node:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,13 +14,6 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.values import Node, NodeDraft, Turn
 from pps.memory import Memory
 from tests.secrets import SECRETS
-
-
-@pytest.fixture
-async def memory(app: App) -> AsyncIterator[Memory]:
-    await app.create("ana")
-    async with app.memory("ana") as opened:
-        yield opened
 
 
 async def node(memory: Memory, uuid: str) -> Node:
