@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from pps.app import App
 from pps.config import Settings
 from pps.isolation.attacks.arena import Arena
+from pps.isolation.attacks.watch import Watch
 from pps.isolation.proof import throw_away
+from pps.verbs.calls import Calls
+from tests.isolation.house import NAMES, House, One, told
 from tests.isolation.standing import renewed
 from tests.neo4j_server import Neo4jServer
 
@@ -54,3 +59,21 @@ async def shared_arena(shared_settings: Settings) -> AsyncIterator[Arena]:
     """Three entities in one Neo4j database, made for the test alone."""
     async with throw_away(shared_settings) as (folder, open_driver), Arena.open(folder, open_driver) as opened:
         yield opened
+
+
+@pytest.fixture
+async def house(app: App) -> AsyncIterator[House]:
+    """Memories of one application, on each store, each told the same and a word of its own."""
+    watch, lent = Watch(), []
+    async with asyncio.timeout(120):
+        for name in NAMES:
+            created = await app.create(name)
+            assert created.entity.name == name
+    ones: list[One] = []
+    stack = [app.memory(name) for name in NAMES]
+    for opened in stack:
+        lent.append(opened)
+        ones.append(await told(await opened.__aenter__(), watch))
+    yield House(app, Calls(app), ones, watch)
+    for opened in reversed(lent):
+        await opened.__aexit__(None, None, None)

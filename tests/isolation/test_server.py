@@ -17,7 +17,7 @@ import pytest
 
 from pps.core.errors import NotFound
 from tests.integration.surfaces.serving import ERAS, Served, serving
-from tests.isolation.test_memory import One
+from tests.isolation.house import One
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -1,0 +1,153 @@
+"""S2-11 above the graph, on both stores: entities of one application, their tokens, folders and names."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.errors import InvalidRequest, IsolationError, PPSError, UnknownEntity
+from pps.core.ids import EntityId
+from pps.core.values import FactDraft
+from pps.entities import Registry
+from pps.isolation.attacks.watch import Watch
+from pps.verbs.calls import Calls
+from tests.isolation.house import NAMES, told
+
+pytestmark = pytest.mark.timeout(300)
+
+
+async def test_a_token_is_one_entitys_and_dies_with_it(app: App) -> None:
+    tokens = {name: (await app.create(name)).token for name in ("ana", "ana_2")}
+    for name, token in tokens.items():
+        assert token is not None
+        found = app.registry.entity_of_token(token)
+        assert found is not None
+        assert found.name == name
+    assert app.registry.entity_of_token("") is None
+    assert app.registry.entity_of_token(str(tokens["ana"])[:-1]) is None
+    second = app.registry.issue_token("ana")
+    assert app.registry.revoke_tokens("ana") == 2
+    assert app.registry.entity_of_token(second) is None
+    assert app.registry.entity_of_token(str(tokens["ana_2"])) is not None
+    assert not app.registry.is_operator(str(tokens["ana_2"]))
+    operator = app.registry.operator_token()
+    assert app.registry.entity_of_token(operator) is None, "an operator reads no memory"
+    app.registry.revoke_operator_tokens()
+    assert not app.registry.is_operator(operator)
+
+
+async def test_names_are_one_without_regard_to_case_and_groups_are_opaque(app: App) -> None:
+    first, second = await app.create("ana"), await app.create("ana_2")
+    with pytest.raises(PPSError):
+        await app.create("ANA")
+    assert first.entity.group != second.entity.group
+    for created in (first, second):
+        assert created.entity.name not in created.entity.group
+        assert app.registry.by_group(created.entity.group).entity == created.entity
+        assert app.registry.get(created.entity.name).entity == created.entity
+
+
+async def test_a_data_folder_of_another_does_not_mount(app: App) -> None:
+    first, second = await app.create("ana"), await app.create("ben")
+    await app.close_all()
+    assert {first.folder.parent, second.folder.parent} == {app.registry.entities_folder}
+    mark = second.folder / "entity.toml"
+    mark.write_bytes((first.folder / "entity.toml").read_bytes())
+    with pytest.raises(PPSError):
+        app.registry.mount("ben")
+    with pytest.raises(PPSError):
+        async with app.memory("ben"):
+            pass
+    async with app.memory("ana") as memory:
+        assert (await memory.stats()).turns == 0
+
+
+async def test_the_data_of_another_behind_an_own_name_does_not_open(app: App) -> None:
+    if app.settings.store != "embedded":
+        return  # on a server there is no file of an entity's graph; its journal and indexes are the same
+    first, second = await app.create("ana"), await app.create("ben")
+    await app.close_all()
+    (second.folder / "data" / "graph.lbug").write_bytes((first.folder / "data" / "graph.lbug").read_bytes())
+    with pytest.raises(IsolationError):
+        async with app.memory("ben"):
+            pass
+
+
+async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Settings) -> None:
+    watch, marks = Watch(), {}
+    async with App.open(settings) as app:
+        for name in NAMES:
+            await app.create(name)
+            async with app.memory(name) as memory:
+                marks[name] = (await told(memory, watch)).mark
+                for number in range(5):
+                    text = f"Left over {number}. {marks[name]}"
+                    facts = [FactDraft("Ana", "LEFT", f"over {number}", text=text)]
+                    await memory.remember(text, wait="journal", source_ref=f"left{number}", facts=facts)
+    async with App.open(settings) as app:
+        assert {entity.name for entity in app.registry.pending()} <= set(NAMES)
+        assert set(await app.closed_pending()) == set(app.registry.pending_since())
+        assert await app.resume_pending() == {}
+        assert await app.closed_pending() == {}
+        await app.close_all()
+        assert app.registry.pending() == []
+        for name in NAMES:
+            async with app.memory(name) as memory:
+                assert not await memory.pending()
+                page = await memory.timeline(limit=1000)
+                assert sum("Left over" in fact.text for fact in page.facts) == 5
+                assert watch.leaks(name, page) == []
+                app.registry.set_pending(name, True)
+        assert {entity.name for entity in app.registry.pending()} == set(NAMES)
+
+
+async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(app: App) -> None:
+    watch, calls = Watch(), Calls(app)
+    entities: dict[str, EntityId] = {}
+    for name in NAMES:
+        entities[name] = (await app.create(name)).entity
+        async with app.memory(name) as memory:
+            one = await told(memory, watch)
+    before = await calls.answer("coffee", "timeline", {"limit": 1000})
+    await app.archive("ana")
+    with pytest.raises(PPSError):
+        await calls.answer("ana", "stats", {})
+    await app.delete("ana_2")
+    assert not {"ana", "ana_2"} & set(app.open_names())
+    with pytest.raises(UnknownEntity):
+        await calls.answer("ana_2", "stats", {})
+    assert await calls.answer("coffee", "timeline", {"limit": 1000}) == before
+    again = await app.create("ana_2")
+    assert again.entity.group != entities["ana_2"].group
+    answer = await calls.answer("ana_2", "recall", {"query": "Ana coffee kitchen"})
+    assert watch.leaks("nobody", answer) == []
+    await app.archive("ana", undo=True)
+    found = await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})
+    assert watch.leaks("ana", found) == []
+    assert one.memory.entity == entities["coffee"]
+
+
+async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_the_old_one(app: App) -> None:
+    """The registry's entry is kept while nothing is written to it: another process writes, and it is read again."""
+    first = (await app.create("ana")).entity
+    await asyncio.sleep(0.1)
+    async with app.memory("ana") as memory:
+        await memory.remember("The canary is in the cellar.")
+    async with app.memory("ana") as memory:
+        assert memory.entity == first
+    elsewhere = Registry(app.registry.entities_folder.parent)
+    elsewhere.delete("ana")
+    elsewhere.create("ana", store=app.settings.store)
+    with pytest.raises(IsolationError, match="vectors of another"):  # the old one's are open still
+        async with app.memory("ana"):
+            pass
+    with pytest.raises(InvalidRequest, match="made anew"):
+        async with app.memory(first):
+            pass
+    elsewhere.archive("ana")
+    with pytest.raises(UnknownEntity):
+        async with app.memory("ana"):
+            pass

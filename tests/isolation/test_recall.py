@@ -1,0 +1,96 @@
+"""S2-11 above the graph, on both stores: what is recalled of one memory shows nothing of another."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from pps.config import shipped
+from pps.context.capture import without_packs
+from pps.core.values import FactDraft, NodeDraft, Turn
+from pps.journal.values import ItemFilter
+from tests.isolation.house import House, everything
+from tests.secrets import SECRETS
+
+pytestmark = pytest.mark.timeout(300)
+
+
+async def test_no_way_to_recall_shows_anything_of_another(house: House) -> None:
+    profiles = [path.name.removesuffix(".toml") for path in shipped("config/profiles").iterdir()]
+    assert len(profiles) > 5
+    for one in house.all:
+        for other in house.all:
+            queries = (
+                other.mark,
+                f"The word is {other.mark}.",
+                "Ana coffee kitchen Lisbon tea",
+                other.memory.entity.group,
+            )
+            for profile in profiles:
+                for query in queries:
+                    recalled = await one.memory.recall(query, profile=profile, limit=50)
+                    assert [channel.error for channel in recalled.channels.values() if channel.error] == []
+                    assert house.seen(one, replace(recalled, query="")) == [], profile
+            for mode in ("turn", "startup"):
+                pack = await one.memory.ambient_recall("" if mode == "startup" else other.mark, mode=mode)  # type: ignore[arg-type]
+                recall = replace(pack.recall, query="") if pack.recall else None
+                body = pack.text.replace(other.mark, "") if other is one else pack.text
+                assert house.seen(one, replace(pack, text=body, recall=recall)) == []
+
+
+async def test_a_pack_of_another_is_what_was_said_and_ones_own_is_dropped(house: House) -> None:
+    packs = {one.mark: (await one.memory.ambient_recall("Ana")).text for one in house.all}
+    for one in house.all:
+        journal = one.memory._parts.journal
+        for mark, text in packs.items():
+            kept = await without_packs(f"Look: {text}", journal)
+            assert kept == ("Look: " if mark == one.mark else f"Look: {text}")
+    secrets = {await one.memory._parts.journal.secret("fence") for one in house.all}
+    assert len(secrets) == len(house.all)
+
+
+async def test_filters_of_another_find_nothing(house: House) -> None:
+    one, other, _ = house.all
+    for wanted in (
+        ItemFilter(sessions=(other.mark,)),
+        ItemFilter(tags=(other.mark,)),
+        ItemFilter(kinds=(other.mark,)),
+        ItemFilter(statuses=(other.mark,)),
+    ):
+        recalled = await one.memory.recall("Ana coffee", filters=wanted)
+        assert house.seen(one, recalled) == []
+
+
+async def test_a_status_and_what_joins_a_node_are_ones_own_alone(house: House) -> None:
+    goals = {
+        one.mark: NodeDraft("Quiet garden", "Goal", f"By {one.mark}.", attributes={"status": one.mark})
+        for one in house.all
+    }
+    for one in house.all:
+        joined = FactDraft("Quiet garden", "SERVES", "Ana", f"The garden of {one.mark} serves Ana.")
+        await one.memory.remember(f"A goal of {one.mark}.", source_ref="goal", nodes=[goals[one.mark]], facts=[joined])
+    for one in house.all:
+        for wanted in (ItemFilter(layers=("vision",)), *(ItemFilter(statuses=(mark,)) for mark in goals)):
+            recalled = await one.memory.recall("Quiet garden", filters=wanted, include_relationships=True)
+            assert house.seen(one, recalled) == []
+            names = [hit.text for hit in recalled["nodes"] if hit.relationships]
+            is_theirs = wanted.statuses not in ((), (one.mark,))
+            assert names == ([] if is_theirs else [f"Quiet garden: By {one.mark}."])
+
+
+async def test_one_secret_has_another_marker_for_each_and_that_of_another_leads_nowhere(house: House) -> None:
+    token, _ = SECRETS["GitHub Token"]
+    kept: dict[str, str] = {}
+    for one in house.all:
+        receipt = await one.memory.remember("The gate is shut.", session=f"chat {token}", source_ref=token)
+        (turn,) = await one.memory.get([receipt.turn_id])
+        assert isinstance(turn, Turn)
+        assert turn.session == f"chat {turn.source_ref}"
+        kept[one.mark] = turn.session
+    assert len({session.partition("GitHub Token ")[2] for session in kept.values()}) == len(house.all)
+    for one, other in itertools.permutations(house.all, 2):
+        recalled = await one.memory.recall("gate", filters=ItemFilter(sessions=(kept[other.mark],)))
+        assert [hit for channel in recalled.channels.values() for hit in channel.hits] == []
+        assert kept[other.mark] not in repr(await everything(one))

@@ -1,0 +1,98 @@
+"""S2-11 above the graph, on both stores: every verb with everything of another memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pps.core.errors import PPSError, UnknownEntity
+from pps.core.ids import EntityId
+from pps.verbs.all import verbs_for
+from tests.isolation.house import House, One, everything, outcome
+
+pytestmark = pytest.mark.timeout(300)
+
+ARGUMENTS: dict[str, list[dict[str, Any]]] = {
+    "ambient_recall": [{"context": "{mark}"}, {"context": "", "mode": "startup"}],
+    "recall": [
+        {"query": "{mark}"},
+        {"query": "Ana coffee", "center": "{node}", "profile": "nodes"},
+        {"query": "Ana", "channels": "auto"},
+    ],
+    "remember": [
+        {
+            "content": "A look.",
+            "facts": [{"subject": "Ana", "relation": "IS", "object": "x", "invalidates": ["{fact}"]}],
+        },
+    ],
+    "timeline": [{"about": "{node}"}, {"about": "Ana"}, {"cursor": ":{fact}"}],
+    "get": [{"ids": ["{turn}"]}, {"ids": ["{fact}", "{node}"]}],
+    "forget": [{"ids": ["{turn}"]}, {"ids": ["{fact}"], "dry_run": False}, {"ids": ["{slug}"], "dry_run": False}],
+    "anchor_save": [{"title": "Kitchen", "text": "Mine.", "slug": "mine"}],
+    "anchor_search": [{"query": "{mark}"}, {"query": "coffee"}],
+    "anchor_list": [{}],
+    "anchor_delete": [{"slug": "{slug}"}],
+    "anchor_resync": [{}],
+    "stats": [{}],
+    "health": [{}],
+    "add_event": [
+        {"content": "Mine, see [[{node}]] and [[Kitchen]].", "parent_node_id": "{node}", "source_ref": "secret"},
+        {"content": "Mine too.", "title": "Coffee", "parent_node_id": "Ana"},
+    ],
+    "update": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "title": "Mine"}, {"id": "{fact}", "tags": []}],
+    "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
+    "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
+    "costs": [{}, {"days": 3660}],
+    "find_duplicates": [{}],
+    "merge_nodes": [
+        {"keep": "{node}", "drop": "{fact}", "dry_run": False},
+        {"keep": "{turn}", "drop": "{node}"},
+    ],
+    "undo_merge": [{"id": "{node}"}],
+    "job_status": [{"id": "{turn}"}, {"id": "1"}, {"id": "999999"}],
+    "ingestion_stats": [{}],
+}
+
+
+def filled(value: Any, other: One) -> Any:
+    if isinstance(value, dict):
+        return {key: filled(item, other) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, other) for item in value]
+    if isinstance(value, str):
+        return value.format(mark=other.mark, turn=other.turn, fact=other.fact, node=other.node, slug=other.slug)
+    return value
+
+
+async def test_every_verb_of_every_surface_is_attacked_here() -> None:
+    assert set(ARGUMENTS) == set(verbs_for("entity"))
+
+
+async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it(house: House) -> None:
+    one, other, _ = house.all
+    before = await everything(other)
+    for verb, attacks in ARGUMENTS.items():
+        for arguments in attacks:
+            given = filled(arguments, other)
+            for owner in (one.memory.entity, one.memory.entity.name):
+                answer = await outcome(house.calls.answer(owner, verb, given))
+                asked = "query" in arguments or "context" in arguments
+                said = str(answer).replace(other.mark, "") if asked else answer
+                assert house.seen(one, said, other.turn, other.fact, other.node) == [], (verb, arguments)
+        assert await everything(other) == before, verb
+
+
+async def test_no_verb_takes_an_entity_or_a_group() -> None:
+    for verb in verbs_for("entity").values():
+        fields = set(verb.input.model_fields)
+        assert not fields & {"entity", "group", "group_id", "group_ids", "name", "vault", "project"}, verb.name
+
+
+async def test_an_unknown_entity_is_nobody(house: House) -> None:
+    for name in ("nobody", "ana_", "ana2", "ana_22"):
+        with pytest.raises(UnknownEntity):
+            await house.calls.answer(name, "stats", {})
+    stranger = EntityId("ana", house.all[1].memory.entity.group)
+    with pytest.raises(PPSError):
+        await house.calls.answer(stranger, "stats", {})
