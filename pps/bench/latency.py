@@ -15,6 +15,7 @@ from pps.memory import Memory
 Ask: TypeAlias = Callable[[str], Awaitable[object]]
 Figures: TypeAlias = dict[str, float]
 
+CLIENTS = (1, 4, 8)
 _WARM_S_A_CALL = 0.2
 _WARM_QUESTIONS = 15
 PARTS = ("embed", "retrieve", "fetch", "rerank", "total")

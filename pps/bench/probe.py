@@ -18,8 +18,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from pps.app import App
+from pps.bench.beside import LIMIT, OURS, ask_facts, beside
 from pps.bench.generator import SHARES, World, share_tag
-from pps.bench.latency import Ask, Figures, Questions, by_clients, parts, percentiles, timed, warmed
+from pps.bench.latency import CLIENTS, Ask, Figures, Questions, by_clients, parts, percentiles, timed, warmed
 from pps.bench.machine import peak_mib, resident_mib
 from pps.bench.words import WordVectors
 from pps.config import load
@@ -31,8 +32,6 @@ from pps.models.cached import CachedEmbedder
 from pps.models.factory import make_embedder
 from pps.models.protocols import Embedder
 
-CLIENTS = (1, 4, 8)
-_LIMIT = 10
 _SESSION = "live"
 _FAR = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -45,7 +44,8 @@ class Asked:
         entity: Whose memory is opened.
         turns: How many turns of the world of ``seed`` it holds.
         calls: Calls behind each row of percentiles.
-        parts: Some of ``latency``, ``filters``, ``edges``.
+        parts: Some of ``latency``, ``beside``, ``filters``, ``edges``.
+        first: The way (``beside.WAYS``) of the very first recall; empty is an ambient one.
     """
 
     entity: str
@@ -53,6 +53,7 @@ class Asked:
     turns: int
     calls: int
     parts: tuple[str, ...]
+    first: str = ""
 
 
 def asked(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -101,13 +102,20 @@ async def probe(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]
                 await app.close_all()
         async with app.memory(wanted.entity) as memory:
             questions = _questions(wanted)
-            found["first_recall_ms"] = round(await timed(memory.ambient_recall, questions.take(1)[0]), 1)
+            found["first_recall_ms"] = round(await timed(_first(memory, wanted.first), questions.take(1)[0]), 1)
             found["nodes"] = (await memory.stats()).nodes
             keep_what_is_loaded()  # as ``pps serve`` does
             for part in wanted.parts:
                 found[part] = await _PARTS[part](memory, wanted, questions)
         found["memory_mib"] = {"before_opening": before, "in_use": resident_mib(), "peak": peak_mib()}
     return found
+
+
+def _first(memory: Memory, way: str) -> Ask:
+    async def facts(query: str) -> object:
+        return await ask_facts(memory, query, way)
+
+    return facts if way else memory.ambient_recall
 
 
 def _questions(wanted: Asked) -> Questions:
@@ -151,10 +159,10 @@ def _remembered(memory: Memory, wait: Literal["done", "journal"]) -> Ask:
 
 async def _edges(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
     async def facts(query: str) -> object:
-        return await memory.recall(query, profile="facts", channels=("facts",), limit=_LIMIT)
+        return await ask_facts(memory, query, OURS)
 
     async def recipe(query: str) -> object:
-        return await memory.recall(query, profile="EDGE_HYBRID_SEARCH_RRF", limit=_LIMIT)
+        return await memory.recall(query, profile="EDGE_HYBRID_SEARCH_RRF", limit=LIMIT)
 
     for ask in (facts, recipe):
         await warmed(ask, questions, wanted.calls)
@@ -162,6 +170,10 @@ async def _edges(memory: Memory, wanted: Asked, questions: Questions) -> dict[st
         "facts_channel": await by_clients(facts, questions.take(wanted.calls), 1),
         "same_recipe_on_our_indexes": await by_clients(recipe, questions.take(wanted.calls), 1),
     }
+
+
+async def _beside(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
+    return await beside(memory, questions, wanted.calls)
 
 
 async def _filters(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
@@ -172,11 +184,11 @@ async def _filters(memory: Memory, wanted: Asked, questions: Questions) -> dict[
     names = ("none", *map(share_tag, SHARES))
     again: dict[str, list[float]] = {name: [] for name in names}
     first: dict[str, list[float]] = {name: [] for name in names}
-    least = dict.fromkeys(names, _LIMIT)
+    least = dict.fromkeys(names, LIMIT)
 
     async def ask(query: str, filters: ItemFilter, name: str, times: list[float]) -> None:
         started = clock.perf_counter()
-        recalled = await memory.recall(query, profile="facts", channels=("facts",), limit=_LIMIT, filters=filters)
+        recalled = await memory.recall(query, profile="facts", channels=("facts",), limit=LIMIT, filters=filters)
         times.append((clock.perf_counter() - started) * 1000)
         least[name] = min(least[name], len(recalled["facts"]))
 
@@ -200,7 +212,7 @@ def _against(figures: Figures, plain: Figures) -> Figures:
     return {**figures, "p95_times_unfiltered": round(figures["p95"] / plain["p95"], 2)}
 
 
-_PARTS: Mapping[str, Any] = {"latency": _latency, "filters": _filters, "edges": _edges}
+_PARTS: Mapping[str, Any] = {"latency": _latency, "beside": _beside, "filters": _filters, "edges": _edges}
 
 
 def main() -> int:

@@ -14,8 +14,9 @@ from pps import __version__
 from pps.app import App
 from pps.bench import acknowledging, writing
 from pps.bench.agreement import agreement
+from pps.bench.beside import LIMIT, write_ways
 from pps.bench.generator import FACTS_A_TURN, World
-from pps.bench.latency import Questions, percentiles, timed, warm_s, warmed
+from pps.bench.latency import CLIENTS, Ask, Questions, by_clients, percentiles, timed, warm_s, warmed
 from pps.bench.machine import disk_bytes, machine
 from pps.bench.measuring import delete_all, throw_away
 from pps.bench.probe import Asked, asked, bench_embedder
@@ -33,8 +34,8 @@ MIDDLE = 50_000
 
 ENTITY = "world"
 _STOCK_CALLS = 30
-_COLD_STARTS = 5
-_LIMIT = 10
+_STOCK_WARM, _STOCK_BESIDE = 3, 12
+_COLD_STARTS, _COLD_BESIDE = 5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,8 @@ async def _stages(run: _Run) -> None:
     plan = run.plan
     stages: dict[int, list[str]] = {}
     if plan.wants("recall"):
-        stages.update((size, ["latency"]) for size in plan.sizes)
+        write_ways(run.settings)
+        stages.update((size, ["latency", "beside"]) for size in plan.sizes)
     for part in ("filters", "edges"):
         if plan.wants(part):
             stages.setdefault(plan.middle, []).append(part)
@@ -173,10 +175,15 @@ async def _grown(run: _Run, size: int) -> None:
 async def _measured(run: _Run, size: int, wanted: Asked) -> None:
     found = await asyncio.to_thread(asked, wanted, run.environment)
     parts = {name: found.pop(name) for name in ("filters", "edges") if name in found}
-    cold = replace(wanted, parts=())
     if "latency" in wanted.parts:
-        opened = [found, *[await asyncio.to_thread(asked, cold, run.environment) for _ in range(_COLD_STARTS - 1)]]
-        found["first_recall_ms"] = percentiles([one["first_recall_ms"] for one in opened])
+        found["first_recall_ms"] = await _cold(run, wanted, "", _COLD_STARTS)
+        found["beside"] = {
+            **{
+                way: {"cold_ms": await _cold(run, wanted, way, _COLD_BESIDE), "by_clients": by_clients}
+                for way, by_clients in found["beside"].items()
+            },
+            "stock_search": await _stock_by_clients(run),
+        }
         disk = disk_bytes(run.settings.home / "entities" / ENTITY)
         run.found.setdefault("recall", {})[str(size)] = {
             "facts": size,
@@ -200,22 +207,44 @@ async def _measured(run: _Run, size: int, wanted: Asked) -> None:
         }
 
 
+async def _cold(run: _Run, wanted: Asked, way: str, times: int) -> dict[str, float]:
+    """Return the percentiles of the very first recall of so many processes."""
+    first = replace(wanted, parts=(), first=way)
+    found = [await asyncio.to_thread(asked, first, run.environment) for _ in range(times)]
+    return percentiles([one["first_recall_ms"] for one in found])
+
+
+async def _stock_by_clients(run: _Run) -> dict[str, Any]:
+    async with _stock(run) as (facts, questions, full_text):
+        cold_ms = await timed(facts, questions.take(1)[0])
+        for query in questions.take(_STOCK_WARM):
+            await facts(query)
+        calls = min(_STOCK_BESIDE, run.plan.calls)
+        found = {str(clients): await by_clients(facts, questions.take(calls), clients) for clients in CLIENTS}
+        return {"cold_ms": percentiles([cold_ms]), "by_clients": found, "full_text": full_text}
+
+
 async def _stock_edges(run: _Run) -> dict[str, Any]:
     """Ask stock Graphiti's edge search of the very graph that our edge channel was asked of, warmed as long."""
+    async with _stock(run) as (facts, questions, full_text):
+        await warmed(facts, questions, run.plan.calls)
+        times = [await timed(facts, query) for query in questions.take(min(_STOCK_CALLS, run.plan.calls))]
+        return {**percentiles(times), "full_text": full_text}
+
+
+@contextlib.asynccontextmanager
+async def _stock(run: _Run) -> AsyncGenerator[tuple[Ask, Questions, bool]]:
+    """Lend stock Graphiti's search over the graph, questions, and whether it has full text there."""
     async with App.open(run.settings, embedder=bench_embedder(run.environment)) as app:
         entry = app.registry.get(ENTITY)
     embedder = bench_embedder(run.environment)
     stock = await writing.open_stock(run.settings, entry.folder / "data" / "graph.lbug", embedder)
-    calls = min(_STOCK_CALLS, run.plan.calls)
-    questions = Questions(run.world.questions(20 * run.plan.calls, run.written_turns + 1))
 
     async def facts(query: str) -> object:
-        return await stock.facts(query, entry.entity.group, _LIMIT)
+        return await stock.facts(query, entry.entity.group, LIMIT)
 
     try:
-        await warmed(facts, questions, run.plan.calls)
-        times = [await timed(facts, query) for query in questions.take(calls)]
-        return {**percentiles(times), "full_text": stock.full_text}
+        yield facts, Questions(run.world.questions(20 * run.plan.calls, run.written_turns + 1)), stock.full_text
     finally:
         await stock.close()
         await asyncio.to_thread(embedder.close)

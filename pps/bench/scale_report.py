@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pps.bench.beside import OURS
+from pps.bench.latency import CLIENTS
 from pps.bench.plain import library
 
 Report: TypeAlias = "Mapping[str, Any]"
@@ -99,6 +101,31 @@ def _recall(found: Report) -> Iterable[str]:
             for one in found.values()
         ],
     )
+    yield from _beside(found)
+
+
+def _beside(found: Report) -> Iterable[str]:
+    yield "## Beside other ways to search the same facts"
+    yield (
+        "The ten best facts. `facts` is our channel; `dense-alone` and `bm25-alone` are one perspective of it over the "
+        "same indexes; stock is Graphiti's own `search_`, which reads every vector."
+    )
+    yield _table(
+        ["facts", "way", "first of a process, ms", *(f"{clients} client{'s' * (clients > 1)}" for clients in CLIENTS)],
+        [
+            [
+                f"{size['facts']:,}",
+                way,
+                f"{one['cold_ms']['p50']:.1f}",
+                *(_three(figures) for figures in one["by_clients"].values()),
+            ]
+            for size in found.values()
+            for way, one in size["beside"].items()
+        ],
+    )
+    for size in found.values():
+        ours, stock = (size["beside"][way]["by_clients"]["1"]["p50"] for way in (OURS, "stock_search"))
+        yield f"At {size['facts']:,} facts ours is **{stock / ours:.0f} times faster** than stock, p50, one client."
 
 
 def _latencies(one: Report) -> list[str]:
@@ -231,7 +258,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _draw(report: Report, file: Path) -> None:
     library("matplotlib").use("Agg")
     pyplot: Any = library("matplotlib.pyplot")
-    drawn = [draw for section, draw in _DRAWN.items() if section in report]
+    drawn = [draw for section, draw in _DRAWN if section in report]
     figure, axes = pyplot.subplots(
         1, max(1, len(drawn)), figsize=(4.4 * max(1, len(drawn)), 4.0), squeeze=False, layout="constrained"
     )
@@ -254,6 +281,24 @@ def _draw_recall(axis: Any, report: Report) -> None:
     axis.set_ylim(bottom=0)
     axis.set_xlabel("facts")
     axis.set_title("ambient recall, ms", loc="left", fontsize=10)
+    axis.legend(fontsize=8, frameon=False)
+
+
+def _draw_beside(axis: Any, report: Report) -> None:
+    stages = list(report["recall"].values())
+    sizes = [one["facts"] for one in stages]
+    for way, style, colour in (
+        (OURS, "-", _OURS),
+        ("dense-alone", ":", _OURS),
+        ("bm25-alone", "--", _OURS),
+        ("stock_search", "-", _THEIRS),
+    ):
+        values = [one["beside"][way]["by_clients"]["1"]["p50"] for one in stages]
+        axis.plot(sizes, values, style, color=colour, marker="o", label=way)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("facts")
+    axis.set_title("ten best facts, p50 ms", loc="left", fontsize=10)
     axis.legend(fontsize=8, frameon=False)
 
 
@@ -280,4 +325,9 @@ def _bars(axis: Any, names: Sequence[str], values: Sequence[float]) -> None:
     axis.bar_label(axis.bar(names, values, color=colours), [f"{value:,.0f}" for value in values], fontsize=8)
 
 
-_DRAWN = {"recall": _draw_recall, "edges": _draw_edges, "structured": _draw_structured}
+_DRAWN = (
+    ("recall", _draw_recall),
+    ("recall", _draw_beside),
+    ("edges", _draw_edges),
+    ("structured", _draw_structured),
+)

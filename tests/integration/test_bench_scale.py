@@ -96,6 +96,10 @@ async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_
     recall = found["recall"]["100"]
     assert recall["latency"]["ambient_recall_by_clients"]["8"]["calls"] == 5
     assert recall["memory_mib"]["in_use"] > 50
+    assert set(recall["beside"]) == {"facts", "dense-alone", "bm25-alone", "stock_search"}
+    for way in recall["beside"].values():
+        assert [way["by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [5, 5, 5]
+        assert way["cold_ms"]["p50"] > 0
     assert found["filters"]["by_tag"]["share90"]["fewest_results"] == 10
     assert found["edges"]["stock_graphiti"]["p50"] > 0
     assert found["nearest"]["vectors"] == 100
