@@ -83,7 +83,7 @@ def _reported(
     with _serving(settings.home, env) as link:
         return {
             "title": "Hooks: how long a prompt waits",
-            "command": f"scripts/bench hooks --facts {wanted.facts} --prompts {wanted.prompts} --json",
+            "command": f"scripts/bench hooks --facts {wanted.facts} --prompts {wanted.prompts}",
             "version": __version__,
             "machine": machine(),
             "store": settings.store,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+from pps.bench import pages
+from pps.bench.pages import Report, table
 from pps.bench.scores import FIGURES
 
-Report: TypeAlias = "Mapping[str, Any]"
 OURS = "pps"
 
 _CATEGORIES = "by category"
@@ -38,7 +38,7 @@ def markdown(report: Report, name: str) -> str:
         _whose(report),
         f"![{report['title']}]({name}.png)",
         "## All questions, percent",
-        _table(["", *FIGURES, "returned"], ([one, *_row(figures["all"])] for one, figures in found.items())),
+        table(["", *FIGURES, "returned"], ([one, *_row(figures["all"])] for one, figures in found.items())),
         "\n".join(f"- **{one}**: {what}." for one, what in report["scored"].items()),
         *_ratios(report),
         f"## R@10 {_CATEGORIES}",
@@ -51,19 +51,10 @@ def markdown(report: Report, name: str) -> str:
 
 
 def save(report: Report, folder: Path, name: str) -> list[Path]:
-    """Write ``name.json``, ``name.md`` and ``name.png`` into a folder; return the files.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
+    """Write the report's files; as ``pages.save``."""
     from pps.bench.plot import draw_quality
 
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{name}.{kind}" for kind in ("json", "md", "png")]
-    draw_quality(report, files[2])
-    files[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    files[1].write_text(markdown(report, name), "utf-8")
-    return files
+    return pages.save(report, folder, name, markdown, draw_quality)
 
 
 def text(report: Report) -> str:
@@ -101,7 +92,7 @@ def _ratios(report: Report) -> list[str]:
     rows = (
         [f"{OURS} / {one}", *(_number(found[name], 2) for name in FIGURES)] for one, found in report["ratios"].items()
     )
-    return ["## Ours over theirs", _table(["", *FIGURES], rows)]
+    return ["## Ours over theirs", table(["", *FIGURES], rows)]
 
 
 def _groups(found: Mapping[str, Mapping[str, Any]], key: str) -> str:
@@ -109,7 +100,7 @@ def _groups(found: Mapping[str, Mapping[str, Any]], key: str) -> str:
     questions = next(iter(found.values()))[key]
     header = ["", *(f"{group} ({questions[group]['questions']})" for group in groups)]
     rows = ([one, *(_number(figures[key][group]["R@10"]) for group in groups)] for one, figures in found.items())
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _ablation(report: Report) -> list[str]:
@@ -117,7 +108,7 @@ def _ablation(report: Report) -> list[str]:
         return []
     names = list(report["ablation"][0]["lost"])
     rows = ([one["left_out"], *(_number(one["lost"][name], 2) for name in names)] for one in report["ablation"])
-    return ["## What each part brings: points lost without it", _table(["left out", *names], rows)]
+    return ["## What each part brings: points lost without it", table(["left out", *names], rows)]
 
 
 def _loss(lost: Mapping[str, float]) -> str:
@@ -126,8 +117,3 @@ def _loss(lost: Mapping[str, float]) -> str:
 
 def _number(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -90,7 +90,7 @@ async def reranking(wanted: RerankWanted, env: Mapping[str, str], progress: Prog
             found = await _measured(app, wanted, progress)
         return {
             "title": "What a cross-encoder costs: the facts channel with it and by ranks alone",
-            "command": f"scripts/bench rerank --facts {wanted.facts} --calls {wanted.calls} --json",
+            "command": f"scripts/bench rerank --facts {wanted.facts} --calls {wanted.calls}",
             "version": __version__,
             "machine": before,
             "model": model or f"random weights: {wanted.shape}",

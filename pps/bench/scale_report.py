@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+from pps.bench import pages
 from pps.bench.beside import OURS
 from pps.bench.latency import CLIENTS
-from pps.bench.plain import library
+from pps.bench.pages import GOAL_COLOUR, OURS_COLOUR, THEIRS_COLOUR, Report, table
 
-Report: TypeAlias = "Mapping[str, Any]"
-
-_OURS, _THEIRS, _GOAL = "#0b6e4f", "#8d99ae", "#c8553d"
 _AMBIENT_GOAL_MS = 40
 
 
 def save(report: Report, folder: Path, name: str) -> list[Path]:
-    """Write ``name.json``, ``name.md`` and ``name.png`` into a folder; return the files.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{name}.{ending}" for ending in ("json", "md", "png")]
-    files[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    files[1].write_text(markdown(report, name), "utf-8")
-    _draw(report, files[2])
-    return files
+    """Write the report's files; as ``pages.save``."""
+    return pages.save(report, folder, name, markdown, _draw)
 
 
 def markdown(report: Report, name: str) -> str:
     """Return the report as a page; ``name`` is that of its plot."""
-    machine = report["machine"]
     parts = [
-        f"# {report['title']}",
-        f"```bash\n{report['command']}\n```",
-        f"PPS {report['version']}, store {report['store']}, embedder {report['embedder']}; {machine['cores']} cores "
-        f"({machine['processor']}), {machine['memory_gib']} GiB, Python {machine['python']}; load "
-        f"{machine['load_1_min']} at the start, {report['load_1_min_at_the_end']} at the end; {report['took_s']:.0f} s."
-        " Compare ratios: both sides were measured in this one run. Absolute times are of this machine.",
-        f"![{report['title']}]({name}.png)",
+        *pages.head(report, name),
+        f"It took {report['took_s']:.0f} s. Compare ratios: both sides were measured in this one run. Absolute times "
+        "are of this machine.",
         *(part for section, write in _SECTIONS.items() if section in report for part in write(report[section])),
     ]
     return "\n\n".join(parts) + "\n"
@@ -54,7 +37,7 @@ def text(report: Report) -> str:
 
 def _recall(found: Report) -> Iterable[str]:
     yield "## Recall as a memory grows"
-    yield _table(
+    yield table(
         [
             "facts",
             "nodes",
@@ -80,7 +63,7 @@ def _recall(found: Report) -> Iterable[str]:
         ],
     )
     yield "Milliseconds, p50 / p95 / p99, the query's embedding included; every query is new."
-    yield _table(
+    yield table(
         [
             "facts",
             "ambient, 1 client",
@@ -94,7 +77,7 @@ def _recall(found: Report) -> Iterable[str]:
     )
     yield "Parts of an ambient recall, p50 / p95 / p99; of channels side by side the slowest counts."
     parts = list(next(iter(found.values()))["latency"]["parts_of_ambient"])
-    yield _table(
+    yield table(
         ["facts", *parts],
         [
             [f"{one['facts']:,}", *(_three(one["latency"]["parts_of_ambient"][part]) for part in parts)]
@@ -108,10 +91,11 @@ def _beside(found: Report) -> Iterable[str]:
     yield "## Beside other ways to search the same facts"
     yield (
         "The ten best facts. `facts` is our channel; `dense-alone` and `bm25-alone` are one perspective of it over the "
-        "same indexes; stock is Graphiti's own `search_`, which reads every vector."
+        "same indexes; stock is Graphiti's own `search_`, which reads every vector. `first` is the first question of a "
+        "fresh process, the median of three; of stock, the first after opening."
     )
-    yield _table(
-        ["facts", "way", "first of a process, ms", *(f"{clients} client{'s' * (clients > 1)}" for clients in CLIENTS)],
+    yield table(
+        ["facts", "way", "first, ms", *(f"{clients} client{'s' * (clients > 1)}" for clients in CLIENTS)],
         [
             [
                 f"{size['facts']:,}",
@@ -137,7 +121,7 @@ def _latencies(one: Report) -> list[str]:
 
 def _filters(found: Report) -> Iterable[str]:
     yield f"## Filters, facts channel at {found['facts']:,} facts"
-    yield _table(
+    yield table(
         ["keeps", "p50 / p95 / p99 ms", "p95 against no filter", "the filter's first use, ms", "fewest results of 10"],
         [
             [
@@ -159,7 +143,7 @@ def _kept(name: str) -> str:
 def _edges(found: Report) -> Iterable[str]:
     stock = found["stock_graphiti"]
     yield f"## Edge channel at {found['facts']:,} facts, against stock Graphiti on the same graph"
-    yield _table(
+    yield table(
         ["", "p50 / p95 / p99 ms"],
         [
             ["ours, facts channel", _three(found["facts_channel"])],
@@ -175,7 +159,7 @@ def _edges(found: Report) -> Iterable[str]:
 
 def _structured(found: Report) -> Iterable[str]:
     yield f"## Structured facts, {found['facts_a_call']} a call"
-    yield _table(
+    yield table(
         ["", "facts/s"],
         [
             ["ours, without vectors: journal, graph, text index", f"{found['facts_per_s_without_vectors']:,.0f}"],
@@ -191,7 +175,7 @@ def _structured(found: Report) -> Iterable[str]:
 
 def _import(found: Report) -> Iterable[str]:
     yield "## Import with the embedder"
-    yield _table(
+    yield table(
         ["", "turns/s", "texts embedded", "seconds", "embedder alone, s", "share of its speed"],
         [
             [
@@ -225,7 +209,7 @@ def _nearest(found: Report) -> Iterable[str]:
         "vague": "questions of random words, far from every fact",
         "near_a_fact": "vectors near a fact's",
     }
-    yield _table(
+    yield table(
         ["probe", "scanned in memory, as is usual", "in Chroma's graph of neighbours"],
         [
             *([said, f"{found['scan'][kind]:.1%}", f"{found['graph'][kind]:.1%}"] for kind, said in kinds.items()),
@@ -250,24 +234,11 @@ def _three(figures: Mapping[str, float]) -> str:
     return " / ".join(f"{figures[name]:.1f}" for name in ("p50", "p95", "p99"))
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def _draw(report: Report, file: Path) -> None:
-    library("matplotlib").use("Agg")
-    pyplot: Any = library("matplotlib.pyplot")
     drawn = [draw for section, draw in _DRAWN if section in report]
-    figure, axes = pyplot.subplots(
-        1, max(1, len(drawn)), figsize=(4.4 * max(1, len(drawn)), 4.0), squeeze=False, layout="constrained"
-    )
-    for axis, draw in zip(axes[0], drawn, strict=False):
-        draw(axis, report)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
-    figure.savefig(file, dpi=130, metadata={"Software": None})
-    pyplot.close(figure)
+    with pages.panels(file, max(1, len(drawn))) as axes:
+        for axis, draw in zip(axes, drawn, strict=False):
+            draw(axis, report)
 
 
 def _draw_recall(axis: Any, report: Report) -> None:
@@ -275,8 +246,8 @@ def _draw_recall(axis: Any, report: Report) -> None:
     sizes = [one["facts"] for one in stages]
     for percentile, style in (("p95", "-"), ("p50", "--")):
         values = [one["latency"]["ambient_recall_by_clients"]["1"][percentile] for one in stages]
-        axis.plot(sizes, values, style, color=_OURS, marker="o", label=f"ambient recall {percentile}")
-    axis.axhline(_AMBIENT_GOAL_MS, color=_GOAL, linewidth=1, linestyle=":", label="goal for p95")
+        axis.plot(sizes, values, style, color=OURS_COLOUR, marker="o", label=f"ambient recall {percentile}")
+    axis.axhline(_AMBIENT_GOAL_MS, color=GOAL_COLOUR, linewidth=1, linestyle=":", label="goal for p95")
     axis.set_xscale("log")
     axis.set_ylim(bottom=0)
     axis.set_xlabel("facts")
@@ -288,10 +259,10 @@ def _draw_beside(axis: Any, report: Report) -> None:
     stages = list(report["recall"].values())
     sizes = [one["facts"] for one in stages]
     for way, style, colour in (
-        (OURS, "-", _OURS),
-        ("dense-alone", ":", _OURS),
-        ("bm25-alone", "--", _OURS),
-        ("stock_search", "-", _THEIRS),
+        (OURS, "-", OURS_COLOUR),
+        ("dense-alone", ":", OURS_COLOUR),
+        ("bm25-alone", "--", OURS_COLOUR),
+        ("stock_search", "-", THEIRS_COLOUR),
     ):
         values = [one["beside"][way]["by_clients"]["1"]["p50"] for one in stages]
         axis.plot(sizes, values, style, color=colour, marker="o", label=way)
@@ -321,7 +292,7 @@ def _draw_structured(axis: Any, report: Report) -> None:
 
 
 def _bars(axis: Any, names: Sequence[str], values: Sequence[float]) -> None:
-    colours = [_THEIRS if name == "stock" else _OURS for name in names]
+    colours = [THEIRS_COLOUR if name == "stock" else OURS_COLOUR for name in names]
     axis.bar_label(axis.bar(names, values, color=colours), [f"{value:,.0f}" for value in values], fontsize=8)
 
 

@@ -7,7 +7,6 @@ worked out from the events alone, without any store, and compared with every pag
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from pps.bench.quality import Progress
 from pps.bench.reading import data_path
 from pps.bench.scores import latency
 from pps.bench.time_questions import Question, questions
+from pps.bench.times_report import TIMELINE
 from pps.core.values import FactDraft
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
@@ -45,7 +45,7 @@ class TimelineWanted:
         questions: How many are asked.
         seed: Of the questions, and of made-up events.
         store: Empty for the setting's.
-        out: Folder for ``timeline.json``, if one is wanted.
+        out: Folder for the report's files, if one is wanted.
     """
 
     data: str = ""
@@ -84,6 +84,7 @@ async def timeline(wanted: TimelineWanted, env: Mapping[str, str], progress: Pro
     wrong = [one for one in results if one.why]
     report: dict[str, Any] = {
         "benchmark": "timeline",
+        "title": "Timeline: dated events asked at points and spans of time",
         "command": wanted.command(),
         "version": __version__,
         "machine": machine(),
@@ -101,22 +102,8 @@ async def timeline(wanted: TimelineWanted, env: Mapping[str, str], progress: Pro
         "wrong": [asdict(one) for one in wrong[:_SHOWN_WRONG]],
     }
     if wanted.out:
-        await asyncio.to_thread(_save, report, wanted.out)
+        await asyncio.to_thread(TIMELINE.save, report, wanted.out, "timeline")
     return report
-
-
-def text(report: Mapping[str, Any]) -> str:
-    """Return a report as a few lines for people."""
-    lines = [
-        f"{report['exact']} of {report['questions']} answers exact, {report['pages']} pages, {report['events']} events",
-        f"a page took {report['page_ms']} ms; writing took {report['write_s']} s",
-    ]
-    return "\n".join([*lines, *(f"wrong: {one}" for one in report["wrong"])])
-
-
-def _save(report: Mapping[str, Any], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "timeline.json").write_text(json.dumps(report, indent=2) + "\n", "utf-8")
 
 
 @dataclass(frozen=True, slots=True)

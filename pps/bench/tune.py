@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pps import __version__
 from pps.app import App
+from pps.bench import pages
 from pps.bench.choosing import FIGURES, HeldOut, better_on_most, cross_validated, means, search, written
 from pps.bench.data import Conversation
 from pps.bench.lists import Asked, Lists, Weights, ask_lists, gathered, single_profiles, tunable
@@ -33,7 +34,7 @@ class TuneWanted:
         watch: Data that nothing is chosen on; what hurts them is not recommended.
         profile: Whose episodes channel is tuned.
         write: The profile's TOML file, changed when the choice is recommended.
-        out: Folder where the result is kept as ``tune.json`` and ``tune.md``.
+        out: Folder where the result is kept as ``tune.json``, ``tune.md`` and ``tune.png``.
     """
 
     data: str = ""
@@ -72,14 +73,8 @@ async def tune(wanted: TuneWanted, env: Mapping[str, str], progress: Progress) -
     told = await asyncio.to_thread(_told, wanted, channel, found, (lists, watched_lists, answers))
     told = {**told, "origins": whose}
     if wanted.out:
-        await asyncio.to_thread(_kept, wanted.out, told)
+        await asyncio.to_thread(pages.save, told, wanted.out, "tune", markdown, _draw)
     return told
-
-
-def _kept(folder: Path, told: Mapping[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tune.json").write_text(json.dumps(told, indent=2) + "\n", "utf-8")
-    (folder / "tune.md").write_text(markdown(told), "utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +128,8 @@ def _told(
     asked_of_engine = mean(answers)
     return {
         "benchmark": "tune",
+        "title": f"k and weights of the profile {wanted.profile}",
+        "version": __version__,
         "command": wanted.command(),
         "profile": wanted.profile,
         "machine": machine(),
@@ -162,15 +159,32 @@ def _told(
     }
 
 
-def markdown(found: Mapping[str, Any]) -> str:
+def markdown(found: Mapping[str, Any], name: str) -> str:
     """Return the result as a page."""
-    return (
-        f"# k and weights of the profile {found['profile']}\n\n"
+    parts = [
+        *pages.head(found, name),
         "Chosen by cross-validation over conversations: each was held out in turn, and what was chosen on the others "
-        "is compared on it with the profile as it was. Figures in percent.\n\n"
-        f"```bash\n{found['command']}\n```\n\n"
-        f"```text\n{text(found)}\n```\n"
-    )
+        "is compared on it with the profile as it was. Figures in percent.",
+        f"```text\n{text(found)}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _draw(found: Mapping[str, Any], file: Path) -> None:
+    rows = [(f"{one['conversation']}\nheld out", one) for one in found["held_out"]]
+    if found["watched"]:
+        rows.append(("watched", found["watched"]))
+    with pages.panels(file, len(FIGURES)) as axes:
+        for axis, figure in zip(axes, FIGURES, strict=True):
+            for shift, when, colour in ((-0.2, "now", pages.THEIRS_COLOUR), (0.2, "chosen", pages.OURS_COLOUR)):
+                values = [one[when][figure] for _, one in rows]
+                bars = axis.barh([at + shift for at in range(len(rows))], values, 0.36, color=colour, label=when)
+                axis.bar_label(bars, [f"{value:.1f}" for value in values], fontsize=7, padding=2)
+            axis.set_yticks(range(len(rows)), [name for name, _ in rows])
+            axis.invert_yaxis()
+            axis.margins(x=0.12)
+            axis.set_title(f"{figure}, percent", loc="left", fontsize=10)
+        axes[0].legend(fontsize=8, frameon=False, loc="lower right")
 
 
 def text(found: Mapping[str, Any]) -> str:

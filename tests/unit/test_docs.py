@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import pytest
 import typer.main
 
 from pps.bench import scale_report, tune
 from pps.bench.report import markdown
+from pps.bench.times_report import HOOKS, RERANK, TIMELINE
 from pps.surfaces.cli.main import build
 from pps.verbs.all import VERBS
 from tests.figures import DOCUMENTS, RESULTS, filled
@@ -58,17 +62,26 @@ def test_each_quality_page_is_what_its_json_says() -> None:
         report = json.loads(file.read_text(encoding="utf-8"))
         assert file.with_suffix(".md").read_text(encoding="utf-8") == markdown(report, file.stem)
         assert file.with_suffix(".png").stat().st_size > 10_000
-    tuned = json.loads((RESULTS / "tune.json").read_text(encoding="utf-8"))
-    assert (RESULTS / "tune.md").read_text(encoding="utf-8") == tune.markdown(tuned)
 
 
-def test_each_scale_page_is_what_its_json_says() -> None:
-    for file in (RESULTS / "scale.json", RESULTS / "scale-neo4j.json"):
-        report = json.loads(file.read_text(encoding="utf-8"))
-        assert file.with_suffix(".md").read_text(encoding="utf-8") == scale_report.markdown(report, file.stem)
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("scale", scale_report.markdown),
+        ("scale-neo4j", scale_report.markdown),
+        ("tune", tune.markdown),
+        ("hooks", HOOKS.page),
+        ("rerank", RERANK.page),
+        ("timeline", TIMELINE.page),
+    ],
+)
+def test_each_page_is_what_its_json_says(name: str, page: Callable[[Mapping[str, Any], str], str]) -> None:
+    report = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == page(report, name)
+    assert (RESULTS / f"{name}.png").stat().st_size > 10_000
 
 
 def test_no_page_of_figures_is_without_the_json_that_it_is_made_of() -> None:
     pages = {page.stem for page in RESULTS.glob("*.md")} - {"README"}
-    assert pages == {"quality", "quality-musique", "scale", "scale-neo4j", "tune"}
+    assert pages == {"quality", "quality-musique", "scale", "scale-neo4j", "tune", "hooks", "rerank", "timeline"}
     assert pages <= {file.stem for file in RESULTS.glob("*.json")}

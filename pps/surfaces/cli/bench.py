@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from pps.bench.quality import Progress
+    from pps.bench.times_report import Times
 
 _HELP = """Measure PPS in throw-away entities beside your memories: recall on data of your own, speed on generated ones.
 
@@ -75,7 +76,7 @@ def tune(
     watch: Annotated[str, typer.Option(help="Data that nothing is chosen on and that must not lose.")] = "",
     profile: Annotated[str, typer.Option(help="Whose episodes channel; the default profile if not given.")] = "",
     write: Annotated[Path | None, typer.Option(help="The profile's file, changed if that is worth it.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep tune.json and tune.md in.")] = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose k and the weights of the episodes channel by cross-validation over conversations.
@@ -142,11 +143,14 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _show_times(found: Mapping[str, Any], *rows: str) -> None:
-    """Print a line of percentiles for each of the named rows."""
-    width = max(map(len, rows))
-    for row in rows:
-        typer.echo(f"{row:<{width}}  " + "  ".join(f"{name} {value:g}" for name, value in found[row].items()))
+def _show(found: Mapping[str, Any], times: Times, out: Path | None, name: str, *, as_json: bool) -> None:
+    """Keep a report of times where one is wanted, and print it."""
+    if out:
+        times.save(found, out, name)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(times.text(found))
 
 
 @app.command("hooks")
@@ -154,6 +158,8 @@ def hooks_(
     facts: Annotated[int, typer.Option(min=4, help="Facts in the memory that answers; generated.")] = 50_000,
     prompts: Annotated[int, typer.Option(min=2, help="Prompts timed, after some to warm up.")] = 200,
     home: Annotated[Path | None, typer.Option(help="Data folder to keep and use again; else a throw-away one.")] = None,
+    out: Out = None,
+    name: Name = "hooks",
     as_json: AsJson = False,
 ) -> None:
     """Time the prompt hook: its start, the round trip to a warm server, and the whole process, in milliseconds.
@@ -161,14 +167,11 @@ def hooks_(
     Example: pps bench hooks --facts 5000 --prompts 100
     """
     from pps.bench.hooks import HooksWanted, hooks
+    from pps.bench.times_report import HOOKS
 
     with _progress() as progress:
         found = asyncio.run(hooks(HooksWanted(facts, prompts, home), os.environ, progress))
-    if as_json:
-        show_json(found)
-        return
-    typer.echo(f"{found['facts']:,} facts, {found['prompts']} prompts, embedder {found['embedder']}")
-    _show_times(found, "start_ms", "round_trip_ms", "process_ms")
+    _show(found, HOOKS, out, name, as_json=as_json)
 
 
 @app.command()
@@ -176,6 +179,8 @@ def rerank(
     facts: Annotated[int, typer.Option(min=4, help="Facts in the memory that answers; generated.")] = 5_000,
     calls: Annotated[int, typer.Option(min=2, help="Questions asked each way.")] = 100,
     model: Annotated[str, typer.Option(help="A cross-encoder's folder or name; else the setting's, or random.")] = "",
+    out: Out = None,
+    name: Name = "rerank",
     as_json: AsJson = False,
 ) -> None:
     """Time the facts channel with a cross-encoder and by ranks alone, in turn, in milliseconds.
@@ -186,15 +191,11 @@ def rerank(
     Example: pps bench rerank --facts 2000 --model cross-encoder/ms-marco-MiniLM-L6-v2
     """
     from pps.bench.reranking import RerankWanted, reranking
+    from pps.bench.times_report import RERANK
 
     with _progress() as progress:
         found = asyncio.run(reranking(RerankWanted(facts, calls, model), os.environ, progress))
-    if as_json:
-        show_json(found)
-        return
-    typer.echo(f"{found['facts']:,} facts, {found['candidates']} candidates, {found['model']}")
-    _show_times(found, "by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms")
-    typer.echo(f"fell back on the order by ranks, past {found['limit_ms']} ms: {found['fell_back']}")
+    _show(found, RERANK, out, name, as_json=as_json)
 
 
 @app.command()
@@ -204,7 +205,7 @@ def timeline(
     questions: Annotated[int, typer.Option(help="Questions to ask.", min=1)] = 2000,
     seed: Annotated[int, typer.Option(help="Of the questions, and of made-up events.")] = 14,
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep timeline.json in.")] = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask the timeline about dated events (ICEWS14's files) at points and spans of time, page by page.
@@ -215,14 +216,12 @@ def timeline(
     Examples: pps bench timeline --data DIR · pps bench timeline --generated 500 --questions 100
     """
     from pps.bench import timeline as timelines
+    from pps.bench.times_report import TIMELINE
 
     wanted = timelines.TimelineWanted(data, generated, questions, seed, store, out)
     with _progress() as progress:
         found = asyncio.run(timelines.timeline(wanted, os.environ, progress))
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(timelines.text(found))
+    _show(found, TIMELINE, None, "", as_json=as_json)
     if found["exact"] != found["questions"]:
         raise typer.Exit(1)
 
