@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,28 +51,28 @@ class RowBuffer:
     Args:
         dimension: Of the vectors.
         expected: How many there will be soon; for more, all are copied now and then.
-
-    Attributes:
-        over: Keys of which the graph holds an older vector.
     """
 
     def __init__(self, dimension: int, expected: int = 0) -> None:
-        self.over: set[RowKey] = set()
         self._rows = _Rows(dimension, expected + expected // 4 + _ROOM)
 
     def __len__(self) -> int:
-        return self._rows.count
+        return self._rows.now.count
+
+    @property
+    def over(self) -> frozenset[RowKey]:
+        """Keys of which the graph holds an older vector."""
+        return self._rows.now.over
 
     def __contains__(self, key: RowKey) -> bool:
         return self._rows.place(key) is not None
 
     def put(self, keys: Sequence[RowKey], matrix: Matrix, over: Iterable[RowKey]) -> None:
         """Add rows or replace their vectors, shape (keys, dimension); ``over`` are those that the graph holds."""
-        self.over.update(over)
         rows = self._rows
         if len(rows.keys) + len(keys) > len(rows.units):
             rows = rows.copy(len(keys))
-        rows.append(keys, matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
+        rows.append(keys, matrix / np.linalg.norm(matrix, axis=1, keepdims=True), over)
         self._rows = rows
 
     def before(self, keys: Sequence[RowKey]) -> Before:
@@ -82,24 +83,17 @@ class RowBuffer:
 
     def undo(self, before: Before) -> None:
         """Make the rows of some keys what they were."""
-        self.drop(before.keys)
         self.put(before.held, before.units, before.over)
+        self.drop(set(before.keys).difference(before.held))
 
     def drop(self, keys: Iterable[RowKey]) -> None:
         """Take rows out; absent ones are no error."""
-        for key in keys:
-            self._rows.remove(key)
-            self.over.discard(key)
+        self._rows.remove(list(keys))
 
     def oldest(self, n: int) -> list[RowKey]:
         """Return up to ``n`` keys: those that the graph holds an older vector of, then the longest there."""
-        found = [*self.over]
-        for key in self._rows:
-            if len(found) >= n:
-                break
-            if key not in self.over:
-                found.append(key)
-        return found[:n]
+        over = self.over
+        return list(islice(chain(over, (key for key in self._rows if key not in over)), n))
 
     def nearest(self, probe: Vector, n: int, owners: AbstractSet[str] | None = None) -> list[tuple[RowKey, float]]:
         """Return the ``n`` rows most like a probe with their cosine, best first; fewer only when no more exist.
@@ -109,55 +103,94 @@ class RowBuffer:
             n: Most rows.
             owners: Only their rows; None allows all.
         """
-        rows, unit = self._rows, (probe / np.linalg.norm(probe)).astype(np.float32)
-        size = rows.count if owners is None else min(len(owners), rows.count)
-        most = min(max(3 * _TIMES * n, _MOST_SCORED), max(_TIMES * n, size // _SHARE))
+        rows, unit = self._rows, _unit(probe)
+        count = rows.now.count
         if owners is None:
-            return rows.best(rows.near(unit, most), unit, n)
-        wider = most * rows.count // max(1, len(owners))
+            return rows.nearest(unit, n, rows.now.places())
+        wider = _most(n, min(len(owners), count)) * count // max(1, len(owners))
         if len(owners) > wider:  # looking up each of them takes longer than passing over some of the nearest
-            best = rows.best(rows.near(unit, wider), unit, 2 * n * rows.count // len(owners))
+            best = rows.best(rows.near(unit, wider, rows.now.places()), unit, max(n, 2 * n * count // len(owners)))
             found = [hit for hit in best if hit[0][0] in owners]
             if len(found) >= n:
                 return found[:n]
-        return rows.best(rows.near(unit, most, rows.of(owners)), unit, n)
+        return rows.nearest(unit, n, rows.of(owners))
+
+    def over_graph(
+        self, probe: Vector, n: int, owners: Iterable[str] | None
+    ) -> tuple[list[tuple[RowKey, float]], frozenset[RowKey]]:
+        """Answer as ``nearest``, with the keys that the graph is not asked for, all of one moment.
+
+        They are those of which it holds an older vector; with ``owners``, all of theirs that are here.
+        """
+        rows, unit = self._rows, _unit(probe)
+        if owners is None:
+            now = rows.now
+            return rows.nearest(unit, n, now.places()), now.over
+        places = rows.of(owners)
+        return rows.nearest(unit, n, places), frozenset(rows.at(places))
+
+
+def _unit(probe: Vector) -> Vector:
+    return (probe / np.linalg.norm(probe)).astype(np.float32)
+
+
+def _most(n: int, size: int) -> int:
+    """Return of how many rows with the nearest codes the cosine is worked out, to find ``n`` of ``size``."""
+    return min(max(3 * _TIMES * n, _MOST_SCORED), max(_TIMES * n, size // _SHARE))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Now:
+    """Which places hold a row, how many do, and which keys lie over an older vector of the graph. Never changed."""
+
+    alive: NDArray[np.bool_]
+    count: int
+    over: frozenset[RowKey]
+
+    def places(self) -> _Places:
+        return np.flatnonzero(self.alive)
 
 
 class _Rows:
-    """A matrix with room at its end. A place is written once, so whoever reads it reads one row."""
+    """A matrix with room at its end. A place is written once, so whoever reads it reads one row.
+
+    Attributes:
+        now: Made anew by each write, so whoever takes it reads the rows of one moment.
+    """
 
     def __init__(self, dimension: int, room: int) -> None:
         self.units = np.empty((room, dimension), dtype=np.float32)
-        self.alive: NDArray[np.bool_] = np.zeros(room, dtype=np.bool_)
         self.keys: list[RowKey] = []
-        self.count = 0
+        self.now = _Now(np.zeros(room, dtype=np.bool_), 0, frozenset())
         self._places: dict[str, tuple[int, ...]] = {}
         self._codes: Codes = np.empty((WORDS, 0), dtype=np.uint64)
         self._hash: SimHash | None = None
 
     def __iter__(self) -> Iterator[RowKey]:
         """Yield the keys of the rows that are alive, the longest there first."""
-        return (key for key, alive in zip(self.keys, self.alive[: len(self.keys)].tolist(), strict=True) if alive)
+        return iter(self.at(self.now.places()))
 
     def copy(self, more: int) -> _Rows:
         """Return the rows that are alive, with room for as many again and ``more``."""
-        places = np.flatnonzero(self.alive[: len(self.keys)])
+        places = self.now.places()
         made = _Rows(self.units.shape[1], 2 * (len(places) + more))
-        made.append([self.keys[place] for place in places.tolist()], self.units[places])
+        made.append(self.at(places), self.units[places], self.now.over)
         return made
 
-    def append(self, keys: Sequence[RowKey], units: Matrix) -> None:
+    def append(self, keys: Sequence[RowKey], units: Matrix, over: Iterable[RowKey]) -> None:
         start, end = len(self.keys), len(self.keys) + len(keys)
         self.units[start:end] = units
         if self._hash is not None:
             self._codes[:, start:end] = self._hash.codes(units)
         self.keys += keys
+        alive = self.now.alive.copy()
+        alive[start:end] = True
         for place, key in enumerate(keys, start):
-            if key[0] in self._places:
-                self.remove(key)
-            self.alive[place] = True
-            self.count += 1
-            self._places[key[0]] = (*self._places.get(key[0], ()), place)
+            older = self.place(key)
+            if older is not None:
+                alive[older] = False
+            self._places[key[0]] = (*(one for one in self._places.get(key[0], ()) if one != older), place)
+        self._change(alive, self.now.over.difference(keys).union(over))
         if self._hash is None and end > _ALL_SCORED:
             self._codes = np.empty((WORDS, len(self.units)), dtype=np.uint64)
             made = SimHash(self.units[:end])
@@ -167,25 +200,36 @@ class _Rows:
     def place(self, key: RowKey) -> int | None:
         return next((place for place in self._places.get(key[0], ()) if self.keys[place] == key), None)
 
-    def remove(self, key: RowKey) -> None:
-        place = self.place(key)
-        if place is None:
-            return
-        self.alive[place] = False
-        self.count -= 1
-        rest = tuple(one for one in self._places[key[0]] if one != place)
-        if rest:
-            self._places[key[0]] = rest
-        else:
-            del self._places[key[0]]
+    def remove(self, keys: Sequence[RowKey]) -> None:
+        alive = self.now.alive.copy()
+        for key in keys:
+            place = self.place(key)
+            if place is None:
+                continue
+            alive[place] = False
+            rest = tuple(one for one in self._places[key[0]] if one != place)
+            if rest:
+                self._places[key[0]] = rest
+            else:
+                del self._places[key[0]]
+        self._change(alive, self.now.over.difference(keys))
+
+    def _change(self, alive: NDArray[np.bool_], over: frozenset[RowKey]) -> None:
+        self.now = _Now(alive, int(np.count_nonzero(alive)), over)
+
+    def at(self, places: _Places) -> list[RowKey]:
+        return [self.keys[place] for place in cast("list[int]", places.tolist())]
 
     def of(self, owners: Iterable[str]) -> _Places:
         """Return where the rows of the owners are."""
         return np.fromiter(chain.from_iterable(self._places.get(owner, ()) for owner in owners), dtype=np.intp)
 
-    def near(self, unit: Vector, most: int, among: _Places | None = None) -> _Places:
-        """Return where the rows are whose codes are the ``most`` nearest, or all when scoring them is as quick."""
-        places = np.flatnonzero(self.alive[: len(self.keys)]) if among is None else among
+    def nearest(self, unit: Vector, n: int, places: _Places) -> list[tuple[RowKey, float]]:
+        """Return about the ``n`` best of the rows at these places, best first."""
+        return self.best(self.near(unit, _most(n, len(places)), places), unit, n)
+
+    def near(self, unit: Vector, most: int, places: _Places) -> _Places:
+        """Return those of the places whose codes are the ``most`` nearest, or all when scoring them is as quick."""
         if self._hash is None or len(places) <= _AS_QUICK * most:
             return places
         distances = self._hash.distances(self._codes[:, : places.max() + 1], unit)[places]
@@ -230,10 +274,12 @@ class Covered:
         buffer = self.buffer
         if not len(buffer):
             return self.graph.nearest(probe, n, among)
-        over = frozenset(buffer.over)
         owners = None if among is None else {owner for owner, _ in among}
-        fresh = buffer.nearest(probe, n, owners)  # first: what leaves the buffer meanwhile is in the graph
-        inside = None if among is None else [key for key in among if key not in buffer]
-        kept = [] if inside == [] else self.graph.nearest(probe, n + len(over), inside)
-        seen = over.union(key for key, _ in fresh)
+        fresh, hidden = buffer.over_graph(probe, n, owners)  # first: what leaves the buffer meanwhile is in the graph
+        if among is None:
+            kept = self.graph.nearest(probe, n + len(hidden))
+        else:
+            inside = [key for key in among if key not in hidden]
+            kept = self.graph.nearest(probe, n, inside) if inside else []
+        seen = hidden.union(key for key, _ in fresh)
         return sorted([*fresh, *(hit for hit in kept if hit[0] not in seen)], key=lambda hit: -hit[1])[:n]
