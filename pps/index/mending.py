@@ -81,6 +81,8 @@ def _agreeing(
     sizes = rows.sizes()  # Chroma itself takes 0.6 s to count 100,000
     graphs = {found.name: Neighbours(folder, found, filled=rows.inside(found.name) > 0) for found in present}
     for name in sizes.keys() - graphs.keys():
+        if rows.inside(name):
+            raise StoreError(f"the graph of {name} in {folder} is gone")
         graphs[name] = Neighbours.make(folder, client, name, marks)
     for name, graph in graphs.items():
         if doubtful:

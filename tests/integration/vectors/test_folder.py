@@ -147,12 +147,16 @@ def lost_graph(folder: Path) -> None:
         shutil.rmtree(graph)
 
 
-def lost_chroma(folder: Path) -> None:
-    lost_graph(folder)
+def lost_database(folder: Path) -> None:
     (folder / "chroma.sqlite3").unlink()
 
 
-@pytest.mark.parametrize("damage", [damaged_database, cut_database, cut_graph, lost_graph, lost_chroma])
+def lost_chroma(folder: Path) -> None:
+    lost_graph(folder)
+    lost_database(folder)
+
+
+@pytest.mark.parametrize("damage", [damaged_database, cut_database, lost_database, cut_graph, lost_graph, lost_chroma])
 def test_what_is_broken_of_chroma_is_made_again_from_the_rows(
     tmp_path: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
