@@ -90,6 +90,10 @@ class RowBuffer:
         """Take rows out; absent ones are no error."""
         self._rows.remove(list(keys))
 
+    def cover(self, keys: Iterable[RowKey]) -> None:
+        """Note that the graph may hold vectors of these rows, which do not count."""
+        self._rows.cover(keys)
+
     def oldest(self, n: int) -> list[RowKey]:
         """Return up to ``n`` keys: those that the graph holds an older vector of, then the longest there."""
         over = self.over
@@ -213,6 +217,9 @@ class _Rows:
             else:
                 del self._places[key[0]]
         self._change(alive, self.now.over.difference(keys))
+
+    def cover(self, keys: Iterable[RowKey]) -> None:
+        self._change(self.now.alive, self.now.over.union(keys))
 
     def _change(self, alive: NDArray[np.bool_], over: frozenset[RowKey]) -> None:
         self.now = _Now(alive, int(np.count_nonzero(alive)), over)

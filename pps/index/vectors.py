@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import cast
@@ -70,6 +70,7 @@ class VectorIndex:
         self._blanking = Blanking(folder)
         self._writing = threading.RLock()
         self._closing = contextlib.ExitStack()
+        self._torn = False
 
     @classmethod
     def open(cls, path: Path, *, group: str, fingerprint: Fingerprint, in_memory: int = IN_MEMORY) -> VectorIndex:
@@ -90,10 +91,13 @@ class VectorIndex:
             stack.callback(rows.close)
             state = _claim(path, rows, marks)
             client, graphs = attach(path, rows, state, marks)
+            failing = stack.enter_context(contextlib.ExitStack())
+            failing.callback(client.close)
             rows.mark({"state": "open", "layout": _LAYOUT})
             index = cls(path, rows, client, _covered(graphs, rows, fingerprint.dimension), marks, in_memory)
             index._blank()  # a crash may have left what was saved just before
             index._make_room()
+            failing.pop_all()
             index._closing = stack.pop_all()
             return index
 
@@ -111,7 +115,7 @@ class VectorIndex:
 
     def delete(self, collection: str, owners: Iterable[str]) -> None:
         """Drop every part of the owners; an absent owner is no error."""
-        with self._writing:
+        with self._writing, self._both():
             found = self._found(collection)
             if found is not None:
                 gone = self._rows.keys(collection, owners)
@@ -158,7 +162,8 @@ class VectorIndex:
         with self._writing:
             self._opened()
             if self.in_memory:
-                self._merge_slice(SLICE)
+                with self._both():
+                    self._merge_slice(SLICE)
             return self.in_memory > 0
 
     def is_empty(self, collection: str) -> bool:
@@ -182,12 +187,12 @@ class VectorIndex:
 
     def clear(self) -> None:
         """Drop every vector of every collection."""
-        with self._writing, chroma_errors(self._folder):
+        with self._writing, self._both(), chroma_errors(self._folder):
             client = self._opened()
+            self._rows.clear()  # first: a row that stays is still found
             for name in list(self._graphs):
                 client.delete_collection(name)
                 del self._graphs[name]
-            self._rows.clear()
 
     def close(self) -> None:
         """Give back Chroma's threads and files and let the folder go; a second call does nothing."""
@@ -199,7 +204,8 @@ class VectorIndex:
                     with chroma_errors(self._folder):
                         client.close()
                         Blanking(self._folder).blank()  # every graph: of two saves in one tick of the clock it saw one
-                    self._rows.mark({"state": "clean", "files": listing(self._folder)})
+                    if not self._torn:
+                        self._rows.mark({"state": "clean", "files": listing(self._folder)})
 
     def _write(self, collection: str, rows: Sequence[VectorRow], *, whole: bool) -> None:
         """Drop from the graph first and write the rows last: what is not a row any more is in no graph."""
@@ -208,7 +214,7 @@ class VectorIndex:
         if not latest:
             return
         keys = list(latest)
-        with self._writing:
+        with self._writing, self._both():
             found = self._made(collection)
             held = self._rows.compare(collection, keys, matrix)
             changed = [at for at, key in enumerate(keys) if not held.get(key)]
@@ -247,11 +253,24 @@ class VectorIndex:
             self._graphs.items(), key=lambda one: (len(one[1].buffer.over) > _MOST_OVER, len(one[1].buffer))
         )
         slice_ = found.buffer.oldest(n)
-        for keys, matrix in self._rows.vectors(collection, slice_):
-            found.graph.upsert(keys, matrix)
-        self._blank()
-        self._rows.merge(collection, slice_)
+        try:
+            for keys, matrix in self._rows.vectors(collection, slice_):
+                found.graph.upsert(keys, matrix)
+            self._blank()
+            self._rows.merge(collection, slice_)
+        except BaseException:
+            found.buffer.cover(slice_)
+            raise
         found.buffer.drop(slice_)
+
+    @contextlib.contextmanager
+    def _both(self) -> Generator[None]:
+        """Change rows and graph; after an error they may differ, so the next opening compares, as after a crash."""
+        try:
+            yield
+        except BaseException:
+            self._torn = True
+            raise
 
     def _blank(self) -> None:
         with chroma_errors(self._folder):
