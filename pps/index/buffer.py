@@ -177,8 +177,14 @@ class _Rows:
     def copy(self, more: int) -> _Rows:
         """Return the rows that are alive, with room for as many again and ``more``."""
         places = self.now.places()
-        made = _Rows(self.units.shape[1], 2 * (len(places) + more))
-        made.append(self.at(places), self.units[places], self.now.over)
+        room, count = 2 * (len(places) + more), len(places)
+        made = _Rows(self.units.shape[1], room)
+        np.take(self.units, places, axis=0, out=made.units[:count], mode="clip")  # "raise" would copy them once more
+        if self._hash is not None:
+            made._codes = np.empty((WORDS, room), dtype=np.uint64)
+            made._codes[:, :count] = self._codes[:, places]
+            made._hash = self._hash
+        made._enter(self.at(places), self.now.over)
         return made
 
     def append(self, keys: Sequence[RowKey], units: Matrix, over: Iterable[RowKey]) -> None:
@@ -186,20 +192,25 @@ class _Rows:
         self.units[start:end] = units
         if self._hash is not None:
             self._codes[:, start:end] = self._hash.codes(units)
+        self._enter(keys, over)
+        if self._hash is None and end > _ALL_SCORED:
+            self._codes = np.empty((WORDS, len(self.units)), dtype=np.uint64)
+            made = SimHash(self.units[:end])
+            self._codes[:, :end] = made.codes(self.units[:end])
+            self._hash = made  # last: whoever sees it finds every code
+
+    def _enter(self, keys: Sequence[RowKey], over: Iterable[RowKey]) -> None:
+        """Make the next places those of the keys; what they hold is written already."""
+        start = len(self.keys)
         self.keys += keys
         alive = self.now.alive.copy()
-        alive[start:end] = True
+        alive[start : len(self.keys)] = True
         for place, key in enumerate(keys, start):
             older = self.place(key)
             if older is not None:
                 alive[older] = False
             self._places[key[0]] = (*(one for one in self._places.get(key[0], ()) if one != older), place)
         self._change(alive, self.now.over.difference(keys).union(over))
-        if self._hash is None and end > _ALL_SCORED:
-            self._codes = np.empty((WORDS, len(self.units)), dtype=np.uint64)
-            made = SimHash(self.units[:end])
-            self._codes[:, :end] = made.codes(self.units[:end])
-            self._hash = made  # last: whoever sees it finds every code
 
     def place(self, key: RowKey) -> int | None:
         return next((place for place in self._places.get(key[0], ()) if self.keys[place] == key), None)

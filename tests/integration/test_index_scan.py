@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -92,6 +94,26 @@ def test_rows_that_went_or_moved_are_not_found_where_they_were(crowd: tuple[Matr
     made.undo(before)
     assert {key for key, _ in made.nearest(vectors[9], 2)} == {("7", 0), ("9", 0)}
     assert (len(made), made.over) == (ROWS - 1, set())
+
+
+def test_making_room_takes_the_memory_of_the_room_and_little_more() -> None:
+    rows, dimension = 16_384, 256
+    vectors, _ = clustered(rows, 1, dimension=dimension)
+    made = RowBuffer(dimension)
+    put = 0
+    tracemalloc.start()
+    try:
+        while put < rows:
+            held = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            made.put([(str(row), 0) for row in range(put, put + 128)], vectors[put : put + 128], ())
+            put += 128
+            most = 2 * (put + 128) * dimension * 4  # room for as many again
+            if put > 9_000:  # when there are codes already
+                assert tracemalloc.get_traced_memory()[1] - held < 1.3 * most
+    finally:
+        tracemalloc.stop()
+    assert made.nearest(vectors[0], 1)[0][0] == ("0", 0)
 
 
 def test_ten_thousand_rows_alike_are_no_trouble() -> None:
