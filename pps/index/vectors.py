@@ -105,7 +105,7 @@ class VectorIndex:
         """Add rows, or replace those of the same owner and part; an owner's other parts stay.
 
         Raises:
-            InvalidRequest: A vector has another length, or is not finite, or is zero; nothing is written.
+            InvalidRequest: A vector has another dimension, or its length is not finite, or is zero; nothing is written.
         """
         self._write(check_collection(collection), rows, whole=False)
 
@@ -296,8 +296,9 @@ class VectorIndex:
         if any(np.shape(vector) != (self._dimension,) for vector in vectors):
             raise InvalidRequest("vector", f"must have {self._dimension} numbers")
         matrix = np.asarray(vectors, dtype=np.float32).reshape(len(vectors), self._dimension)
-        if not np.isfinite(matrix).all() or not np.einsum("ij,ij->i", matrix, matrix).all():
-            raise InvalidRequest("vector", "must be finite and not zero")
+        squares = np.einsum("ij,ij->i", matrix, matrix)
+        if not ((squares >= np.finfo(np.float32).tiny) & np.isfinite(squares)).all():
+            raise InvalidRequest("vector", "must be finite and not zero, its length in float32 too")
         return matrix
 
 

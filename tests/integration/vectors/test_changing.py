@@ -61,6 +61,8 @@ def test_an_owner_may_be_any_text(index: VectorIndex, owner: str) -> None:
         np.zeros(DIMENSION, dtype=np.float32),
         np.full(DIMENSION, np.nan, dtype=np.float32),
         np.full(DIMENSION, np.inf, dtype=np.float32),
+        np.full(DIMENSION, 1e20, dtype=np.float32),
+        np.full(DIMENSION, 1e-22, dtype=np.float32),
     ],
 )
 def test_a_vector_that_cannot_be_compared_is_refused_whole(index: VectorIndex, vector: Matrix) -> None:
