@@ -1,7 +1,7 @@
 """A program that fills an entity's indexes until it is killed, and one that checks what is left.
 
-Run as ``python -m tests.index_killed write|check FOLDER START``; ``write`` prints how many owners are
-acknowledged after every batch.
+Run as ``python -m tests.index_killed write|check FOLDER START IN_MEMORY``; ``write`` prints how many owners are
+acknowledged after every batch. The vectors above ``IN_MEMORY`` go into the graph.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pps.index.entity import EntityIndexes, IndexDoc
+from pps.index.entity import EntityIndexes, IndexDoc, Kept
 from pps.models.protocols import Vector
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP
 
@@ -26,13 +26,14 @@ def doc(at: int) -> IndexDoc:
     return IndexDoc("episode", f"o{at}", "episodes", f"zebra number{at}", vectors=vector(at).reshape(1, -1))
 
 
-async def opened(folder: Path) -> EntityIndexes:
-    return await EntityIndexes.open(folder, group=GROUP, fingerprint=FINGERPRINT)
+async def opened(folder: Path, in_memory: int) -> EntityIndexes:
+    kept = Kept(vectors_in_memory=in_memory)
+    return await EntityIndexes.open(folder, group=GROUP, fingerprint=FINGERPRINT, kept=kept)
 
 
-async def write(folder: Path, start: int) -> None:
+async def write(folder: Path, start: int, in_memory: int) -> None:
     """Add batches of many sizes, index some owners anew, and drop others, without end."""
-    indexes, random, at = await opened(folder), np.random.default_rng(start), start
+    indexes, random, at = await opened(folder, in_memory), np.random.default_rng(start), start
     print("ready", flush=True)  # noqa: T201 - read by the test
     while True:
         count = int(random.integers(1, 600))
@@ -43,9 +44,9 @@ async def write(folder: Path, start: int) -> None:
         print(at, flush=True)  # noqa: T201 - read by the test
 
 
-async def check(folder: Path, acknowledged: int) -> None:
+async def check(folder: Path, acknowledged: int, in_memory: int) -> None:
     """Fail unless every acknowledged owner is there in both indexes and found."""
-    indexes = await opened(folder)
+    indexes = await opened(folder, in_memory)
     held, text = await indexes.owners("episodes")
     wanted = {f"o{at}" for at in range(acknowledged)}
     assert held is not None
@@ -59,4 +60,4 @@ async def check(folder: Path, acknowledged: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"write": write, "check": check}[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run({"write": write, "check": check}[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:5])))
