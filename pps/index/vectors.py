@@ -1,10 +1,10 @@
-"""The vector index of one entity: ids, vectors and numbers in Chroma, and never a text.
+"""The vector index of one entity: ids, vectors and times, and never a text.
 
 A *row* is one vector: an owner (a node, fact, turn, anchor …) and the part of its text, from 0. An
 owner is found once, by its best part.
 
-A new row is on disk (``rows``) and found at once: all rows are kept in memory and scanned (``buffer``), the newest
-262,144 of an entity. What is more goes into Chroma's graphs of neighbours, the oldest first.
+A new row is on disk (``rows``) and found at once: up to 262,144 rows of an entity are kept in memory and scanned
+(``buffer``). Of more, the oldest go into Chroma's graphs of neighbours.
 """
 
 from __future__ import annotations
@@ -241,14 +241,14 @@ class VectorIndex:
             self._merge_slice(max(_SLICE, min(SLICE, self.in_memory - self._in_memory)))
 
     def _take_out(self, found: Covered, keys: Sequence[RowKey]) -> None:
-        """Drop rows of the graph; those that only wait for it are not there."""
+        """Drop rows of the graph; those that are in memory only are not there."""
         inside = [key for key in keys if found.inside(key)]
         if inside:
             found.graph.delete(inside)
             self._blank()
 
     def _merge_slice(self, n: int) -> None:
-        """Put up to ``n`` rows into the graph of the collection where most wait, or too many hide an older one."""
+        """Put up to ``n`` rows into the graph of the collection with most in memory, or too many over an older one."""
         collection, found = max(
             self._graphs.items(), key=lambda one: (len(one[1].buffer.over) > _MOST_OVER, len(one[1].buffer))
         )

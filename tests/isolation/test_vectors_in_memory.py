@@ -47,7 +47,7 @@ def test_a_deleted_vector_is_in_no_file_wherever_it_was(tmp_path: Path, merged: 
     index.replace("facts", rows_of(vectors))
     for _ in range(merged):
         index.merge()
-    gone = {0, 399}  # with one slice merged, the first is in the graph and the last waits
+    gone = {0, 399}  # with one slice merged, the first is in the graph and the last in memory
     index.delete("facts", [f"o{at}" for at in gone])
     for at in gone:
         assert index.query("facts", vectors[at], 1)[0].owner != f"o{at}"
