@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pps.index.buffer import Covered
 from pps.index.rows import RowKey, RowStore
+from pps.index.scanned import Covered
 from pps.models.protocols import Vector
 
 _FEW = 64
@@ -79,7 +79,7 @@ class Nearest:
         """Take more and more rows until they are of ``k`` owners or all are seen."""
         n = self.k
         while True:
-            found = self.graph.buffer.nearest(self.probe, n, self.allowed)
+            found = self.graph.scanned.nearest(self.probe, n, self.allowed)
             if len(found) < n or _owners(found) >= self.k:
                 return self._best(found)
             n *= 2

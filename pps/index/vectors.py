@@ -4,7 +4,7 @@ A *row* is one vector: an owner (a node, fact, turn, anchor …) and the part of
 owner is found once, by its best part.
 
 A new row is on disk (``rows``) and found at once: up to 262,144 rows of an entity are kept in memory and scanned
-(``buffer``). Of more, the oldest go into Chroma's graphs of neighbours.
+(``scanned``). Of more, the oldest go into Chroma's graphs of neighbours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 from pps.config import VectorSettings
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreError
 from pps.index.blanking import Blanking
-from pps.index.buffer import Covered, RowBuffer
 from pps.index.chroma import ChromaClient, Number, chroma_errors
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.holding import Holding
@@ -29,6 +28,7 @@ from pps.index.mending import attach, listing
 from pps.index.nearest import Nearest, VectorHit
 from pps.index.neighbours import SLICE, Neighbours
 from pps.index.rows import RowKey, RowStore, State, VectorRow
+from pps.index.scanned import Covered, ScannedRows
 from pps.models.protocols import Fingerprint, Matrix, Vector
 
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
@@ -94,9 +94,14 @@ class VectorIndex:
             failing = stack.enter_context(contextlib.ExitStack())
             failing.callback(client.close)
             rows.mark({"state": "open", "layout": _LAYOUT})
-            index = cls(path, rows, client, _covered(graphs, rows, fingerprint.dimension), marks, in_memory)
+            sizes = rows.sizes()
+            covered = {
+                name: Covered(graph, ScannedRows(fingerprint.dimension, min(sizes.get(name, 0), in_memory)))
+                for name, graph in graphs.items()
+            }
+            index = cls(path, rows, client, covered, marks, in_memory)
             index._blank()  # a crash may have left what was saved just before
-            index._make_room()
+            index._load()
             failing.pop_all()
             index._closing = stack.pop_all()
             return index
@@ -121,7 +126,7 @@ class VectorIndex:
                 gone = self._rows.keys(collection, owners)
                 self._take_out(found, gone)
                 self._rows.put(collection, (), drop=gone)
-                found.buffer.drop(gone)
+                found.scanned.drop(gone)
 
     def query(
         self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
@@ -152,7 +157,7 @@ class VectorIndex:
     @property
     def in_memory(self) -> int:
         """Rows whose vector is scanned in memory and in no graph of neighbours."""
-        return sum(len(found.buffer) for found in list(self._graphs.values()))
+        return sum(len(found.scanned) for found in list(self._graphs.values()))
 
     def merge(self) -> bool:
         """Put a slice of the rows in memory into the graph, though there is room; tell whether there are more.
@@ -222,21 +227,27 @@ class VectorIndex:
             older = self._rows.keys(collection, {owner for owner, _ in keys}) if whole else []
             surplus = [key for key in older if key not in latest]
             self._take_out(found, surplus)
-            # First: a query looks for every row that there is in the graph or in the buffer.
-            before = found.buffer.before([keys[at] for at in changed])
-            found.buffer.put(before.keys, matrix[changed], over)
+            # First: a query looks for every row that there is in the graph or in memory.
+            before = found.scanned.before([keys[at] for at in changed])
+            found.scanned.put(before.keys, matrix[changed], over)
             try:
                 self._rows.put(collection, latest.values(), surplus, over)
             except BaseException:
-                found.buffer.undo(before)
+                found.scanned.undo(before)
                 raise
-            found.buffer.drop(surplus)
+            found.scanned.drop(surplus)
+            self._make_room()
+
+    def _load(self) -> None:
+        """Read what belongs into memory, and no more of it at once than may stay there."""
+        for name, keys, matrix, over in self._rows.fresh():
+            self._graphs[name].scanned.put(keys, matrix, over)
             self._make_room()
 
     def _make_room(self) -> None:
         """Put what is too much for memory into the graphs."""
         while self.in_memory > self._in_memory or any(
-            len(found.buffer.over) > _MOST_OVER for found in self._graphs.values()
+            len(found.scanned.over) > _MOST_OVER for found in self._graphs.values()
         ):
             self._merge_slice(max(_SLICE, min(SLICE, self.in_memory - self._in_memory)))
 
@@ -250,18 +261,18 @@ class VectorIndex:
     def _merge_slice(self, n: int) -> None:
         """Put up to ``n`` rows into the graph of the collection with most in memory, or too many over an older one."""
         collection, found = max(
-            self._graphs.items(), key=lambda one: (len(one[1].buffer.over) > _MOST_OVER, len(one[1].buffer))
+            self._graphs.items(), key=lambda one: (len(one[1].scanned.over) > _MOST_OVER, len(one[1].scanned))
         )
-        slice_ = found.buffer.oldest(n)
+        slice_ = found.scanned.oldest(n)
         try:
             for keys, matrix in self._rows.vectors(collection, slice_):
                 found.graph.upsert(keys, matrix)
             self._blank()
             self._rows.merge(collection, slice_)
         except BaseException:
-            found.buffer.cover(slice_)
+            found.scanned.cover(slice_)
             raise
-        found.buffer.drop(slice_)
+        found.scanned.drop(slice_)
 
     @contextlib.contextmanager
     def _both(self) -> Generator[None]:
@@ -289,7 +300,7 @@ class VectorIndex:
         found = self._found(collection)
         if found is None:
             graph = Neighbours.make(self._folder, self._opened(), collection, self._marks)
-            found = self._graphs[collection] = Covered(graph, RowBuffer(self._dimension))
+            found = self._graphs[collection] = Covered(graph, ScannedRows(self._dimension))
         return found
 
     def _matrix(self, vectors: Sequence[Vector]) -> Matrix:
@@ -300,15 +311,6 @@ class VectorIndex:
         if not ((squares >= np.finfo(np.float32).tiny) & np.isfinite(squares)).all():
             raise InvalidRequest("vector", "must be finite and not zero, its length in float32 too")
         return matrix
-
-
-def _covered(graphs: Mapping[str, Neighbours], rows: RowStore, dimension: int) -> dict[str, Covered]:
-    """Return the graphs, each with what is in memory over it, as it was left."""
-    sizes = rows.sizes()
-    covered = {name: Covered(graph, RowBuffer(dimension, sizes.get(name, 0))) for name, graph in graphs.items()}
-    for name, keys, matrix, over in rows.fresh():
-        covered[name].buffer.put(keys, matrix, over)
-    return covered
 
 
 def _claim(folder: Path, rows: RowStore, marks: Mapping[str, Number]) -> State:

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from pps.index.buffer import RowBuffer
+from pps.index.scanned import ScannedRows
 from pps.index.simhash import BITS, WORDS, SimHash
 from pps.models.protocols import Matrix
 from tests.index_data import clustered
@@ -28,15 +28,15 @@ def crowd(request: pytest.FixtureRequest) -> tuple[Matrix, Matrix]:
 
 
 @pytest.fixture(scope="module")
-def buffer(crowd: tuple[Matrix, Matrix]) -> RowBuffer:
+def scanned(crowd: tuple[Matrix, Matrix]) -> ScannedRows:
     """Each vector, two an owner; put in by the hundred, so that many come after the codes were made."""
-    made = RowBuffer(128)
+    made = ScannedRows(128)
     for at in range(0, ROWS, 100):
         made.put([(f"o{row // 2}", row % 2) for row in range(at, at + 100)], crowd[0][at : at + 100], ())
     return made
 
 
-def share_found(buffer: RowBuffer, vectors: Matrix, queries: Matrix, allowed: set[int] | None = None) -> float:
+def share_found(scanned: ScannedRows, vectors: Matrix, queries: Matrix, allowed: set[int] | None = None) -> float:
     owners = None if allowed is None else {f"o{owner}" for owner in allowed}
     found = 0
     for probe in queries:
@@ -44,44 +44,48 @@ def share_found(buffer: RowBuffer, vectors: Matrix, queries: Matrix, allowed: se
         if allowed is not None:
             cosines[[row for row in range(len(vectors)) if row // 2 not in allowed]] = -2
         best = {(f"o{row // 2}", row % 2) for row in np.argsort(-cosines)[:K].tolist()}
-        hits = buffer.nearest(probe, K, owners)
+        hits = scanned.nearest(probe, K, owners)
         assert [cosine for _, cosine in hits] == sorted((cosine for _, cosine in hits), reverse=True)
         found += len(best & {key for key, _ in hits})
     return found / (K * len(queries))
 
 
-def test_what_scoring_all_finds_is_found(buffer: RowBuffer, crowd: tuple[Matrix, Matrix]) -> None:
-    assert share_found(buffer, *crowd) >= 0.98
+def test_what_scoring_all_finds_is_found(scanned: ScannedRows, crowd: tuple[Matrix, Matrix]) -> None:
+    assert share_found(scanned, *crowd) >= 0.98
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.1, 0.01, 0.001])
-def test_the_best_of_the_allowed_are_found(buffer: RowBuffer, crowd: tuple[Matrix, Matrix], share: float) -> None:
+def test_the_best_of_the_allowed_are_found(scanned: ScannedRows, crowd: tuple[Matrix, Matrix], share: float) -> None:
     owners = ROWS // 2
     chosen = np.random.default_rng(3).choice(owners, int(owners * share), replace=False)
-    assert share_found(buffer, *crowd, set(chosen.tolist())) >= 0.97
+    assert share_found(scanned, *crowd, set(chosen.tolist())) >= 0.97
 
 
-def test_the_best_of_the_allowed_are_found_far_from_the_query(buffer: RowBuffer, crowd: tuple[Matrix, Matrix]) -> None:
+def test_the_best_of_the_allowed_are_found_far_from_the_query(
+    scanned: ScannedRows, crowd: tuple[Matrix, Matrix]
+) -> None:
     vectors, queries = crowd
     far = {int(row) // 2 for row in np.argsort(vectors @ queries[0])[: ROWS // 3]}
-    assert share_found(buffer, vectors, queries[:1], far) == 1.0
+    assert share_found(scanned, vectors, queries[:1], far) == 1.0
 
 
-def test_similarity_is_the_cosine(buffer: RowBuffer, crowd: tuple[Matrix, Matrix]) -> None:
-    for (owner, part), cosine in buffer.nearest(7 * crowd[1][0], 50):
+def test_similarity_is_the_cosine(scanned: ScannedRows, crowd: tuple[Matrix, Matrix]) -> None:
+    for (owner, part), cosine in scanned.nearest(7 * crowd[1][0], 50):
         assert cosine == pytest.approx(float(crowd[0][2 * int(owner[1:]) + part] @ crowd[1][0]), abs=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 300, ROWS - 1, ROWS, ROWS + 5])
-def test_a_list_is_as_long_as_asked_or_has_every_row(buffer: RowBuffer, crowd: tuple[Matrix, Matrix], n: int) -> None:
-    assert len({key for key, _ in buffer.nearest(crowd[1][0], n)}) == min(n, ROWS)
+def test_a_list_is_as_long_as_asked_or_has_every_row(
+    scanned: ScannedRows, crowd: tuple[Matrix, Matrix], n: int
+) -> None:
+    assert len({key for key, _ in scanned.nearest(crowd[1][0], n)}) == min(n, ROWS)
     some = {f"o{owner}" for owner in range(6000)}
-    assert len({key for key, _ in buffer.nearest(crowd[1][0], n, some)}) == min(n, 12_000)
+    assert len({key for key, _ in scanned.nearest(crowd[1][0], n, some)}) == min(n, 12_000)
 
 
 def test_rows_that_went_or_moved_are_not_found_where_they_were(crowd: tuple[Matrix, Matrix]) -> None:
     vectors, _ = crowd
-    made = RowBuffer(128, expected=ROWS)
+    made = ScannedRows(128, expected=ROWS)
     made.put([(str(row), 0) for row in range(ROWS)], vectors, ())
     made.drop([("3", 0), ("nobody", 0)])
     made.put([("7", 0)], vectors[9:10], ())
@@ -99,7 +103,7 @@ def test_rows_that_went_or_moved_are_not_found_where_they_were(crowd: tuple[Matr
 def test_making_room_takes_the_memory_of_the_room_and_little_more() -> None:
     rows, dimension = 16_384, 256
     vectors, _ = clustered(rows, 1, dimension=dimension)
-    made = RowBuffer(dimension)
+    made = ScannedRows(dimension)
     put = 0
     tracemalloc.start()
     try:
@@ -117,7 +121,7 @@ def test_making_room_takes_the_memory_of_the_room_and_little_more() -> None:
 
 
 def test_ten_thousand_rows_alike_are_no_trouble() -> None:
-    made = RowBuffer(16)
+    made = ScannedRows(16)
     made.put([(str(row), 0) for row in range(10_000)], np.ones((10_000, 16), dtype=np.float32), ())
     probe = np.ones(16, dtype=np.float32)
     assert len(made.nearest(probe, 20)) == 20

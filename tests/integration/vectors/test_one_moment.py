@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pps.index.buffer import RowBuffer
+from pps.index.scanned import ScannedRows
 from pps.index.vectors import VectorIndex, VectorRow
 from pps.models.protocols import Matrix
 from tests.index_data import DIMENSION, clustered, rows_of
@@ -32,22 +32,22 @@ def test_rows_are_found_while_they_are_replaced_and_others_go(rows: int) -> None
     """With 9,000 codes are compared; the room is used up, and all copied, again and again."""
     vectors, _ = clustered(rows, 1)
     keys = [(f"o{row}", 0) for row in range(rows)]
-    buffer, done = RowBuffer(DIMENSION), threading.Event()
-    buffer.put(keys, vectors, ())
+    scanned, done = ScannedRows(DIMENSION), threading.Event()
+    scanned.put(keys, vectors, ())
     some = {f"o{row}" for row in range(20)}
 
     def ask() -> None:
         while not done.is_set():
-            assert [key for key, _ in buffer.nearest(vectors[7], 1)] == [keys[7]]
-            assert {key for key, _ in buffer.nearest(vectors[7], 30, some)} == set(keys[:20])
-            assert len(buffer.nearest(vectors[7], rows)) >= rows - 1
+            assert [key for key, _ in scanned.nearest(vectors[7], 1)] == [keys[7]]
+            assert {key for key, _ in scanned.nearest(vectors[7], 30, some)} == set(keys[:20])
+            assert len(scanned.nearest(vectors[7], rows)) >= rows - 1
 
     with ThreadPoolExecutor(3) as threads:
         asking = [threads.submit(ask) for _ in range(3)]
         try:
             for at in range(1000):
-                buffer.put(keys[:20], vectors[:20], ())
-                (buffer.drop if at % 2 else lambda gone: buffer.put(gone, vectors[:1], ()))([("another", 0)])
+                scanned.put(keys[:20], vectors[:20], ())
+                (scanned.drop if at % 2 else lambda gone: scanned.put(gone, vectors[:1], ()))([("another", 0)])
         finally:
             done.set()
         for one in asking:
@@ -61,16 +61,16 @@ def when_scanned(
     monkeypatch: pytest.MonkeyPatch, before: Callable[[], None], after: Callable[[], None], *, among: bool
 ) -> None:
     """Have something done once, just before or after the rows in memory are scanned, for some owners or for all."""
-    scan, todo = RowBuffer.over_graph, [(before, after)]
+    scan, todo = ScannedRows.over_graph, [(before, after)]
 
-    def scanning(self: RowBuffer, *given: Any) -> Answer:
+    def scanning(self: ScannedRows, *given: Any) -> Answer:
         first, then = todo.pop() if todo and (given[-1] is not None) == among else (nothing, nothing)
         first()
         answer = scan(self, *given)
         then()
         return answer
 
-    monkeypatch.setattr(RowBuffer, "over_graph", scanning)
+    monkeypatch.setattr(ScannedRows, "over_graph", scanning)
 
 
 def nothing() -> None:
@@ -142,22 +142,22 @@ def test_a_row_of_the_graph_is_found_while_it_is_replaced(
 def test_rows_that_a_failed_write_would_replace_are_found_all_along() -> None:
     vectors, _ = clustered(40, 1)
     keys = [(f"o{row}", 0) for row in range(40)]
-    buffer, done = RowBuffer(DIMENSION), threading.Event()
-    buffer.put(keys[:30], vectors[:30], keys[:3])
+    scanned, done = ScannedRows(DIMENSION), threading.Event()
+    scanned.put(keys[:30], vectors[:30], keys[:3])
 
     def ask() -> None:
         while not done.is_set():
-            assert {key for key, _ in buffer.nearest(vectors[7], 40)} >= set(keys[:30])
+            assert {key for key, _ in scanned.nearest(vectors[7], 40)} >= set(keys[:30])
 
     with ThreadPoolExecutor(2) as threads:
         asking = [threads.submit(ask) for _ in range(2)]
         try:
             for _ in range(3000):
-                before = buffer.before(keys[20:])
-                buffer.put(keys[20:], vectors[20:], keys[20:])
-                buffer.undo(before)
+                before = scanned.before(keys[20:])
+                scanned.put(keys[20:], vectors[20:], keys[20:])
+                scanned.undo(before)
         finally:
             done.set()
         for one in asking:
             one.result()
-    assert (len(buffer), buffer.over) == (30, set(keys[:3]))
+    assert (len(scanned), scanned.over) == (30, set(keys[:3]))

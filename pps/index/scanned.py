@@ -45,7 +45,7 @@ class Before:
     over: frozenset[RowKey]
 
 
-class RowBuffer:
+class ScannedRows:
     """Unit vectors by key. One writer at a time; readers may run beside it, and see a row once it is there.
 
     Args:
@@ -275,25 +275,25 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A collection's graph with its buffer over it, asked as one."""
+    """A collection's graph with the rows in memory over it, asked as one."""
 
     graph: Neighbours
-    buffer: RowBuffer
+    scanned: ScannedRows
 
     def inside(self, key: RowKey) -> bool:
         """Tell of a row that there is whether the graph has a vector of it, the latest or an older one."""
-        return key not in self.buffer or key in self.buffer.over
+        return key not in self.scanned or key in self.scanned.over
 
     def nearest(self, probe: Vector, n: int, among: Sequence[RowKey] | None = None) -> list[tuple[RowKey, float]]:
         """Return about the ``n`` rows most like a probe with their cosine, best first; as ``Neighbours.nearest``.
 
         ``among`` must be every row of some owners.
         """
-        buffer = self.buffer
-        if not len(buffer):
+        scanned = self.scanned
+        if not len(scanned):
             return self.graph.nearest(probe, n, among)
         owners = None if among is None else {owner for owner, _ in among}
-        fresh, hidden = buffer.over_graph(probe, n, owners)  # first: what leaves the buffer meanwhile is in the graph
+        fresh, hidden = scanned.over_graph(probe, n, owners)  # first: what leaves memory meanwhile is in the graph
         if among is None:
             kept = self.graph.nearest(probe, n + len(hidden))
         else:
