@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command line; a server or a bridge is imported only when it is asked for."""
-    from pps.core.footprint import end_at_once, few_arenas, loading
+    from pps.core.footprint import end_at_once, few_arenas, loading, one_thread_a_sum
 
     few_arenas()
+    one_thread_a_sum()
     end_at_once()
 
     with loading():

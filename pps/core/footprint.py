@@ -31,6 +31,16 @@ def few_arenas() -> None:
             call(_M_ARENA_MAX, _ARENAS)
 
 
+def one_thread_a_sum() -> None:
+    """Let numpy work out each product in the thread that asks for it; call it before numpy is imported.
+
+    A vector query is some tenths of a millisecond of sums. OpenBLAS hands each to all cores, where its threads then
+    spin for a while, in the way of the embedder's and of other queries: ambient recall took twice as long at p95. What
+    the environment says of it already stays. A program that uses PPS may want other sums on all cores.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 @contextmanager
 def loading() -> Generator[None]:
     """Hold the garbage collector back while libraries are imported: it would look at all of them a dozen times.

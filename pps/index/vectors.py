@@ -13,6 +13,7 @@ import contextlib
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -240,9 +241,14 @@ class VectorIndex:
 
     def _load(self) -> None:
         """Read what belongs into memory, and no more of it at once than may stay there."""
-        for name, keys, matrix, over in self._rows.fresh():
-            self._graphs[name].scanned.put(keys, matrix, over)
-            self._make_room()
+        with ThreadPoolExecutor(1) as reader:  # the next page is read while the codes of one are made
+            pages = self._rows.fresh()
+            ahead = reader.submit(next, pages, None)
+            while (page := ahead.result()) is not None:
+                ahead = reader.submit(next, pages, None)
+                name, keys, matrix, over = page
+                self._graphs[name].scanned.put(keys, matrix, over)
+                self._make_room()
 
     def _make_room(self) -> None:
         """Put what is too much for memory into the graphs."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HEAPS = """
 import ctypes, os, sys, tempfile, threading
 from pps.core.footprint import few_arenas, give_back
@@ -75,6 +77,27 @@ atexit.register(lambda: print(gc.get_freeze_count() > 100_000))
 end_at_once()
 """
 
+SUMS = """
+import os, sys
+from pps.core.footprint import one_thread_a_sum
+if sys.argv[1] == "one":
+    one_thread_a_sum()
+import numpy as np
+matrix = np.ones((500, 500), np.float32)
+matrix @ matrix
+print(len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1)
+"""
+
+PROGRAM = """
+import os, sys
+from pps.__main__ import main
+sys.argv = ["pps", "--version"]
+try:
+    main()
+except SystemExit:
+    print(os.environ["OPENBLAS_NUM_THREADS"], "numpy" in sys.modules)
+"""
+
 
 def _said(program: str, *arguments: str) -> str:
     ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
@@ -107,3 +130,15 @@ def test_a_process_counts_the_cores_that_it_may_use() -> None:
         "assert cores() >= 1\n"
     )
     subprocess.run([sys.executable, "-c", counted], check=True)
+
+
+def test_a_product_is_worked_out_by_the_thread_that_asks() -> None:
+    assert _said(SUMS, "one") == "1"
+    assert int(_said(SUMS, "all")) >= 1
+
+
+def test_the_program_asks_for_that_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert _said(PROGRAM).splitlines()[-1] == "1 False"
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    assert _said(PROGRAM).splitlines()[-1] == "3 False"
