@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import cast
@@ -30,6 +31,8 @@ _SHARE, _TIMES, _MOST_SCORED = 25, 10, 2_000
 and up to 2,000 however few are wanted."""
 _AS_QUICK = 4
 """Scoring so many rows takes as long as comparing codes and scoring one of them."""
+_AT_ONCE = 1_000
+"""Rows whose codes are made at once: their products fit a processor's cache."""
 _NO_MATCH = np.float32(-2.0)
 
 _Places = NDArray[np.intp]
@@ -69,11 +72,20 @@ class ScannedRows:
 
     def put(self, keys: Sequence[RowKey], matrix: Matrix, over: Iterable[RowKey]) -> None:
         """Add rows or replace their vectors, shape (keys, dimension); ``over`` are those that the graph holds."""
+        self.load(keys, matrix, over)
+        self._rows.code()
+
+    def load(self, keys: Sequence[RowKey], matrix: Matrix, over: Iterable[RowKey]) -> None:
+        """Do as ``put``, but leave codes for later, when ``code`` makes many at once; till then every row is scored."""
         rows = self._rows
         if len(rows.keys) + len(keys) > len(rows.units):
             rows = rows.copy(len(keys))
         rows.append(keys, matrix / np.linalg.norm(matrix, axis=1, keepdims=True), over)
         self._rows = rows
+
+    def code(self, workers: Executor) -> None:
+        """Make the codes of what was loaded."""
+        self._rows.code(workers)
 
     def before(self, keys: Sequence[RowKey]) -> Before:
         """Return what is held of these keys now."""
@@ -193,11 +205,27 @@ class _Rows:
         if self._hash is not None:
             self._codes[:, start:end] = self._hash.codes(units)
         self._enter(keys, over)
-        if self._hash is None and end > _ALL_SCORED:
-            self._codes = np.empty((WORDS, len(self.units)), dtype=np.uint64)
-            made = SimHash(self.units[:end])
-            self._codes[:, :end] = made.codes(self.units[:end])
-            self._hash = made  # last: whoever sees it finds every code
+
+    def code(self, workers: Executor | None = None) -> None:
+        """Make codes of all rows, once there are more than are all scored; those that come later get theirs as they do.
+
+        Args:
+            workers: To make many at once; None makes them here.
+        """
+        end = len(self.keys)
+        if self._hash is not None or end <= _ALL_SCORED:
+            return
+        made = SimHash(self.units[:end])
+        codes: Codes = np.empty((WORDS, len(self.units)), dtype=np.uint64)
+
+        def some(start: int) -> None:
+            stop = min(end, start + _AT_ONCE)
+            codes[:, start:stop] = made.codes(self.units[start:stop])
+
+        for _ in (map if workers is None else workers.map)(some, range(0, end, _AT_ONCE)):
+            pass
+        self._codes = codes
+        self._hash = made  # last: whoever sees it finds every code
 
     def _enter(self, keys: Sequence[RowKey], over: Iterable[RowKey]) -> None:
         """Make the next places those of the keys; what they hold is written already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -98,6 +99,24 @@ def test_rows_that_went_or_moved_are_not_found_where_they_were(crowd: tuple[Matr
     made.undo(before)
     assert {key for key, _ in made.nearest(vectors[9], 2)} == {("7", 0), ("9", 0)}
     assert (len(made), made.over) == (ROWS - 1, set())
+
+
+def test_rows_that_were_loaded_are_found_before_and_after_their_codes_are_made(crowd: tuple[Matrix, Matrix]) -> None:
+    vectors, probes = crowd
+    keys = [(str(row), 0) for row in range(ROWS)]
+    made, put = ScannedRows(128), ScannedRows(128)
+    put.put(keys, vectors, ())
+    for start in range(0, ROWS, 3_000):
+        made.load(keys[start : start + 3_000], vectors[start : start + 3_000], ())
+    exact = [made.nearest(probe, 10) for probe in probes]
+    with ThreadPoolExecutor(3) as workers:
+        made.code(workers)
+    assert [made.nearest(probe, 10) for probe in probes] == [put.nearest(probe, 10) for probe in probes]
+    pairs = zip(exact, (made.nearest(probe, 10) for probe in probes), strict=True)
+    shared = [len({key for key, _ in before} & {key for key, _ in after}) for before, after in pairs]
+    assert sum(shared) / len(shared) > 9.5
+    made.put([("new", 0)], vectors[:1], ())
+    assert {key for key, _ in made.nearest(vectors[0], 2)} == {("0", 0), ("new", 0)}
 
 
 def test_making_room_takes_the_memory_of_the_room_and_little_more() -> None:
