@@ -75,7 +75,7 @@ async def imported(settings: Settings, world: World, turns: int) -> dict[str, An
         model = _model(settings)
         model.embed_passages(["warm"])
         recording = Recording(model)
-        items = list(world.turns(0, turns if not with_facts else turns // 4))
+        items = list(world.turns(0, turns))
         if not with_facts:
             items = [(content, _bare(options)) for content, options in items]
         async with App.open(settings, embedder=recording) as app:

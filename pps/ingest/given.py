@@ -89,7 +89,7 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
     """Make the fact that a draft states, or add this turn to its supports; close what it replaces."""
     subject = batch.node_named(draft.subject) or plan_node(batch, NodeDraft(draft.subject), outcome)
     object_ = batch.node_named(draft.object) or plan_node(batch, NodeDraft(draft.object), outcome)
-    text = draft.text.strip() or f"{draft.subject} {draft.relation.replace('_', ' ').lower()} {draft.object}"
+    text = said(draft)
     uuid = fact_id(batch, draft, subject, object_, text)
     fact = batch.fact(uuid)
     if fact and _ended_before(fact, draft, turn):
@@ -109,6 +109,11 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
     batch.put_fact(fact)
     close_replaced(batch, fact, draft.invalidates, fact.valid_at or turn.occurred_at, outcome)
     return fact
+
+
+def said(draft: FactDraft) -> str:
+    """Return the sentence of a fact: its own, or subject, relation and object."""
+    return draft.text.strip() or f"{draft.subject} {draft.relation.replace('_', ' ').lower()} {draft.object}"
 
 
 def _ended_before(fact: Fact, draft: FactDraft, turn: Turn) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 from pps.core.ids import EntityId, is_uuid
 from pps.core.spoken import spoken
@@ -19,7 +21,7 @@ from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
 from pps.ingest.batch import Batch, TurnOutcome
-from pps.ingest.given import plan_given
+from pps.ingest.given import plan_given, said
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import Linker
 from pps.ingest.records import Relation, plan_relation
@@ -36,6 +38,8 @@ from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
 _SAME_TEXT = 8
+_AHEAD = 256
+"""Jobs whose words are embedded while those before them are written."""
 
 
 class Pipeline:
@@ -66,7 +70,7 @@ class Pipeline:
         """
         drafts = {job.id: _drafts(job) async for job in _one_by_one(jobs)}
         batch, outcomes = await self._planned(jobs, drafts)
-        await self.write(batch, [job.turn for job in jobs])
+        await self.write(batch, [job.turn for job in jobs], jobs[-1].id if len(jobs) > 1 else None)
         return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
 
     async def read(self, job: Job) -> JobResult:
@@ -142,12 +146,14 @@ class Pipeline:
             found += await self._client.facts_of_nodes(sorted(filter(None, ends)), _FACTS_OF_A_NODE)
         known.stored.update((fact.uuid, fact) for fact in found)
 
-    async def write(self, batch: Batch, turns: Sequence[Turn] = ()) -> None:
+    async def write(self, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None) -> None:
         """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes.
 
         Args:
             batch: What is written.
             turns: Those that it comes from; the words of those with facts are embedded along with the facts.
+            last_job: The words of the jobs that come after this one are embedded meanwhile; None is for those that
+                write alone.
         """
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
         told = [turn for turn in turns if batch.episodes[turn.uuid].facts]
@@ -161,8 +167,20 @@ class Pipeline:
             await self._client.save_mentions(list(batch.mentions))
             await self._linker.keep(batch)
 
-        await self._indexer.write(_changes(batch), put, batch.nodes, batch.facts)
-        await self._link(batch.fresh)
+        async with self._ahead(last_job):
+            await self._indexer.write(_changes(batch), put, batch.nodes, batch.facts)
+            await self._link(batch.fresh)
+
+    def _ahead(self, last_job: int | None) -> AbstractAsyncContextManager[None]:
+        if self._vectors is None or last_job is None:
+            return nullcontext()
+        return self._vectors.ahead(partial(self._coming, last_job))
+
+    async def _coming(self, last_job: int) -> list[str]:
+        """Return what the jobs after one say, and the facts that were given with them."""
+        jobs = await self._journal.queue.after("save", last_job, _AHEAD)
+        facts = [said(fact) for job in jobs for fact in job.payload.facts]
+        return [*facts, *(spoken(job.turn) for job in jobs)]
 
     async def _link(self, fresh: Iterable[str]) -> None:
         """Give texts that link to names that have just appeared their relations and mentions."""

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import numpy as np
 
 from pps.models.protocols import Embedder, Matrix, Vector
 
 _KEPT = 2_048
+_AWAITED = 16_384
 _GENTLE = 8
 """Texts that are few enough for one thread."""
+_AHEAD = 128
+"""Texts that are embedded ahead in one call: whoever has come to need them waits for its end."""
+
+_log = logging.getLogger(__name__)
 
 
 class PassageVectors:
-    """Embeds passages in one call a batch; keeps those of the latest call, and of 2,048 texts (3 MB) at least.
+    """Embeds passages in one call a batch, and keeps what will be asked for again.
+
+    A turn is indexed when it comes in, and once more with its facts when its job is done, which may be thousands of
+    turns later. So a vector that was asked for but once stays longest: up to 16,384 of them (25 MB), and of those that
+    were asked for again the last 2,048, or as many as the latest call wanted.
 
     Args:
         embedder: What embeds them.
@@ -27,6 +38,7 @@ class PassageVectors:
     def __init__(self, embedder: Embedder, gently: Callable[[], bool] = lambda: False) -> None:
         self.embedder = embedder
         self._gently = gently
+        self._awaited: OrderedDict[str, Vector] = OrderedDict()
         self._kept: OrderedDict[str, Vector] = OrderedDict()
 
     async def of(self, texts: Sequence[str], soon: Sequence[str] = ()) -> dict[str, Vector]:
@@ -37,14 +49,14 @@ class PassageVectors:
             soon: Texts of any length whose ``passages`` are asked for next: one call embeds them too.
         """
         wanted = list(dict.fromkeys([*texts, *(part for parts in await self._split(soon) for part in parts)]))
-        found = {text: self._kept[text] for text in wanted if text in self._kept}
+        found = {text: vector for text in wanted if (vector := self._again(text)) is not None}
         missing = [text for text in wanted if text not in found]
         while missing:
             count = _GENTLE if self._gently() else len(missing)
-            texts, missing = missing[:count], missing[count:]
-            rows = await asyncio.to_thread(self.embedder.embed_passages, texts)
-            found.update(zip(texts, rows, strict=True))
-            self._keep(texts, rows, most=max(_KEPT, len(wanted)))
+            some, missing = missing[:count], missing[count:]
+            found |= await self._embed(some)
+        _shorten(self._kept, max(_KEPT, len(wanted)))
+        _shorten(self._awaited, max(_AWAITED, len(wanted)))
         return found
 
     async def passages(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Matrix]]:
@@ -55,13 +67,54 @@ class PassageVectors:
         empty = np.zeros((0, width), dtype=np.float32)
         return [(ps, np.stack([vectors[p] for p in ps]) if ps else empty) for ps in split]
 
+    @asynccontextmanager
+    async def ahead(self, texts: Callable[[], Awaitable[Sequence[str]]]) -> AsyncGenerator[None]:
+        """Embed what will be asked for next while the body runs; what is not done by its end is left for then.
+
+        An error is logged and no more: whoever asks for the text that causes it meets it too.
+
+        Args:
+            texts: Returns them, of any length.
+        """
+        over = asyncio.Event()
+        task = asyncio.create_task(self._embed_until(over, texts))
+        try:
+            yield
+        finally:
+            over.set()
+            await asyncio.wait({task})
+            if not task.cancelled() and (error := task.exception()):
+                _log.info("nothing is embedded ahead: %s", error)
+
+    async def _embed_until(self, over: asyncio.Event, texts: Callable[[], Awaitable[Sequence[str]]]) -> None:
+        parts = {part for parts in await self._split(await texts()) for part in parts}
+        missing = sorted(parts - self._awaited.keys() - self._kept.keys(), key=len)  # alike in length: less padding
+        while missing and not over.is_set():
+            count = _GENTLE if self._gently() else _AHEAD
+            some, missing = missing[:count], missing[count:]
+            await self._embed(some)
+
+    async def _embed(self, texts: list[str]) -> dict[str, Vector]:
+        rows = await asyncio.to_thread(self.embedder.embed_passages, texts)
+        found = {text: row.copy() for text, row in zip(texts, rows, strict=True)}  # a view would keep all rows
+        self._awaited.update(found)
+        return found
+
     async def _split(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         if not texts:
             return []
         return await asyncio.to_thread(lambda: [tuple(self.embedder.split(text)) for text in texts])
 
-    def _keep(self, texts: Sequence[str], rows: Matrix, most: int) -> None:
-        for text, row in zip(texts, rows, strict=True):
-            self._kept[text] = row
-        while len(self._kept) > most:
-            self._kept.popitem(last=False)
+    def _again(self, text: str) -> Vector | None:
+        """Return a vector that is kept; from now on it is one of those that were asked for again, and the latest."""
+        vector = self._awaited.pop(text, None)
+        if vector is None:
+            vector = self._kept.pop(text, None)
+        if vector is not None:
+            self._kept[text] = vector
+        return vector
+
+
+def _shorten(kept: OrderedDict[str, Vector], most: int) -> None:
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -75,6 +75,15 @@ def claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int)
     )
 
 
+def after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int) -> list[Job]:
+    """Return a stage's first unfinished jobs after one, in order."""
+    return select(
+        connection,
+        f"WHERE jobs.stage = ? AND jobs.id > ? AND jobs.{OPEN} ORDER BY jobs.id LIMIT ?",
+        (STAGES.index(stage), job_id, limit),
+    )
+
+
 def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
     """Return how often the first unfinished job of a stage was started without coming to an end."""
     (state, attempts, failures) = connection.execute(

@@ -35,6 +35,11 @@ class JobQueue:
         # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
         return await self._readers.read(partial(jobs.claimed, stage=stage, first=span[0], last=span[1]))
 
+    async def after(self, stage: Stage, job_id: int, limit: int) -> list[Job]:
+        """Return up to ``limit`` of a stage's unfinished jobs that come after one; they stay as they are."""
+        _check_limit(limit)
+        return await self._readers.read(partial(jobs.after, stage=stage, job_id=job_id, limit=limit))
+
     async def due_at(self, stage: Stage) -> datetime | None:
         """Return when a stage's first unfinished job may be tried, which may be past; None when there is none."""
         return await self._readers.read(partial(job_reads.due_at, stage=stage))

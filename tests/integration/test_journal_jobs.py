@@ -57,6 +57,19 @@ async def test_jobs_come_in_the_order_of_their_turns(journal: Journal) -> None:
     assert await journal.unfinished() == 0
 
 
+async def test_the_jobs_that_come_next_are_told_and_stay_as_they_are(journal: Journal) -> None:
+    numbers = await append(journal, 5)
+    (first,) = await taken(journal, 1)
+    coming = await journal.queue.after("save", first, 3)
+    assert [job.id for job in coming] == numbers[1:4]
+    assert {(job.state, job.attempts) for job in coming} == {("queued", 0)}
+    await journal.queue.finish([(numbers[1], JobResult())])
+    assert [job.id for job in await journal.queue.after("save", first, 10)] == numbers[2:]
+    assert await journal.queue.after("read", first, 10) == await journal.queue.after("save", numbers[-1], 10) == []
+    with pytest.raises(InvalidRequest, match="limit"):
+        await journal.queue.after("save", first, 0)
+
+
 async def test_a_job_carries_what_was_given_and_keeps_its_result(journal: Journal) -> None:
     payload = JobPayload((NodeDraft("Priya", attributes={"age": 34}),), (FactDraft("a", "R", "b"),), "rules")
     number = (await journal.append(TurnDraft("x"), payload)).job_id

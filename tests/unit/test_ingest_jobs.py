@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -28,10 +27,7 @@ from pps.ingest.breaker import Breaker, Breakers
 from pps.ingest.health import HealthLimits, problems, stalled_s
 from pps.ingest.places import Places
 from pps.ingest.retrying import RetryPolicy, fault_of, provider_of
-from pps.ingest.vectors import PassageVectors
 from pps.journal.values import Charge, QueueState
-from pps.models.hash import HashEmbedder
-from pps.models.protocols import Matrix
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 STEADY = RetryPolicy(first_wait_s=10.0, longest_wait_s=80.0)
@@ -183,44 +179,6 @@ def test_turns_flow_while_single_ones_come_and_few_wait(monkeypatch: pytest.Monk
     ana.reserve(2_000)
     ben.reserve(1)
     assert not total.flows()  # there would be no time for it
-
-
-async def test_texts_are_embedded_a_few_at_a_time_as_long_as_it_must_be_gentle() -> None:
-    calls = list[int]()
-
-    class Counting(HashEmbedder):
-        def embed_passages(self, texts: Sequence[str]) -> Matrix:
-            calls.append(len(texts))
-            return super().embed_passages(texts)
-
-    texts = [f"text {number}" for number in range(40)]
-    gently = PassageVectors(Counting(), lambda: len(calls) < 2)
-    found = await gently.of(texts)
-    assert calls == [8, 8, 24]
-    assert list(found) == texts
-    assert all((found[text] == HashEmbedder().embed_passages([text])[0]).all() for text in texts)
-    calls.clear()
-    await PassageVectors(Counting()).of(texts)
-    assert calls == [40]
-
-
-async def test_what_is_asked_for_next_is_embedded_in_the_same_call_however_much_it_is() -> None:
-    calls: list[int] = []
-
-    class Counting(HashEmbedder):
-        def embed_passages(self, texts: Sequence[str]) -> Matrix:
-            calls.append(len(texts))
-            return super().embed_passages(texts)
-
-    vectors = PassageVectors(Counting())
-    facts, turns = [f"fact {number}" for number in range(3_000)], ["One.", " ".join(map(str, range(500))), ""]
-    found = await vectors.of(facts, soon=turns)
-    passages = await vectors.passages([*facts, *turns])
-    parts = [part for some, _ in passages[-3:] for part in some]
-    assert calls == [len(facts) + len(parts)]
-    assert len(parts) > 3
-    assert set(facts) <= found.keys()
-    assert (passages[0][1][0] == found["fact 0"]).all()
 
 
 def test_a_queue_stalls_only_when_nothing_ends() -> None:
