@@ -17,7 +17,9 @@ _AWAITED = 16_384
 _GENTLE = 8
 """Texts that are few enough for one thread."""
 _AHEAD = 128
-"""Texts that are embedded ahead in one call: whoever has come to need them waits for its end."""
+"""Texts that are embedded ahead in one call, whose end is waited for: what it makes would be made again else."""
+_PATIENCE_S = 1.0
+"""For so long: a model elsewhere may hang."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,11 +82,12 @@ class PassageVectors:
         task = asyncio.create_task(self._embed_until(over, texts))
         try:
             yield
-        finally:
             over.set()
-            await asyncio.wait({task})
-            if not task.cancelled() and (error := task.exception()):
-                _log.info("nothing is embedded ahead: %s", error)
+            done, _ = await asyncio.wait({task}, timeout=_PATIENCE_S)
+        finally:
+            task.cancel()
+        if done and (error := task.exception()):
+            _log.info("nothing is embedded ahead: %s", error)
 
     async def _embed_until(self, over: asyncio.Event, texts: Callable[[], Awaitable[Sequence[str]]]) -> None:
         parts = {part for parts in await self._split(await texts()) for part in parts}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Sequence
@@ -138,6 +139,29 @@ async def test_what_is_not_done_in_time_is_left_and_what_is_begun_is_waited_for(
     assert model.sizes == [128]
     await vectors.of(await texts())
     assert model.sizes == [128, 872]
+
+
+@pytest.mark.parametrize("failing", [False, True])
+async def test_a_model_that_hangs_holds_nobody_up(failing: bool) -> None:
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    class Hanging(Counting):
+        def embed_passages(self, texts: Sequence[str]) -> Matrix:
+            begun.set()
+            assert go_on.wait(10)
+            ended.set()
+            return super().embed_passages(texts)
+
+    async def texts() -> list[str]:
+        return ["text"]
+
+    with pytest.raises(KeyError) if failing else contextlib.nullcontext():
+        async with PassageVectors(Hanging()).ahead(texts):
+            await asyncio.to_thread(begun.wait, 10)
+            if failing:
+                raise KeyError
+    assert not ended.is_set()
+    go_on.set()
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("the model is away"), ValueError("a text that nobody can read")])
