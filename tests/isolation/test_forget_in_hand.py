@@ -25,11 +25,13 @@ class Gate:
         self.reached, self.opened, self.shut = asyncio.Event(), asyncio.Event(), False
         write = Pipeline.write
 
-        async def held(pipeline: Pipeline, batch: Batch, turns: Sequence[Turn] = ()) -> None:
+        async def held(
+            pipeline: Pipeline, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None
+        ) -> None:
             if turns and self.shut:
                 self.reached.set()
                 await self.opened.wait()
-            await write(pipeline, batch, turns)
+            await write(pipeline, batch, turns, last_job)
 
         patch.setattr(Pipeline, "write", held)
 
