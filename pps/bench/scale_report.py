@@ -189,6 +189,7 @@ def _import(found: Report) -> Iterable[str]:
             for name, one in found.items()
         ],
     )
+    yield "Each twice, in turn, and the model alone after each; summed."
 
 
 def _http(found: Report) -> Iterable[str]:

@@ -17,9 +17,7 @@ _AWAITED = 16_384
 _GENTLE = 8
 """Texts that are few enough for one thread."""
 _AHEAD = 128
-"""Texts that are embedded ahead in one call, whose end is waited for: what it makes would be made again else."""
-_PATIENCE_S = 1.0
-"""For so long: a model elsewhere may hang."""
+"""Texts that are embedded ahead in one call: whoever asks for one of them meanwhile waits for them all."""
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +27,8 @@ class PassageVectors:
 
     A turn is indexed when it comes in, and once more with its facts when its job is done, which may be thousands of
     turns later. So a vector that was asked for but once stays longest: up to 16,384 of them (25 MB), and of those that
-    were asked for again the last 2,048, or as many as the latest call wanted.
+    were asked for again the last 2,048, or as many as the latest call wanted. What is being embedded for one is waited
+    for by the next who asks.
 
     Args:
         embedder: What embeds them.
@@ -42,6 +41,7 @@ class PassageVectors:
         self._gently = gently
         self._awaited: OrderedDict[str, Vector] = OrderedDict()
         self._kept: OrderedDict[str, Vector] = OrderedDict()
+        self._calls: dict[str, asyncio.Task[dict[str, Vector]]] = {}
 
     async def of(self, texts: Sequence[str], soon: Sequence[str] = ()) -> dict[str, Vector]:
         """Return the vector of each distinct text.
@@ -51,12 +51,14 @@ class PassageVectors:
             soon: Texts of any length whose ``passages`` are asked for next: one call embeds them too.
         """
         wanted = list(dict.fromkeys([*texts, *(part for parts in await self._split(soon) for part in parts)]))
-        found = {text: vector for text in wanted if (vector := self._again(text)) is not None}
-        missing = [text for text in wanted if text not in found]
-        while missing:
-            count = _GENTLE if self._gently() else len(missing)
-            some, missing = missing[:count], missing[count:]
-            found |= await self._embed(some)
+        found: dict[str, Vector] = {}
+        missing = wanted
+        while missing := self._missing(missing, found):
+            mine = [text for text in missing if text not in self._calls]
+            if mine:
+                found |= await self._embed(mine[: self._at_once(len(mine))])
+            else:  # another's call that fails is tried again: what it failed for may be none of these
+                await asyncio.wait({self._calls[text] for text in missing})
         _shorten(self._kept, max(_KEPT, len(wanted)))
         _shorten(self._awaited, max(_AWAITED, len(wanted)))
         return found
@@ -71,42 +73,60 @@ class PassageVectors:
 
     @asynccontextmanager
     async def ahead(self, texts: Callable[[], Awaitable[Sequence[str]]]) -> AsyncGenerator[None]:
-        """Embed what will be asked for next while the body runs; what is not done by its end is left for then.
+        """Embed what will be asked for next while the body runs; what is not begun by its end is left for then.
 
         An error is logged and no more: whoever asks for the text that causes it meets it too.
 
         Args:
             texts: Returns them, of any length.
         """
-        over = asyncio.Event()
-        task = asyncio.create_task(self._embed_until(over, texts))
+        task = asyncio.create_task(self._embed_ahead(texts))
         try:
             yield
-            over.set()
-            done, _ = await asyncio.wait({task}, timeout=_PATIENCE_S)
         finally:
             task.cancel()
-        if done and (error := task.exception()):
+        if task.done() and (error := task.exception()):
             _log.info("nothing is embedded ahead: %s", error)
 
-    async def _embed_until(self, over: asyncio.Event, texts: Callable[[], Awaitable[Sequence[str]]]) -> None:
+    async def _embed_ahead(self, texts: Callable[[], Awaitable[Sequence[str]]]) -> None:
         parts = {part for parts in await self._split(await texts()) for part in parts}
-        missing = sorted(parts - self._awaited.keys() - self._kept.keys(), key=len)  # alike in length: less padding
-        while missing and not over.is_set():
-            count = _GENTLE if self._gently() else _AHEAD
-            some, missing = missing[:count], missing[count:]
-            await self._embed(some)
+        left = sorted(parts, key=len)  # alike in length: less padding
+        while left := [text for text in left if not self._has(text)]:
+            await self._embed(left[: self._at_once(_AHEAD)])
 
     async def _embed(self, texts: list[str]) -> dict[str, Vector]:
-        rows = await asyncio.to_thread(self.embedder.embed_passages, texts)
-        found = {text: row.copy() for text, row in zip(texts, rows, strict=True)}  # a view would keep all rows
-        self._awaited.update(found)
+        """Embed texts that nobody has asked the model for; once begun it goes on, whatever becomes of who asked."""
+        call = asyncio.create_task(self._call(texts))
+        self._calls.update(dict.fromkeys(texts, call))
+        return await asyncio.shield(call)
+
+    async def _call(self, texts: list[str]) -> dict[str, Vector]:
+        try:
+            rows = await asyncio.to_thread(self.embedder.embed_passages, texts)
+            found = {text: row.copy() for text, row in zip(texts, rows, strict=True)}  # a view would keep all rows
+            self._awaited.update(found)
+        finally:
+            for text in texts:
+                del self._calls[text]
         return found
+
+    def _at_once(self, most: int) -> int:
+        return _GENTLE if self._gently() else most
 
     async def _split(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         if not texts:
             return []
         return await asyncio.to_thread(lambda: [tuple(self.embedder.split(text)) for text in texts])
+
+    def _missing(self, wanted: Sequence[str], found: dict[str, Vector]) -> list[str]:
+        """Add what is kept to what is found; return what is in neither."""
+        for text in wanted:
+            if text not in found and (vector := self._again(text)) is not None:
+                found[text] = vector
+        return [text for text in wanted if text not in found]
+
+    def _has(self, text: str) -> bool:
+        return text in self._awaited or text in self._kept or text in self._calls
 
     def _again(self, text: str) -> Vector | None:
         """Return a vector that is kept; from now on it is one of those that were asked for again, and the latest."""

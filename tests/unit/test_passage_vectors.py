@@ -118,15 +118,23 @@ async def test_texts_are_embedded_while_something_else_is_done_and_are_there_whe
     assert sum(model.sizes) == embedded
 
 
-async def test_what_is_not_done_in_time_is_left_and_what_is_begun_is_waited_for() -> None:
-    begun, go_on = threading.Event(), threading.Event()
+class Slow(Counting):
+    """Answers when it is let, and fails for so many calls before."""
 
-    class Slow(Counting):
-        def embed_passages(self, texts: Sequence[str]) -> Matrix:
-            begun.set()
-            assert go_on.wait(10)
-            return super().embed_passages(texts)
+    def __init__(self, failures: int = 0) -> None:
+        super().__init__()
+        self.begun, self.go_on, self.failures = threading.Event(), threading.Event(), failures
 
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        self.begun.set()
+        assert self.go_on.wait(10)
+        if self.failures:
+            self.failures -= 1
+            raise ModelUnavailable("the model is away")
+        return super().embed_passages(texts)
+
+
+async def test_what_is_not_begun_in_time_is_left_and_what_is_begun_is_waited_for_by_who_asks() -> None:
     model = Slow()
     vectors = PassageVectors(model)
 
@@ -134,11 +142,41 @@ async def test_what_is_not_done_in_time_is_left_and_what_is_begun_is_waited_for(
         return numbered("text", 1_000)
 
     async with vectors.ahead(texts):
-        await asyncio.to_thread(begun.wait, 10)
-        asyncio.get_running_loop().call_later(0.05, go_on.set)
-    assert model.sizes == [128]
-    await vectors.of(await texts())
-    assert model.sizes == [128, 872]
+        await asyncio.to_thread(model.begun.wait, 10)
+    asyncio.get_running_loop().call_later(0.05, model.go_on.set)
+    found = await vectors.of(await texts())
+    assert sorted(model.sizes) == [128, 872]
+    assert list(vectors._calls) == []
+    alone = HashEmbedder()
+    assert all((found[text] == alone.embed_passages([text])[0]).all() for text in await texts())
+
+
+async def test_what_two_ask_for_at_once_is_embedded_once() -> None:
+    model = Slow()
+    vectors = PassageVectors(model)
+    model.go_on.set()
+    first, second = numbered("text", 60), numbered("text", 100)[40:]
+    one, other = await asyncio.gather(vectors.of(first), vectors.of(second))
+    assert model.sizes == [60, 40]
+    assert (list(one), sorted(other)) == (first, sorted(second))
+    assert (one["text 50"] == other["text 50"]).all()
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_what_another_failed_to_embed_is_tried_again_and_what_another_left_is_taken(cancelled: bool) -> None:
+    model = Slow(failures=0 if cancelled else 1)
+    vectors = PassageVectors(model)
+    first = asyncio.create_task(vectors.of(["one", "two"]))
+    await asyncio.to_thread(model.begun.wait, 10)
+    second = asyncio.create_task(vectors.of(["two"]))
+    await asyncio.sleep(0.02)
+    if cancelled:
+        first.cancel()
+    model.go_on.set()
+    assert list(await second) == ["two"]
+    with pytest.raises(asyncio.CancelledError if cancelled else ModelUnavailable):
+        await first
+    assert model.calls == [["one", "two"]] if cancelled else [["two"]]
 
 
 @pytest.mark.parametrize("failing", [False, True])
