@@ -38,8 +38,8 @@ from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
 _SAME_TEXT = 8
-_AHEAD = 256
-"""Jobs whose words are embedded while those before them are written."""
+_AHEAD, _FACTS_AHEAD = 256, 1_000
+"""Jobs, and about as many given facts with them, whose words are embedded while those before them are written."""
 
 
 class Pipeline:
@@ -178,7 +178,7 @@ class Pipeline:
 
     async def _coming(self, last_job: int) -> list[str]:
         """Return what the jobs after one say, and the facts that were given with them."""
-        jobs = await self._journal.queue.after("save", last_job, _AHEAD)
+        jobs = await self._journal.queue.after("save", last_job, _AHEAD, _FACTS_AHEAD)
         facts = [said(fact) for job in jobs for fact in job.payload.facts]
         return [*facts, *(spoken(job.turn) for job in jobs)]
 

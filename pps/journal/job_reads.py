@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TypeAlias, cast
 
@@ -105,12 +106,15 @@ def turns_in(connection: sqlite3.Connection, wanted: JobState) -> list[str]:
 
 def select(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:
     """Return the jobs that the rest of a statement picks, in its order."""
-    # `rest` is always a literal of this module; values are bound.
+    return list(selected(connection, rest, parameters))
+
+
+def selected(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> Iterator[Job]:
+    """Read the jobs that the rest of a statement picks one by one, in its order."""
+    # `rest` is always a literal of this package; values are bound.
     statement = f"SELECT {_JOB_COLUMNS}, {TURN_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608
-    return [
-        _read(cast("_JobRow", row[:_WIDTH]), cast("TurnRow", row[_WIDTH:]))
-        for row in connection.execute(statement, parameters)
-    ]
+    for row in connection.execute(statement, parameters):
+        yield _read(cast("_JobRow", row[:_WIDTH]), cast("TurnRow", row[_WIDTH:]))
 
 
 def _read(row: _JobRow, turn: TurnRow) -> Job:

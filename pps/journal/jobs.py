@@ -10,7 +10,7 @@ from datetime import datetime
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import listed
 from pps.core.time import micros, now
-from pps.journal.job_reads import OPEN, STAGES, due_at, select
+from pps.journal.job_reads import OPEN, STAGES, due_at, select, selected
 from pps.journal.values import (
     Charge,
     Job,
@@ -75,13 +75,19 @@ def claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int)
     )
 
 
-def after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int) -> list[Job]:
-    """Return a stage's first unfinished jobs after one, in order."""
-    return select(
+def after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
+    """Return a stage's first unfinished jobs after one, in order, up to the one that makes so many facts full."""
+    found: list[Job] = []
+    for job in selected(
         connection,
         f"WHERE jobs.stage = ? AND jobs.id > ? AND jobs.{OPEN} ORDER BY jobs.id LIMIT ?",
         (STAGES.index(stage), job_id, limit),
-    )
+    ):
+        found.append(job)
+        facts -= len(job.payload.facts)
+        if facts <= 0:
+            break
+    return found
 
 
 def _cut_short(connection: sqlite3.Connection, stage: int) -> int:

@@ -35,10 +35,17 @@ class JobQueue:
         # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
         return await self._readers.read(partial(jobs.claimed, stage=stage, first=span[0], last=span[1]))
 
-    async def after(self, stage: Stage, job_id: int, limit: int) -> list[Job]:
-        """Return up to ``limit`` of a stage's unfinished jobs that come after one; they stay as they are."""
+    async def after(self, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
+        """Return a stage's unfinished jobs that come after one; they stay as they are.
+
+        Args:
+            stage: The stage.
+            job_id: The job before the first.
+            limit: At most so many jobs.
+            facts: The job whose given facts make this number full is the last.
+        """
         _check_limit(limit)
-        return await self._readers.read(partial(jobs.after, stage=stage, job_id=job_id, limit=limit))
+        return await self._readers.read(partial(jobs.after, stage=stage, job_id=job_id, limit=limit, facts=facts))
 
     async def due_at(self, stage: Stage) -> datetime | None:
         """Return when a stage's first unfinished job may be tried, which may be past; None when there is none."""

@@ -60,14 +60,22 @@ async def test_jobs_come_in_the_order_of_their_turns(journal: Journal) -> None:
 async def test_the_jobs_that_come_next_are_told_and_stay_as_they_are(journal: Journal) -> None:
     numbers = await append(journal, 5)
     (first,) = await taken(journal, 1)
-    coming = await journal.queue.after("save", first, 3)
+    coming = await journal.queue.after("save", first, 3, 100)
     assert [job.id for job in coming] == numbers[1:4]
     assert {(job.state, job.attempts) for job in coming} == {("queued", 0)}
     await journal.queue.finish([(numbers[1], JobResult())])
-    assert [job.id for job in await journal.queue.after("save", first, 10)] == numbers[2:]
-    assert await journal.queue.after("read", first, 10) == await journal.queue.after("save", numbers[-1], 10) == []
+    assert [job.id for job in await journal.queue.after("save", first, 10, 100)] == numbers[2:]
+    assert await journal.queue.after("read", first, 10, 100) == []
+    assert await journal.queue.after("save", numbers[-1], 10, 100) == []
     with pytest.raises(InvalidRequest, match="limit"):
-        await journal.queue.after("save", first, 0)
+        await journal.queue.after("save", first, 0, 100)
+
+
+async def test_the_job_that_makes_the_facts_full_is_the_last_that_is_told(journal: Journal) -> None:
+    facts = tuple(FactDraft("a", "R", f"b{number}") for number in range(4))
+    numbers = [(await journal.append(TurnDraft(str(number)), JobPayload((), facts))).job_id for number in range(4)]
+    told = [len(await journal.queue.after("save", numbers[0], 10, most)) for most in (1, 4, 5, 8, 100)]
+    assert told == [1, 1, 2, 2, 3]
 
 
 async def test_a_job_carries_what_was_given_and_keeps_its_result(journal: Journal) -> None:
