@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pps.ingest.indexer import Progress
     from pps.models.protocols import Embedder
 
+_log = logging.getLogger(__name__)
 _PATIENCE_S = 30.0
 
 
@@ -109,7 +111,8 @@ class App:
 
         Raises:
             UnknownEntity: No such entity.
-            StoreConflict: Another process holds its files; the message names it.
+            StoreConflict: Another process holds its files; the message names it. Or another process deleted it
+                and made it anew while this one has the deleted one's files open.
         """
         entry = await self._mounted(owner if isinstance(owner, str) else owner.name)
         if isinstance(owner, EntityId) and entry.entity != owner:
@@ -152,6 +155,7 @@ class App:
         async with self._gate(group):
             await self._unused(group, name)
             await self._close(group)
+            self._check_free(entry)
             memory = await open_memory(entry, self._shared, anew=anew)
             try:
                 yield memory
@@ -198,9 +202,13 @@ class App:
 
     async def close_all(self) -> None:
         """Close every open memory; jobs in hand go on at the next start."""
-        for group in list(self._open):
-            async with self._gate(group):
-                await self._close(group)
+        async with contextlib.AsyncExitStack() as closing:  # each, also when another cannot be closed
+            for group in self._open:
+                closing.push_async_callback(self._closed, group)
+
+    async def _closed(self, group: str) -> None:
+        async with self._gate(group):
+            await self._close(group)
 
     async def _mounted(self, name: str) -> Entry:
         """Return an entity's entry; its folder was looked at when it was opened, or is now."""
@@ -209,9 +217,22 @@ class App:
             return entry
         return await asyncio.to_thread(self.registry.mount, name)
 
+    def _check_free(self, entry: Entry) -> None:
+        """Refuse to open a folder in which this process still has the files of one of the same name, now deleted.
+
+        Chroma and SQLite find a file of that path by what they have open: old and new would be mixed.
+        """
+        name = entry.entity.name
+        if any(held.memory.entity.name == name for group, held in self._open.items() if group != entry.entity.group):
+            raise StoreConflict(
+                f"{name} was deleted and made anew by another process while this one has the deleted one's files open; "
+                "restart this one (`pps serve --stop`; the next command starts it)"
+            )
+
     async def _opened(self, entry: Entry) -> _Open:
+        self._check_free(entry)
         # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
-        await asyncio.to_thread(self.registry.set_pending, entry.entity.name, True)
+        await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
         memory = await open_memory(entry, self._shared)
         held = _Open(memory)
         self._open[entry.entity.group] = held
@@ -232,9 +253,14 @@ class App:
         held = self._open.pop(group, None)
         if held is None:
             return
-        pending = await held.memory.pending()
+        entity, pending = held.memory.entity, True
+        try:
+            pending = await held.memory.pending()
+        except PPSError as error:
+            _log.warning("%s: whether it has jobs left cannot be read; its next start looks: %s", entity.name, error)
         await close_memory(held.memory)
-        await asyncio.to_thread(self.registry.set_pending, held.memory.entity.name, pending)
+        with contextlib.suppress(UnknownEntity):  # another process deleted it
+            await asyncio.to_thread(self.registry.set_pending, entity, pending)
 
     @contextlib.asynccontextmanager
     async def _gate(self, group: str) -> AsyncGenerator[None]:

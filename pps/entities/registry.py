@@ -226,13 +226,17 @@ class Registry:
         with self._file.writing() as db:
             return db.execute("DELETE FROM token WHERE role = 'operator'").rowcount
 
-    def set_pending(self, name: str, pending: bool) -> None:
-        """Note whether an entity has jobs that may not be done, and since when, so that a restart runs them."""
+    def set_pending(self, entity: EntityId, pending: bool) -> None:
+        """Note whether an entity has jobs that may not be done, and since when, so that a restart runs them.
+
+        Raises:
+            UnknownEntity: It was deleted; one that has its name now is another.
+        """
         moment = int(time.now().timestamp()) if pending else 0
         with self._file.writing() as db:
-            changed = db.execute("UPDATE entity SET pending = ? WHERE name = ? COLLATE BINARY", (moment, name)).rowcount
+            changed = db.execute("UPDATE entity SET pending = ? WHERE grp = ?", (moment, entity.group)).rowcount
         if not changed:
-            self.get(name)
+            self.by_group(entity.group)
 
     def pending(self) -> list[EntityId]:
         """Return the entities that may have jobs that are not done; an open one always may."""

@@ -53,8 +53,8 @@ def attach(
 
 
 def listing(folder: Path) -> str:
-    """Return the sizes of the graphs' files as JSON, to be kept at a clean close."""
-    files = (file for graph in folder.iterdir() if graph.is_dir() for file in graph.iterdir())
+    """Return the sizes of the graphs' files as JSON, to be kept at a clean close; none of a folder that is gone."""
+    files = folder.glob("*/*")
     return json.dumps({str(file.relative_to(folder)): file.stat().st_size for file in files}, sort_keys=True)
 
 

@@ -162,8 +162,9 @@ def _check_group(connection: sqlite3.Connection, path: Path, group: str) -> None
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # A connection moves between threads of one pool, never to two at once.
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    # A connection moves between threads of one pool, never to two at once. None makes the file: it is there, or gone.
+    name = f"{path.absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(name, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA temp_store = MEMORY")  # no text in temporary files
     return connection

@@ -22,6 +22,7 @@ _QUIET = {
     "DISABLE_ERROR_REPORTING": "1",
     "DISABLE_AUTOUPDATER": "1",
     "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+    "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "60000",  # on a loaded machine its own few seconds end before a server is there
     "HTTPS_PROXY": "http://127.0.0.1:9",  # nobody is there: what goes elsewhere goes nowhere
     "HTTP_PROXY": "http://127.0.0.1:9",
     "NO_PROXY": "127.0.0.1,localhost",

@@ -87,7 +87,7 @@ async def test_a_closed_entity_whose_jobs_wait_is_a_problem_until_they_are_done(
     condition = Condition(app, Calls(app), Activity())
     await app.close_all()
     assert await condition.problems() == []
-    app.registry.set_pending("ana", True)
+    app.registry.set_pending(app.registry.get("ana").entity, True)
     await asyncio.sleep(RED_AFTER_S + 1.0)  # the registry keeps whole seconds
     (problem,) = await condition.problems()
     assert (problem.entity, "while it is closed" in problem.text) == ("ana", True)

@@ -8,7 +8,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.errors import InvalidRequest, IsolationError, PPSError, UnknownEntity
+from pps.core.errors import InvalidRequest, IsolationError, PPSError, StoreConflict, UnknownEntity
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft
 from pps.entities import Registry
@@ -100,7 +100,7 @@ async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Set
                 page = await memory.timeline(limit=1000)
                 assert sum("Left over" in fact.text for fact in page.facts) == 5
                 assert watch.leaks(name, page) == []
-                app.registry.set_pending(name, True)
+                app.registry.set_pending(memory.entity, True)
         assert {entity.name for entity in app.registry.pending()} == set(NAMES)
 
 
@@ -141,9 +141,13 @@ async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_th
     elsewhere = Registry(app.registry.entities_folder.parent)
     elsewhere.delete("ana")
     elsewhere.create("ana", store=app.settings.store)
-    with pytest.raises(IsolationError, match="vectors of another"):  # the old one's are open still
-        async with app.memory("ana"):
-            pass
+    anew = {file: file.read_bytes() for file in sorted(app.registry.get("ana").folder.rglob("*")) if file.is_file()}
+    for use in (app.memory("ana"), app._anew("ana", "all")):
+        with pytest.raises(StoreConflict, match=r"deleted and made anew .* restart"):  # the old one's are open still
+            async with use:
+                pass
+    for file, content in anew.items():
+        assert file.read_bytes() == content
     with pytest.raises(InvalidRequest, match="made anew"):
         async with app.memory(first):
             pass

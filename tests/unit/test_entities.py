@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import InvalidRequest, IsolationError, StoreError, UnknownEntity
+from pps.core.ids import EntityId
 from pps.entities import Registry
 from pps.entities.tokens import mint, parse
 
@@ -158,12 +159,13 @@ def test_delete_takes_folder_row_and_tokens(registry: Registry) -> None:
 def test_pending_entities_are_kept_until_done(registry: Registry) -> None:
     made = registry.create("ana")
     registry.create("bob")
-    registry.set_pending("ana", True)
+    registry.set_pending(made.entity, True)
     assert Registry(registry.entities_folder.parent).pending() == [made.entity]
-    registry.set_pending("ana", False)
+    registry.set_pending(made.entity, False)
     assert registry.pending() == []
     with pytest.raises(UnknownEntity):
-        registry.set_pending("zoe", True)
+        registry.set_pending(EntityId("ana", "ent_" + "a" * 26), True)  # one that had the name before
+    assert registry.pending() == []
 
 
 def test_archived_entities_are_listed_when_asked(registry: Registry) -> None:
