@@ -92,17 +92,17 @@ class App:
         if entry.store == "neo4j" and not entry.archived:
             async with self.memory(name) as memory:
                 await memory.clear()
-        async with self._gate(entry.entity.group):
-            await self._unused(entry.entity.group, name)
-            await self._close(entry.entity.group)
+        async with self._gate(name):
+            await self._unused(name)
+            await self._close(name)
             await asyncio.to_thread(self.registry.delete, name)
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
         """Put an entity to rest: closed, kept, tokens refused; or bring it back."""
-        entry = self.registry.get(name)
-        async with self._gate(entry.entity.group):
-            await self._unused(entry.entity.group, name)
-            await self._close(entry.entity.group)
+        self.registry.get(name)
+        async with self._gate(name):
+            await self._unused(name)
+            await self._close(name)
             await asyncio.to_thread(self.registry.archive, name, undo=undo)
 
     @contextlib.asynccontextmanager
@@ -117,11 +117,11 @@ class App:
         entry = await self._mounted(owner if isinstance(owner, str) else owner.name)
         if isinstance(owner, EntityId) and entry.entity != owner:
             raise InvalidRequest("entity", "was deleted and made anew; use its new token")
-        group = entry.entity.group
-        async with self._gate(group):
-            held = self._open.get(group) or await self._opened(entry)
+        name = entry.entity.name
+        async with self._gate(name):
+            held = self._held(entry) or await self._opened(entry)
             held.users += 1
-            self._open.move_to_end(group)
+            self._open.move_to_end(name)
         try:
             await self._trim()
             yield held.memory
@@ -151,28 +151,27 @@ class App:
     async def _anew(self, name: str, anew: Anew) -> AsyncGenerator[Memory]:
         """Open an entity for one caller alone, with indexes that begin empty."""
         entry = await asyncio.to_thread(self.registry.mount, name)
-        group = entry.entity.group
-        async with self._gate(group):
-            await self._unused(group, name)
-            await self._close(group)
-            self._check_free(entry)
+        async with self._gate(name):
+            self._held(entry)
+            await self._unused(name)
+            await self._close(name)
             memory = await open_memory(entry, self._shared, anew=anew)
             try:
                 yield memory
             finally:
                 await close_memory(memory)
 
-    async def _unused(self, group: str, name: str) -> None:
+    async def _unused(self, name: str) -> None:
         """Wait until nobody uses a memory; its gate is held, so nobody new can."""
         until = asyncio.get_running_loop().time() + _PATIENCE_S
-        while (held := self._open.get(group)) and held.users:
+        while (held := self._open.get(name)) and held.users:
             if asyncio.get_running_loop().time() > until:
                 raise StoreConflict(f"{name} is in use; run this again when its clients are quiet")
             await asyncio.sleep(0.05)
 
     def open_names(self) -> list[str]:
         """Return the names of the entities that are open now."""
-        return [held.memory.entity.name for held in self._open.values()]
+        return list(self._open)
 
     async def resume_pending(self, patience_s: float = 3600.0) -> dict[str, str]:
         """Finish the jobs that closed entities still have, one entity after another.
@@ -203,68 +202,69 @@ class App:
     async def close_all(self) -> None:
         """Close every open memory; jobs in hand go on at the next start."""
         async with contextlib.AsyncExitStack() as closing:  # each, also when another cannot be closed
-            for group in self._open:
-                closing.push_async_callback(self._closed, group)
+            for name in self._open:
+                closing.push_async_callback(self._closed, name)
 
-    async def _closed(self, group: str) -> None:
-        async with self._gate(group):
-            await self._close(group)
+    async def _closed(self, name: str) -> None:
+        async with self._gate(name):
+            await self._close(name)
 
     async def _mounted(self, name: str) -> Entry:
         """Return an entity's entry; its folder was looked at when it was opened, or is now."""
         entry = self.registry.seen(name)
-        if entry and not entry.archived and entry.entity.group in self._open:
+        if entry and not entry.archived and name in self._open:
             return entry
         return await asyncio.to_thread(self.registry.mount, name)
 
-    def _check_free(self, entry: Entry) -> None:
-        """Refuse to open a folder in which this process still has the files of one of the same name, now deleted.
+    def _held(self, entry: Entry) -> _Open | None:
+        """Return an entity's memory if it is open.
 
-        Chroma and SQLite find a file of that path by what they have open: old and new would be mixed.
+        One of the same name that was deleted meanwhile is not closed for it: its files and the new one's have the
+        same paths, by which Chroma and SQLite would find the wrong ones.
         """
-        name = entry.entity.name
-        if any(held.memory.entity.name == name for group, held in self._open.items() if group != entry.entity.group):
+        held = self._open.get(entry.entity.name)
+        if held and held.memory.entity != entry.entity:
             raise StoreConflict(
-                f"{name} was deleted and made anew by another process while this one has the deleted one's files open; "
-                "restart this one (`pps serve --stop`; the next command starts it)"
+                f"{entry.entity.name} was deleted and made anew by another process while this one has the deleted "
+                "one's files open; restart this one (`pps serve --stop`; the next command starts it)"
             )
+        return held
 
     async def _opened(self, entry: Entry) -> _Open:
-        self._check_free(entry)
         # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
         await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
         memory = await open_memory(entry, self._shared)
         held = _Open(memory)
-        self._open[entry.entity.group] = held
+        self._open[entry.entity.name] = held
         return held
 
     async def _trim(self) -> None:
         """Close the least recently used memories that nobody uses, down to the bound."""
-        for group in list(self._open):
+        for name in list(self._open):
             if len(self._open) <= self.settings.server.open_entities:
                 return
-            async with self._gate(group):
-                held = self._open.get(group)
+            async with self._gate(name):
+                held = self._open.get(name)
                 if held and held.users == 0 and len(self._open) > self.settings.server.open_entities:
-                    await self._close(group)
+                    await self._close(name)
 
-    async def _close(self, group: str) -> None:
+    async def _close(self, name: str) -> None:
         """Close a memory; its gate is held by the caller."""
-        held = self._open.pop(group, None)
+        held = self._open.pop(name, None)
         if held is None:
             return
         entity, pending = held.memory.entity, True
         try:
             pending = await held.memory.pending()
         except PPSError as error:
-            _log.warning("%s: whether it has jobs left cannot be read; its next start looks: %s", entity.name, error)
+            _log.warning("%s: whether it has jobs left cannot be read; its next start looks: %s", name, error)
         await close_memory(held.memory)
         with contextlib.suppress(UnknownEntity):  # another process deleted it
             await asyncio.to_thread(self.registry.set_pending, entity, pending)
 
     @contextlib.asynccontextmanager
-    async def _gate(self, group: str) -> AsyncGenerator[None]:
-        gate = self._gates.setdefault(group, _Gate())
+    async def _gate(self, name: str) -> AsyncGenerator[None]:
+        gate = self._gates.setdefault(name, _Gate())
         gate.users += 1
         try:
             async with gate.lock:
@@ -272,4 +272,4 @@ class App:
         finally:
             gate.users -= 1
             if gate.users == 0:
-                self._gates.pop(group, None)
+                self._gates.pop(name, None)

@@ -54,7 +54,8 @@ def attach(
 
 def listing(folder: Path) -> str:
     """Return the sizes of the graphs' files as JSON, to be kept at a clean close; none of a folder that is gone."""
-    files = folder.glob("*/*")
+    graphs = [graph for graph in folder.iterdir() if graph.is_dir()] if folder.exists() else []
+    files = [file for graph in graphs for file in graph.iterdir()]
     return json.dumps({str(file.relative_to(folder)): file.stat().st_size for file in files}, sort_keys=True)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,19 @@ async def test_a_deleted_entity_is_gone_and_its_name_begins_anew(app: App, setti
     assert not (settings.home / "entities" / "ana").exists()
     await app.create("ana")
     assert await found(app, "ana", "secret") == []
+
+
+async def test_one_whose_journal_cannot_be_read_is_closed_like_the_others_and_the_next_start_looks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))
+    async with App.open(settings) as app:
+        for name in ("ana", "bob"):
+            await remembered(app, name, "Tea.")
+        with closing(sqlite3.connect(tmp_path / "entities" / "bob" / "data" / "memory.db")) as db:
+            db.execute("DROP TABLE outbox")
+        await app.close_all()
+        assert app.open_names() == []
+        assert [entity.name for entity in app.registry.pending()] == ["bob"]
+        assert "bob: whether it has jobs left cannot be read" in caplog.text
+        assert await found(app, "ana", "tea") == ["user: Tea."]

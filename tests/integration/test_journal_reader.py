@@ -82,3 +82,12 @@ async def test_nothing_is_read_of_a_file_that_is_closed_and_nothing_stays_open(p
         with pytest.raises(StoreUnavailable, match="closed"):
             await readers.look_up(_group, asked)
     assert not [one for one in psutil.Process().open_files() if one.path == str(path)]
+
+
+async def test_a_file_that_is_gone_is_not_made_again_by_reading(readers: Readers, path: Path) -> None:
+    path.unlink()
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        await readers.look_up(_group, 1)
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        await readers.read(_group)
+    assert not path.exists()
