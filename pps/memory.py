@@ -358,7 +358,7 @@ class Memory:
 
     async def _draft(self, content: str, options: RememberOptions) -> tuple[TurnDraft, JobPayload, int]:
         """Return what the journal keeps, without secrets and packs of this memory, and how many secrets there were."""
-        kept = await without_packs(content, self._parts.journal)
+        kept = await without_packs(content, self._parts.journal, options.get("occurred_at"))
         if content.strip() and not kept.strip():
             raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
         redactor = self._parts.redactor()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pps.context.fence import Marks, marks_in, strip_known
 from pps.journal.journal import Journal
 
 
-async def without_packs(text: str, journal: Journal) -> str:
+async def without_packs(text: str, journal: Journal, said_at: datetime | None = None) -> str:
     """Return a text without the packs that this entity's memory gave out; the same text when there is none.
 
-    A fence with a mark of another entity's, or of nobody's, is kept: it is what was said.
+    A fence with a mark of another entity's, of nobody's, or of more than 30 days before the text was said (now, when
+    that is not given) is kept: it is what was said.
     """
-    return strip_known(text, (await marks_of(journal)).known) if marks_in(text) else text
+    if not marks_in(text):
+        return text
+    marks = await marks_of(journal)
+    return strip_known(text, lambda mark: marks.known(mark, said_at))
 
 
 async def marks_of(journal: Journal) -> Marks:

@@ -1,8 +1,9 @@
 """The fence around recalled text: a random mark that only the server can make, so that data stays data.
 
 A pack stands between ``<memory-MARK>`` and ``</memory-MARK>``. Text inside cannot close it, since it
-cannot know the mark, and what looks like a fence inside is escaped. At capture only spans whose mark
-the server gave out itself are dropped: a fence that somebody made up is kept as what was said.
+cannot know the mark, and what a model could take for a fence, a reminder of its client or a mark of its
+chat template is escaped inside. At capture only spans whose mark the server gave out itself, within
+``KEPT_D`` days before, are dropped: a fence that somebody made up is kept as what was said.
 """
 
 from __future__ import annotations
@@ -11,21 +12,46 @@ import hashlib
 import hmac
 import re
 import secrets
+import unicodedata
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from pps.core.text import visible
+
+KEPT_D = 30
+"""Days for which a mark is known again: past them a fence with it is text like any other."""
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
-_RANDOM = _PROOF = 12
+_DAY, _RANDOM, _PROOF = 4, 12, 12
 _LENGTH = _RANDOM + _PROOF
-_SPAN = re.compile(rf"<memory-([{_ALPHABET}]{{{_LENGTH}}})>.*?</memory-\1>[ \t]*\n?", re.DOTALL)
-# Any opening or closing tag that a reader could take for ours: other case, spaces, full-width signs.
-_LOOK_ALIKE = re.compile(r"[<＜﹤]\s*[/／]?\s*memory\b", re.IGNORECASE)
+_OPEN, _CLOSE = r"(?:<|&lt;|&#0*60;|&#x0*3c;|\\u003c)", r"(?:>|&gt;|&#0*62;|&#x0*3e;|\\u003e)"
+_MARK = re.compile(rf"{_OPEN}(?P<end>\\?/)?memory-(?P<mark>[{_ALPHABET}]{{{_LENGTH}}}){_CLOSE}", re.IGNORECASE)
+# A line of a pack that was cut: a bullet and its further lines, a heading, the frame, what is left of its last line.
+_PACK_LINE = re.compile(rf"[ \t]*(?:-[ \t]|  |#{{1,2}} |Notes from |Now: |Shown: |{_OPEN}\\?/?(?:memory-\w*)?$|$)")
+_BLANKS = re.compile(r"[ \t]*\n?")
+# What opens something for a model, read without regard to case, width and look-alike letters: tags of its client's and
+# of tools, tokens of chat templates. The sign that opens it becomes ``‹``.
+_ACTING = re.compile(
+    r"(?P<sign>(?:<|&lt;|&#0*60;|&#x0*3c;){1,2})\s*[/\\]?\s*(?=(?:\w+:)?"
+    r"(?:memory|system|im_|functions?\b|function_|invoke\b|parameter\b|"
+    r"tool_|tool\b|user\b|user-|assistant|human\b|developer|instruction|command-|local-command|task-notification|"
+    r"start_of|end_of|endof|begin_of|bos\b|eos\b|eot|eom|think|ide_)|/?s>|\||/?sys>|!--|!\[cdata)"
+    r"|\[\s*/?\s*(?=(?:inst|system_prompt|available_tools|tool_calls|tool_results|/?sys)\s*\])"
+    r"|^(?=#{2,}[ \t]*(?:instruction|system|response|assistant|user|human|input)[ \t]*:?[ \t]*$)",
+    re.MULTILINE,
+)
+_LOOK_ALIKES = str.maketrans(
+    "﹤‹〈⟨❮﹥〉⟩❯［］【】∣ǀ│▁аеорсухіѕјһԁԛԝмтнвкαοερτυικνıɡℓ⁄∕",
+    "<<<<<>>>>[][]|||_aeopcyxisjhdqwmthbkaoeptuikvigl//",
+)
 
 
 class Marks:
     """Makes the marks of one entity's packs and knows them again, without a note of any.
 
-    A mark is 24 characters of 32: half are random, half are the beginning of their HMAC-SHA256 (RFC 2104), 60 bits
-    each. A mark that was shown tells nothing of another.
+    A mark is 24 characters of 32: four are the day on which it was made, eight are random, twelve are the beginning
+    of the HMAC-SHA256 (RFC 2104) of those, 60 bits. A mark that was shown tells nothing of another.
 
     Args:
         key: The entity's own, 32 random bytes that nobody else has.
@@ -34,17 +60,25 @@ class Marks:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def new(self) -> str:
-        """Return a fresh mark."""
-        random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
-        return random + self._proof(random)
+    def new(self, at: datetime | None = None) -> str:
+        """Return a fresh mark of a moment; of now when none is given."""
+        day = _days(at or datetime.now(UTC))
+        dated = "".join(_ALPHABET[(day >> 5 * place) & 31] for place in reversed(range(_DAY)))
+        first = dated + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM - _DAY))
+        return first + self._proof(first)
 
-    def known(self, mark: str) -> bool:
-        """Tell whether a mark was made with this key."""
-        return hmac.compare_digest(mark[_RANDOM:].encode(), self._proof(mark[:_RANDOM]).encode())
+    def known(self, mark: str, at: datetime | None = None) -> bool:
+        """Tell whether a mark was made with this key, at most ``KEPT_D`` days before a moment (now)."""
+        first, proof = mark[:_RANDOM], mark[_RANDOM:]
+        if not hmac.compare_digest(proof.encode("utf-8", "replace"), self._proof(first).encode()):
+            return False
+        made = 0
+        for sign in first[:_DAY]:
+            made = made << 5 | _ALPHABET.index(sign)
+        return -1 <= _days(at or datetime.now(UTC)) - made <= KEPT_D
 
-    def _proof(self, random: str) -> str:
-        digest = hmac.digest(self._key, random.encode(), hashlib.sha256)
+    def _proof(self, first: str) -> str:
+        digest = hmac.digest(self._key, first.encode("utf-8", "replace"), hashlib.sha256)
         return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_PROOF])
 
 
@@ -54,18 +88,77 @@ def fenced(mark: str, body: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return memory text in which nothing looks like a fence: the sign that opens one becomes ``‹``."""
-    return _LOOK_ALIKE.sub(lambda found: "‹" + found[0][1:], text)
+    """Return memory text for a pack: only what is seen, and nothing in it looks like a fence or a model's own marks."""
+    text = visible(text)
+    shadow = text.casefold() if text.isascii() else "".join(map(_plain, text))
+    parts: list[str] = []
+    at = 0
+    for found in _ACTING.finditer(shadow):
+        start = found.start()
+        parts += [text[at:start], "‹"]
+        at = max(found.end("sign"), start + (found.end() > start))
+    return "".join(parts) + text[at:]
 
 
 def marks_in(text: str) -> list[str]:
-    """Return the marks of the whole fences in a text, in order, each once: those worth checking."""
-    return list(dict.fromkeys(found[1] for found in _SPAN.finditer(text)))
+    """Return the marks of the fences in a text, whole or not, in order, each once: those worth checking."""
+    return list(dict.fromkeys(found["mark"].lower() for found in _MARK.finditer(text)))
 
 
 def strip_known(text: str, known: Callable[[str], bool]) -> str:
     """Return a text without the fenced spans whose mark is known; everything else stays as it was.
 
-    A span that was cut before its end is kept: nothing tells where it would end.
+    Fences may be nested and HTML-escaped. Of a span that was cut, the lines that look like a pack's go with what
+    is left of its fence: those behind an opening, or before an end.
     """
-    return _SPAN.sub(lambda found: "" if known(found[1]) else found[0], text)
+    kept: list[str] = []
+    at, start, opened, depth = 0, 0, "", 0
+    for found in _MARK.finditer(text):
+        mark, is_end = found["mark"].lower(), bool(found["end"])
+        if opened:
+            depth += (-1 if is_end else 1) if mark == opened else 0
+            if depth == 0:
+                at, opened = _line_end(text, found.end()), ""
+        elif found.start() >= at and known(mark):
+            if is_end:
+                kept.append(_without_tail(text[at : found.start()]))
+                at = _line_end(text, found.end())
+            else:
+                kept.append(text[at : found.start()])
+                start, opened, depth = found.end(), mark, 1
+    if opened:  # it was cut: what stands behind its plausible lines may have fences of its own
+        return "".join(kept) + strip_known(_without_head(text[start:]), known)
+    return "".join(kept) + text[at:]
+
+
+def _without_head(text: str) -> str:
+    """Return what follows the lines that may be a pack's; the rest of the first line goes with its fence."""
+    lines = text.splitlines(keepends=True)
+    count = 1
+    while count < len(lines) and _PACK_LINE.match(lines[count]):
+        count += 1
+    return "".join(lines[count:])
+
+
+def _without_tail(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    while lines and _PACK_LINE.match(lines[-1]):
+        lines.pop()
+    return "".join(lines)
+
+
+def _line_end(text: str, at: int) -> int:
+    """Return where a text goes on behind a fence: past blanks and the line's end."""
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+def _days(moment: datetime) -> int:
+    return int(moment.timestamp() // 86_400)
+
+
+@lru_cache(maxsize=4096)
+def _plain(char: str) -> str:
+    """Return one character as a reader takes it: of usual width, small, Latin; always one, so that places agree."""
+    folded = unicodedata.normalize("NFKC", char).casefold()
+    return (folded if len(folded) == 1 else char).translate(_LOOK_ALIKES)

@@ -11,12 +11,35 @@ from collections.abc import Iterator
 
 _CHARACTERS_A_TOKEN = 3.5
 _SPACE = re.compile(r"\s+")
+# Commands to a terminal (ECMA-48): control sequences, operating system commands and the like, other escapes.
+_COMMAND = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+# What has no glyph: controls but tab and line feed, marks that turn the direction of writing, what has no width
+# (joiners only beside ASCII: elsewhere scripts and emoji need them), fillers, tags, supplementary variation selectors.
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+    r"|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])"
+)
 _SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n{2,}")
 
 
 def normalise(text: str) -> str:
     """Return Unicode NFC with every line break a line feed; nothing else is changed."""
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def visible(text: str) -> str:
+    """Return a text without what is not seen and may still act.
+
+    Commands to a terminal, controls, marks of direction and characters without width go. Tabs and line feeds stay;
+    another line break becomes a line feed.
+    """
+    plain = re.sub("\r\n?|[\x0b\x0c\x85\u2028\u2029]", "\n", text)
+    return _UNSEEN.sub("", _COMMAND.sub("", plain))
 
 
 def fold(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pps.core.errors import InvalidRequest
-from pps.surfaces.cli.talk import AsJson, Name, ask, show_json, text_or_stdin, work
+from pps.surfaces.cli.talk import AsJson, Name, ask, say, show_json, text_or_stdin, work
 
 app = typer.Typer(no_args_is_help=True, help="List, search, save, delete and import an entity's anchors.")
 
@@ -95,4 +95,4 @@ def import_(
     typer.echo(f"{len(saved) if isinstance(saved, list) else 0} saved, {result['unchanged']} unchanged")
     for one in skipped if isinstance(skipped, list) else ():
         if isinstance(one, dict):
-            typer.echo(f"left out: {one['what']}: {one['why']}")
+            say(f"left out: {one['what']}: {one['why']}")

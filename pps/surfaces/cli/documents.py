@@ -10,7 +10,7 @@ import typer
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.surfaces.cli.talk import Answer, AsJson, Name, absolute, objects, server, show_json, work
+from pps.surfaces.cli.talk import Answer, AsJson, Name, absolute, objects, say, server, show_json, work
 
 app = typer.Typer(no_args_is_help=True, help="Folders of Markdown that an entity follows while the server runs.")
 _SHOWN = 20
@@ -95,7 +95,7 @@ def add(name: Name, folder: _Folder, as_json: AsJson = False) -> None:
     files = f"{result['added']} files new, {result['changed']} changed, {result['unchanged']} unchanged"
     typer.echo(f"{name} follows {result['path']}: {files}; {result['stored']} passages stored")
     for one in objects(result["skipped"]):
-        typer.echo(f"left out: {one['what']}: {one['why']}", err=True)
+        say(f"left out: {one['what']}: {one['why']}", err=True)
 
 
 @app.command("list")
@@ -169,7 +169,7 @@ def _told(name: str, result: Answer) -> None:
         typer.echo(f"passed over: {count} {why}")
     unreadable, count = objects(result["unreadable"]), result["unreadable_count"]
     for one in unreadable[:_SHOWN]:
-        typer.echo(f"could not be read: {one['what']}: {one['why']}", err=True)
+        say(f"could not be read: {one['what']}: {one['why']}", err=True)
     if isinstance(count, int) and count:
         rest = f", the first {_SHOWN} are above; --json lists them" if count > _SHOWN else ""
         typer.echo(f"{count} could not be read{rest}; everything else was", err=True)

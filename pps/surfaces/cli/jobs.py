@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pps.core.errors import InvalidRequest
-from pps.surfaces.cli.talk import AsJson, Name, ask, confirm, show_json, work
+from pps.surfaces.cli.talk import AsJson, Name, ask, confirm, say, show_json, work
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -41,9 +41,7 @@ def list_(
     for job in jobs if isinstance(jobs, list) else []:
         if isinstance(job, dict):
             why = f"  ({job['error']})" if job["error"] else ""
-            typer.echo(
-                f"{job['id']:>7} {job['state']:<8} {job['stage']:<5} tried {job['attempts']}  {job['text']}{why}"
-            )
+            say(f"{job['id']:>7} {job['state']:<8} {job['stage']:<5} tried {job['attempts']}  {job['text']}{why}")
     if not jobs:
         typer.echo("No such jobs.")
     elif found["next"]:

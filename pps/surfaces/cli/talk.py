@@ -15,6 +15,7 @@ import typer
 
 from pps.config.home import home_folder
 from pps.core import errors
+from pps.core.text import visible
 from pps.core.values import JSON
 from pps.link import Link, connect
 from pps.link.start import find
@@ -44,13 +45,19 @@ def ask(verb: str, entity: str, arguments: Mapping[str, JSON], *, as_json: bool)
     if as_json:
         show_json(data)
     else:
-        typer.echo(answer["text"])
+        say(str(answer["text"]))
     return data if isinstance(data, dict) else {}
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print text that holds what somebody told a memory: nothing in it acts on the terminal."""
+    typer.echo(visible(text), err=err)
+
+
 def show_json(value: JSON) -> None:
-    """Print one JSON value on stdout."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print one JSON value on stdout; what is not seen and may act on a terminal is written as an escape."""
+    shown = json.dumps(value, ensure_ascii=False, indent=2)
+    typer.echo(shown if visible(shown) == shown else json.dumps(value, indent=2))
 
 
 def absolute(path: str) -> str:
@@ -98,7 +105,7 @@ def work(task: str, arguments: Mapping[str, JSON], *, as_json: bool, in_bytes: b
             done, total = report.get("done"), report.get("total")
             bar.update(
                 shown,
-                description=str(report.get("what")),
+                description=visible(str(report.get("what"))),
                 completed=done if isinstance(done, int) else 0,
                 total=total if isinstance(total, int) and total else None,
             )
@@ -159,7 +166,7 @@ def _say(error: errors.PPSError) -> None:
     if "--json" in sys.argv:
         with contextlib.suppress(OSError):  # it may be stdout that failed; stderr is told
             show_json({"error": {"code": error.code, "message": error.message, "retryable": error.retryable}})
-    typer.echo(f"pps: {' '.join(error.message.split())}", err=True)
+    say(f"pps: {' '.join(error.message.split())}", err=True)
 
 
 def _drained(reports: Generator[Answer, None, Answer]) -> Answer:

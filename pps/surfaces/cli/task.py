@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pps.core.values import JSON
-from pps.surfaces.cli.talk import AsJson, absolute, server, show_json, text_or_stdin
+from pps.surfaces.cli.talk import AsJson, absolute, say, server, show_json, text_or_stdin
 
 app = typer.Typer(no_args_is_help=True, help="Carry out tasks that agents handed out with spawn_agent.")
 
@@ -102,4 +102,4 @@ def _do(verb: str, arguments: dict[str, JSON], *, as_json: bool) -> None:
     if as_json:
         show_json(answer["data"])
     else:
-        typer.echo(answer["text"])
+        say(str(answer["text"]))

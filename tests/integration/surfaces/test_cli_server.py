@@ -321,3 +321,17 @@ def test_a_signal_ends_the_server_in_order(tmp_path: Path, number: int) -> None:
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
     assert runfile.read(home) is None
+
+
+def test_what_a_memory_holds_does_not_act_on_the_terminal(served: Served) -> None:
+    served.pps("entity", "create", "loud")
+    hostile = "The\x1b[2J oven\x1b]0;owned\x07 runs\u202e hot\x9b1m \u200btoday."
+    kept = _json(served.pps("remember", "loud", "-", "--json", given=hostile))
+
+    for command in (("recall", "loud", "oven"), ("ambient", "loud", "the oven"), ("get", "loud", kept["turn_id"])):
+        shown = served.pps(*command)
+        assert "The oven runs hot today." in shown.stdout, shown.stderr
+        assert not {"\x1b", "\x9b", "\x07", "\u202e", "\u200b"} & set(shown.stdout)
+    whole = served.pps("get", "loud", kept["turn_id"], "--json")
+    assert not {"\x1b", "\x9b", "\x07", "\u202e", "\u200b"} & set(whole.stdout)
+    assert _json(whole)["items"][0]["content"] == hostile
