@@ -15,6 +15,7 @@ from pps.config import Settings
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities.registry import Created, Entry, Registry
+from pps.ingest.redact import Redactor
 from pps.memory import Memory
 from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
 
@@ -68,7 +69,7 @@ class App:
             ConfigError: A setting cannot be used.
             StoreUnavailable: The data folder or the configured server cannot be reached.
         """
-        registry = await asyncio.to_thread(Registry, settings.home)
+        registry = await asyncio.to_thread(Registry, settings.home, Redactor(on=settings.redaction == "on").label)
         async with open_shared(settings, embedder) as shared:
             app = cls(settings, registry, shared)
             try:

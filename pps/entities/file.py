@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import TypeAlias
 
 from pps.core.errors import StoreConflict, StoreError, StoreUnavailable
+
+Refusal: TypeAlias = Callable[[str, str], None]
+"""Raises InvalidRequest when the text of a field must not be kept."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entity (

@@ -19,7 +19,7 @@ from pps.core import time
 from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_name, new_group
 from pps.entities import grants, paths, routes, template
-from pps.entities.file import SCHEMA, SmallFile
+from pps.entities.file import SCHEMA, Refusal, SmallFile
 from pps.entities.routers import Routers
 from pps.entities.routes import Routes
 from pps.entities.watched import Watched
@@ -48,6 +48,10 @@ class Created:
     is_new: bool
 
 
+def _refuses_nothing(field: str, text: str) -> None:
+    del field, text
+
+
 class Registry:
     """Names, folders and tokens of the entities of one data folder.
 
@@ -55,9 +59,15 @@ class Registry:
     thread. Every one may raise StoreUnavailable when the file cannot be reached.
     """
 
-    def __init__(self, home: Path) -> None:
-        """Open the registry of a data folder, making both (mode 0700) when they are not there."""
+    def __init__(self, home: Path, refuse: Refusal = _refuses_nothing) -> None:
+        """Open the registry of a data folder, making both (mode 0700) when they are not there.
+
+        Args:
+            home: The data folder.
+            refuse: Raises InvalidRequest for a field's text that must not be kept: one that holds a secret.
+        """
         self._home = home
+        self._refuse = refuse
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.entities_folder.mkdir(mode=0o700, exist_ok=True)
@@ -66,9 +76,9 @@ class Registry:
         self._file = SmallFile(home / "registry.db", SCHEMA)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
-        self.routes = Routes(self._file)
-        self.watched = Watched(self._file, home)
-        self.routers = Routers(self._file)
+        self.routes = Routes(self._file, refuse)
+        self.watched = Watched(self._file, home, refuse)
+        self.routers = Routers(self._file, refuse)
 
     @property
     def entities_folder(self) -> Path:
@@ -112,6 +122,7 @@ class Registry:
             with self._file.writing() as db:
                 row = routes.mapped(db, path)
                 if row is None:
+                    self._refuse("project", path)
                     entry = self._insert(db, self._free_name(db, paths.name_of(path)), store)
                     routes.insert(db, path, entry.entity.group)
                 else:

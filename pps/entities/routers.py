@@ -10,7 +10,7 @@ from datetime import datetime
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound
 from pps.entities import grants
-from pps.entities.file import SmallFile
+from pps.entities.file import Refusal, SmallFile
 from pps.entities.paths import is_inside, real_path
 
 MAX_ROOTS = 64
@@ -75,8 +75,9 @@ def _real(roots: Sequence[str]) -> tuple[str, ...]:
 class Routers:
     """The router tokens of one registry, their digests kept, their texts not. As ``Registry`` in cost and errors."""
 
-    def __init__(self, file: SmallFile) -> None:
+    def __init__(self, file: SmallFile, refuse: Refusal) -> None:
         self._file = file
+        self._refuse = refuse
 
     def create(self, roots: Sequence[str], *, label: str = "", may_create: bool = True) -> NewRouter:
         """Make a router and its token.
@@ -92,6 +93,9 @@ class Routers:
         if len(label) > MAX_LABEL or not label.isprintable():
             raise InvalidRequest("label", f"must have at most {MAX_LABEL} characters, all printable")
         paths = _real(roots)
+        self._refuse("label", label)
+        for path in paths:
+            self._refuse("roots", path)
         with self._file.writing() as db:
             token = grants.issue(db, "router")
             db.execute("INSERT INTO router VALUES (?, ?, ?)", (token.token_id, label, int(may_create)))

@@ -11,7 +11,7 @@ from datetime import datetime
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_name
-from pps.entities.file import SmallFile
+from pps.entities.file import Refusal, SmallFile
 from pps.entities.paths import ancestors, is_inside, real_path
 
 _COLUMNS = (
@@ -36,8 +36,9 @@ class Routes:
     that is not absolute, and StoreUnavailable when the file cannot be reached.
     """
 
-    def __init__(self, file: SmallFile) -> None:
+    def __init__(self, file: SmallFile, refuse: Refusal) -> None:
         self._file = file
+        self._refuse = refuse
 
     def nearest(self, path: str) -> EntityId | None:
         """Return the entity of the longest mapped folder that is or holds a path; None when none does."""
@@ -60,6 +61,7 @@ class Routes:
         """
         path = real_path(path, "path")
         check_name(name)
+        self._refuse("path", path)
         with self._file.writing() as db:
             entity = db.execute("SELECT grp FROM entity WHERE name = ? COLLATE BINARY", (name,)).fetchone()
             if entity is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_name
-from pps.entities.file import SmallFile
+from pps.entities.file import Refusal, SmallFile
 from pps.entities.paths import is_inside, real_path
 
 _COLUMNS = """SELECT watched.path, watched.created_at, entity.name, entity.grp, entity.archived
@@ -34,8 +34,9 @@ class Watched:
     cannot be reached.
     """
 
-    def __init__(self, file: SmallFile, home: Path) -> None:
+    def __init__(self, file: SmallFile, home: Path, refuse: Refusal) -> None:
         self._file = file
+        self._refuse = refuse
         self._home = home
 
     def add(self, path: str, name: str) -> WatchedFolder:
@@ -48,6 +49,7 @@ class Watched:
         """
         path = real_path(path, "folder")
         check_name(name)
+        self._refuse("folder", path)
         if not Path(path).is_dir():
             raise InvalidRequest("folder", f"there is none at {path}")
         home = real_path(str(self._home.absolute()), "home")

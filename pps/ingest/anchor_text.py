@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pps.core.errors import InvalidRequest
 from pps.core.text import fold, normalise
+from pps.ingest.redact import whole
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _LONGEST = 80
@@ -91,7 +92,7 @@ def parse(text: str, slug: str) -> AnchorText:
             others.append(line)
     tags = tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in fields.get("tags", []) if tag))
     title = " ".join(", ".join(fields.get("title", [])).split()) or _heading(body) or slug
-    return AnchorText(title[:200], body, tags, ", ".join(fields.get("source", [])), tuple(others))
+    return AnchorText(title[: whole(title, 200)], body, tags, ", ".join(fields.get("source", [])), tuple(others))
 
 
 def compose(anchor: AnchorText) -> str:

@@ -20,7 +20,7 @@ from pps.core.values import AnchorPassage, Skipped
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchor_files import AnchorFile, AnchorFolder, read_below
 from pps.ingest.anchor_text import AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
-from pps.ingest.redact import Redactor
+from pps.ingest.redact import Redactor, clipped
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder
 
@@ -246,7 +246,7 @@ class Anchors:
         redactor = Redactor(on=self._redaction)
         clean = replace(
             anchor,
-            title=redactor.text(anchor.title)[:MAX_TITLE],
+            title=clipped(redactor.text(anchor.title), MAX_TITLE, ""),
             body=redactor.text(anchor.body),
             tags=redactor.tags(anchor.tags),
             others=redactor.texts(anchor.others),

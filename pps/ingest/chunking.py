@@ -6,8 +6,11 @@ A word is a run of letters between spaces; in scripts that write none, a charact
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from pps.ingest.detecting import Span
+from pps.ingest.redact import spans
 
 WORDS = 200
 OVERLAP = 50
@@ -35,7 +38,7 @@ def passages(text: str, *, words: int = WORDS, overlap: int = OVERLAP) -> list[P
         overlap: Most words that a passage repeats from the end of the one before: whole sentences, less than
             half of ``words``.
     """
-    sentences = list(_sentences(text, words))
+    sentences = _uncut(list(_sentences(text, words)), spans(text), words)
     heads = _headings(text)
     found: list[Passage] = []
     first = 0
@@ -68,6 +71,17 @@ def _sentences(text: str, most: int) -> Iterator[_Sentence]:
             is_last = at + most >= len(found)
             yield _Sentence(part[0].start(), end if is_last else part[-1].end(), len(part))
         start = end
+
+
+def _uncut(sentences: list[_Sentence], secrets: Sequence[Span], most: int) -> list[_Sentence]:
+    """Return the sentences, those joined that a secret runs through: half of one would not be known as one."""
+    joined: list[_Sentence] = []
+    for one in sentences:
+        if joined and any(start < one.start < end for start, end in secrets):
+            last = joined.pop()
+            one = _Sentence(last.start, one.end, min(most, last.words + one.words))
+        joined.append(one)
+    return joined
 
 
 def _stepped_back(sentences: list[_Sentence], first: int, last: int, overlap: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack
 
 Span = tuple[int, int]
 
@@ -17,7 +17,15 @@ _LEAST_RUN = 12
 _RUN = re.compile(r"[A-Za-z0-9+/]+")
 
 
-@dataclass(frozen=True, slots=True)
+class Pattern(Protocol):
+    """What is used of a compiled pattern."""
+
+    def finditer(self, text: str, /) -> Iterable[re.Match[str]]:
+        """Return its matches in a text, in order."""
+        ...
+
+
+@dataclass(frozen=True)
 class Detector:
     """Finds one kind of secret.
 
@@ -31,7 +39,7 @@ class Detector:
 
     kind: str
     hints: tuple[str, ...]
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[Pattern, ...]
     group: int = 0
     tail: re.Pattern[str] | None = _TOKEN_TAIL
     accepts: Callable[[str], bool] = bool
@@ -55,6 +63,10 @@ class _More(TypedDict, total=False):
 def detector(kind: str, hints: tuple[str, ...], pattern: str, **more: Unpack[_More]) -> Detector:
     """Return a detector of one pattern."""
     return Detector(kind, hints, (re.compile(pattern),), **more)
+
+
+TOKEN_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"  # noqa: S105 - a pattern
+"""Where a token may begin: not inside a word, but behind ``-``, ``_``, ``=``, ``%3D`` or an escaped line break."""
 
 
 def looks_random(value: str) -> bool:

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
-from pps.ingest.detecting import Detector, detector, looks_random
+from pps.ingest.detecting import TOKEN_START, Detector, detector, looks_random
+from pps.ingest.gitleaks import gitleaks
 from pps.ingest.given_secrets import given_secrets
-from pps.ingest.vendor_keys import VENDOR_KEYS
+from pps.ingest.vendor_keys import VENDOR_KEYS, WORDS
 
 _DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 """How two digits, with which such a token begins, look in base 64."""
@@ -29,7 +30,7 @@ _PUTTY_END = re.compile(r"(?:[^\n]{0,200}\n){0,200}?Private-MAC: ?[0-9a-f]+|(?:[
 @cache
 def detectors() -> tuple[Detector, ...]:
     """Return every detector; the library is imported here (0.3 s), when the first text is looked at."""
-    return (*_private_keys(), *_of_library(), *_newer(), *given_secrets())
+    return (*_private_keys(), *_of_library(), *_newer(), *given_secrets(), *gitleaks())
 
 
 def _private_keys() -> tuple[Detector, ...]:
@@ -98,7 +99,7 @@ def _patterns(plugin: object) -> tuple[re.Pattern[str], ...]:
 
 
 def _bounded(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9+/])(?:{pattern.pattern})(?![A-Za-z0-9+/])", pattern.flags)
+    return re.compile(rf"{TOKEN_START}(?<![+/])(?:{pattern.pattern})(?![A-Za-z0-9+/])", pattern.flags)
 
 
 def _jwt() -> Detector:
@@ -111,23 +112,23 @@ def _jwt() -> Detector:
     return detector(
         _kind(JwtTokenDetector),
         ("eyJ",),
-        rf"(?<![A-Za-z0-9_=-])eyJ{part}{{4,20000}}\.{part}{{2,40000}}(?:\.{part}{{0,4000}})?",
+        rf"{TOKEN_START}eyJ{part}{{4,20000}}\.{part}{{2,40000}}(?:\.{part}{{0,4000}})?",
         accepts=is_valid,
     )
 
 
 def _newer() -> tuple[Detector, ...]:
     """Return detectors of keys that are told by their beginning; newer than the library, or slow in it."""
-    start = r"(?<![A-Za-z0-9_-])"
+    start, alone = TOKEN_START, r"(?<![A-Za-z0-9_-])"
     return (
-        *(detector(kind, hints, start + pattern) for kind, hints, pattern in VENDOR_KEYS),
+        *(detector(kind, hints, (alone if kind in WORDS else start) + pattern) for kind, hints, pattern in VENDOR_KEYS),
         detector("OpenAI Token", ("T3BlbkFJ",), start + r"sk-[A-Za-z0-9_-]{10,200}T3BlbkFJ[A-Za-z0-9_-]{20,200}"),
         detector(
             "OpenAI Token",
             ("sk-proj-", "sk-svcacct-", "sk-admin-"),
             start + r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,250}",
         ),
-        detector("API Key", ("sk-",), start + r"sk-[A-Za-z0-9]{32,64}", accepts=looks_random),
+        detector("API Key", ("sk-",), alone + r"sk-[A-Za-z0-9]{32,64}", accepts=looks_random),
         detector("Anthropic API Key", ("sk-ant-",), start + r"sk-ant-[A-Za-z0-9_-]{32,200}"),
         detector("OpenRouter API Key", ("sk-or-",), start + r"sk-or-[A-Za-z0-9_-]{32,200}"),
         detector("Google API Key", ("AIza",), start + r"AIza[A-Za-z0-9_-]{35}"),

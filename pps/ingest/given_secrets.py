@@ -8,11 +8,25 @@ from pps.ingest.detecting import Detector, detector, looks_random
 
 _NAMED = r"[\w.\-]{0,40}[\\\"'\])*`]{0,3}[ \t]{0,4}"
 _OPENED = r"\*{0,2}[ \t]{0,4}[\\\"'`(]{0,3}"
-_ASSIGNED = rf"{_NAMED}(?::=|=>|::|==|=|:){_OPENED}"
-_SHOWN = rf"{_NAMED}(?::=|=>|::|==|=|:|\|)(?:[ \t]{{0,4}}\r?\n){{0,2}}{_OPENED}"
+_ASSIGNED = rf"{_NAMED}(?::=|=>|::|==|=|:|：){_OPENED}"
+_SHOWN = rf"{_NAMED}(?::=|=>|::|==|=|:|：|\|)(?:[ \t]{{0,4}}\r?\n){{0,2}}{_OPENED}"
 """As assigned; also in a table, or on a line of its own below its name."""
+_PASSWORDS = (
+    "password|passwd|pwd|passphrase|passwort|kennwort|senha|contraseña|contrasena|mot de passe|wachtwoord"
+    "|hasło|пароль|密码|密碼|口令|パスワード|비밀번호"
+)
+_VALUE = r"((?:[^\s\"'`\\<]|\\(?![\"'])|<(?!/)){6,128})"
+"""What may be a password: with the signs of shells and templates in it, up to a quote or a closing tag."""
 _SESSION = re.compile(r"(?i)(?:sess|sid|auth|token|jwt|login)[^=;]{0,60}=[^;]{8}")
 """How cookies are called that let somebody in."""
+
+
+_FILLED_IN = re.compile(
+    r"\$\{?[A-Za-z_]\w*\}?(?!\w)|\$\(|\$\{|<[\w .-]+>|\{\{|\{[\w.:!]*\}|%[({]|\[redacted"
+    r"|[\[({]*[A-Za-z_]\w*(?:\.\w+)*[(\[{](?:[\"')\]}]|[A-Za-z_][\w.]*(?:[\"')\],(=]|\Z)|\Z)"
+    r"|[\[({]*[a-z_]+[0-9]*(?:\.\w+)+|[\[({]*[A-Za-z_]\w*[),\]};](?!\w)|[()\[\]{},;:.]"
+)
+"""How a value begins that stands for another: a variable, a placeholder, code that looks it up."""
 
 
 def given_secrets() -> tuple[Detector, ...]:
@@ -23,9 +37,8 @@ def given_secrets() -> tuple[Detector, ...]:
 def _named() -> tuple[Detector, ...]:
     """Return detectors of what is given as a secret, whoever made it: assigned, in a header, in an address."""
     key = r"(?:api|auth|service|account|access|db|client|private)[-_ ]?key"
-    value = r"((?:[^\s\"'`<>{}\[\]$()\\]|\\(?![\"'])){6,128})"
     token = rf"(?i:{key}|secret|token|passphrase|credential)"
-    password = r"(?i:password|passwd|pwd|passphrase|db_?pass|key_?pass|contraseña|contrasena)"  # noqa: S105
+    password = rf"(?i:{_PASSWORDS}|db_?pass|key_?pass)"
     return (
         detector(
             "API Key",
@@ -37,8 +50,8 @@ def _named() -> tuple[Detector, ...]:
         ),
         detector(
             "Password",
-            ("passw", "pwd", "_pass", "passphrase", "contrase"),
-            rf"{password}(?:{_ASSIGNED}|>){value}",
+            (*_PASSWORDS.split("|"), "_pass", "dbpass", "keypass"),
+            rf"{password}(?:{_ASSIGNED}|>){_VALUE}",
             group=1,
             tail=None,
             accepts=_is_password,
@@ -59,6 +72,30 @@ def _named() -> tuple[Detector, ...]:
             tail=None,
         ),
         detector(
+            "Authorization Token",
+            ("authorization",),
+            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?[A-Za-z-]{2,20}[ \t=]{1,4}[\"']?"
+            r"([\w.~+/=-]{16,4000})",
+            group=1,
+            tail=None,
+            accepts=looks_random,
+        ),
+        detector(
+            "Basic Auth Credentials",
+            ("://",),
+            r"://([A-Za-z0-9_-]{20,200})@",
+            group=1,
+            tail=None,
+            accepts=looks_random,
+        ),
+        detector(
+            "Basic Auth Credentials",
+            ("@tcp(", "@unix("),
+            r"(?<![^\s\"'`=(])[\w.-]{1,64}:([^\s:@/\"'`\[]{3,128})@(?:tcp|unix)\(",
+            group=1,
+            tail=None,
+        ),
+        detector(
             "Basic Auth Credentials",
             ("://",),
             r"://[^\s:/?#@\"'<>]{0,100}:([^\s/@\"'<>{}\[\]]{3,200})@",
@@ -75,7 +112,7 @@ def _spoken() -> tuple[Detector, ...]:
         detector(
             "Password",
             ("password is ", "passwort ist ", "passphrase is "),
-            r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}([^\s\"'`*<>{}\[\]$()]{8,128})",
+            r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}([^\s\"'`*<>]{8,128})",
             group=1,
             tail=None,
             accepts=_is_odd_password,
@@ -83,10 +120,18 @@ def _spoken() -> tuple[Detector, ...]:
         detector(
             "Password",
             ("--pass",),
-            rf"--pass(?:word|wd|phrase)?{given}([^\s\"'`<>{{}}\[\]$()-][^\s\"'`<>{{}}\[\]$()]{{5,128}})",
+            rf"--pass(?:word|wd|phrase)?{given}(?!-){_VALUE}",
             group=1,
             tail=None,
             accepts=_is_password,
+        ),
+        detector(
+            "Password",
+            ("sshpass ",),
+            r"sshpass[ \t]{1,4}-p[ \t]{0,2}[\"']?([^\s\"'`]{4,128})",
+            group=1,
+            tail=None,
+            accepts=_is_chosen,
         ),
         detector(
             "Password",
@@ -156,8 +201,11 @@ def _written() -> tuple[Detector, ...]:
 
 
 def _is_chosen(value: str) -> bool:
-    """Tell whether what a variable for a password holds is one, also of letters alone: no path, no ``******``."""
-    return not _is_path(value) and len(set(value.lower())) >= 5
+    """Tell whether what a variable for a password holds is one, also of letters alone.
+
+    A path is none, nor ``******``, nor what is put in later: ``${NAME}``, ``<yours>``, ``os.environ['X']``.
+    """
+    return not (_is_path(value) or _FILLED_IN.match(value)) and len(set(value.lower())) >= 5
 
 
 def _has_letters(value: str) -> bool:

@@ -47,6 +47,47 @@ def redact(text: str) -> Redacted:
     return _redacted(text, _marker)
 
 
+def spans(text: str) -> list[Span]:
+    """Return where a text's secrets begin and end, in order."""
+    return [span for span, _ in _found(text)]
+
+
+def whole(text: str, at: int) -> int:
+    """Return the place nearest before ``at`` where a text can be cut without cutting a secret in two.
+
+    Half a secret is known as none: what is cut before it is redacted must be cut beside it.
+    """
+    return next((start for start, end in spans(text) if start < at < end), at) if len(text) > at else at
+
+
+def clipped(text: str, most: int, end: str = "…") -> str:
+    """Return a text of at most ``most`` characters; of a longer one its beginning, no secret cut, and ``end``."""
+    return text if len(text) <= most else text[: whole(text, most - len(end))].rstrip() + end
+
+
+def cut(text: str, size: int) -> list[str]:
+    """Return a text in pieces of at most ``size`` characters: at line breaks or spaces, and none within a secret.
+
+    Together they are the text. A secret that is longer than a piece is replaced: no piece could hold it.
+    """
+    if len(text) <= size:
+        return [text]
+    secrets = spans(text)
+    if any(end - start > size for start, end in secrets):
+        return cut(redact(text).text, size)
+    pieces: list[str] = []
+    start = 0
+    while start < len(text):
+        end = start + size
+        if end < len(text):
+            half = start + size // 2
+            end = (text.rfind("\n", half, end) + 1) or (text.rfind(" ", half, end) + 1) or end
+            end = next((begin for begin, last in secrets if start < begin < end < last), end)
+        pieces.append(text[start:end])
+        start = end
+    return pieces
+
+
 class Redactor:
     """Redacts the parts of one request and counts what it found; or lets all through when it is off.
 
@@ -84,7 +125,7 @@ class Redactor:
     def label(self, field: str, label: str) -> None:
         """Raise InvalidRequest when a label holds a secret: a marker is no label."""
         if self.text(label) != label:
-            raise InvalidRequest(field, "holds what looks like a secret; give it in the content, where it is taken out")
+            raise InvalidRequest(field, "holds what looks like a secret, and it is kept as it is: name it without")
 
     def attributes(self, attributes: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return attributes without secrets, in names and values, also what only its name shows to be one."""

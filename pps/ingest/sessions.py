@@ -14,6 +14,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros
 from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
+from pps.ingest.redact import clipped, cut
 from pps.ingest.transcript import Answer, digest
 
 SOURCE = "claude-code"
@@ -183,14 +184,13 @@ def tool_line(tool: str, given: Mapping[str, str]) -> str:
     if command:
         what = f"{what} ({command})" if what else command
     line = " ".join(f"{tool}: {what}".split()) if what else tool
-    return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
+    return clipped(line, _LINE)
 
 
 def _items(text: str, reference: str, at: datetime, session: str, role: str, actor: str = "") -> list[Item]:
     text = text.replace("\0", "")
-    pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
     found: list[Item] = []
-    for number, piece in enumerate(pieces):
+    for number, piece in enumerate(cut(text, PIECE)):
         options: RememberOptions = {
             "role": role,
             "actor": actor,

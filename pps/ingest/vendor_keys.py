@@ -38,3 +38,6 @@ VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Vault Token", ("hvs.", "hvb.", "hvr."), rf"hv[sbr]\.{_ANY}{{24,300}}"),
 )
 """(kind, what a text with one holds, what it looks like)."""
+
+WORDS = frozenset({"Airtable Token", "Databricks Token", "Doppler Token", "Mailgun API Key"})
+"""Of these, those whose beginning is a word that names end with, such as ``cache-key-``: they stand alone."""

@@ -85,9 +85,9 @@ async def test_nothing_is_read_of_a_file_that_is_closed_and_nothing_stays_open(p
 
 
 async def test_a_file_that_is_gone_is_not_made_again_by_reading(readers: Readers, path: Path) -> None:
-    path.unlink()
+    await asyncio.to_thread(path.unlink)
     with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await readers.look_up(_group, 1)
     with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await readers.read(_group)
-    assert not path.exists()
+    assert not await asyncio.to_thread(path.exists)

@@ -29,7 +29,7 @@ from pps.ingest.sessions import read_event
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from tests.importing_files import without_rights
-from tests.secrets import PARTS, SECRETS, holding
+from tests.secrets import PARTS, PRIVATE_KEY, SECRETS, holding
 
 ALL = " then ".join(text for text, _ in SECRETS.values())
 
@@ -69,6 +69,48 @@ async def test_no_byte_of_a_secret_is_in_any_file_of_the_data_folder(
             assert "[redacted: GitHub Token]" in recalled["episodes"][0].text
     assert holding(home) == {}
     assert not any(part in caplog.text for part in PARTS)
+
+
+async def test_a_private_key_is_out_of_a_text_before_it_is_cut_wherever_long_texts_come_in(tmp_path: Path) -> None:
+    home, files = tmp_path / "home", tmp_path / "files"
+    files.mkdir()
+    long = "word " * 11_990 + PRIVATE_KEY + " word" * 20
+    command = "x" * 230 + f" && cat > key <<EOF {PRIVATE_KEY} EOF"
+    said = {"type": "user", "sessionId": "s1", "uuid": str(uuid4()), "message": {"role": "user", "content": long}}
+    used = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": command}}
+    done = {"type": "assistant", "sessionId": "s1", "uuid": str(uuid4()), "message": {"id": "m", "content": [used]}}
+    (files / "s1.jsonl").write_text("\n".join(map(json.dumps, (said, done))))
+    (files / "note.md").write_text(f"# Note\n\n{'word ' * 190}\n\n{PRIVATE_KEY}\n\nMore. {'word ' * 90}")
+    event = {"id": uuid4().hex, "at": 1.7e9, "session": "s2", "event": "UserPromptSubmit", "text": long}
+    tool = {**event, "id": uuid4().hex, "event": "PostToolUse", "tool": "Bash", "input": {"command": command}}
+    async with App.open(Settings(home=home, embedder=EmbedderSettings(name="none"))) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            for one in (event, tool):
+                await memory.sessions.capture(read_event(one), lambda _: True)
+            assert (await memory.documents.import_files(Wanted([files]))).stored >= 5
+            assert await memory.settled()
+            assert holding(home) == {}
+    assert holding(home) == {}
+
+
+async def test_what_the_registry_keeps_as_it_is_may_hold_no_secret(tmp_path: Path) -> None:
+    token, _ = SECRETS["GitHub Token"]
+    folder = tmp_path / f"shop-{token}"
+    folder.mkdir()
+    async with App.open(Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="none"))) as app:
+        await app.create("ana")
+        for field, add in (
+            ("path", lambda: app.registry.routes.add(str(folder), "ana")),
+            ("folder", lambda: app.registry.watched.add(str(folder), "ana")),
+            ("project", lambda: app.registry.create_for(str(folder))),
+            ("roots", lambda: app.registry.routers.create([str(folder)])),
+            ("label", lambda: app.registry.routers.create(["/work"], label=f"with {token}")),
+        ):
+            with pytest.raises(InvalidRequest, match=f"^{field}: holds what looks like a secret"):
+                await asyncio.to_thread(add)
+        assert [entry.entity.name for entry in app.registry.list()] == ["ana"]
+    assert holding(tmp_path / "home") == {}
 
 
 _EVERY_ROW: tuple[LiteralString, ...] = (

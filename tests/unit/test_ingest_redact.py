@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest.redact import KeyedRedactor, Redactor, redact
+from pps.ingest.chunking import passages
+from pps.ingest.redact import KeyedRedactor, Redactor, clipped, cut, redact
 from tests.secrets import GIVEN, PRIVATE_KEY, PUTTY_KEY, SECRETS, VENDORS
 
 INNOCENT = [
@@ -249,3 +250,36 @@ def test_a_kind_or_a_relation_that_holds_a_secret_is_refused_by_its_place() -> N
         redactor.facts([*[FactDraft("Ana", "HAS", "tea")] * 2, FactDraft("Ana", token, "tea")])
     off = Redactor(on=False)
     assert off.nodes([NodeDraft("Ben", kind=token)])[0].kind == off.facts([FactDraft("A", token, "B")])[0].relation
+
+
+def test_a_long_text_is_cut_beside_its_secrets_and_nothing_of_it_is_lost() -> None:
+    for before in range(0, 700, 23):
+        text = "word " * (before // 5) + PRIVATE_KEY + " and more words" * 30
+        pieces = cut(text, 700)
+        assert "".join(pieces) == text
+        assert max(map(len, pieces)) <= 700
+        assert not any("b1C2d3" in redact(piece).text for piece in pieces)
+    assert cut("short", 700) == ["short"]
+    assert "b1C2" not in "".join(cut(PRIVATE_KEY, 100))  # no piece could hold it
+
+
+def test_what_is_clipped_ends_before_a_secret_that_the_bound_would_cut() -> None:
+    token, _ = SECRETS["GitHub Token"]
+    assert clipped(f"git push {token} origin", 30) == "git push…"
+    assert clipped("git push origin main", 12) == "git push or…"
+    assert clipped("git push", 12) == "git push"
+
+
+def test_no_passage_of_a_document_ends_within_a_secret() -> None:
+    for before in range(0, 220, 7):
+        text = f"{'word ' * before}. The key:\n\n{PRIVATE_KEY}\n\nAfter it. {'More words. ' * 60}"
+        assert not any("b1C2d3" in redact(one.text).text for one in passages(text, words=30, overlap=8))
+
+
+@pytest.mark.parametrize(
+    "found", ["a_word_that_a_rule_of_gitleaks_knows: adafruit_key = 'ab12cd34ef56ab78cd90ef12ab34cd56'"]
+)
+def test_a_rule_of_gitleaks_finds_what_ours_do_not_know_and_names_it(found: str) -> None:
+    assert redact(found).text.endswith("adafruit_key = '[redacted: Adafruit Api Key]'")
+    assert redact("adafruit_key = 'ab12cd34ef56ab78cd90ef12ab34cd56', and on.").count == 1
+    assert redact("AWS's own example, AKIAIOSFODNN7EXAMPLE").count <= 1

@@ -48,7 +48,7 @@ MOST_OUT = 1024 * 1024
 MOST_SPOOLED = 10_000
 MOST_SPOOLED_BYTES = 64 * 1024 * 1024
 TOOL_FIELDS = ("description", "command", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
-TOOL_CHARS = 400
+TOOL_CHARS = 4_000
 MOST_NAME, MOST_PATH = 200, 4_096
 MOST = {
     **dict.fromkeys(("session", "entity", "agent", "agent_type", "prompt", "tool", "ref"), MOST_NAME),

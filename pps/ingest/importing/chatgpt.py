@@ -26,6 +26,7 @@ from pps.ingest.importing.items import (
 )
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import conversations
+from pps.ingest.redact import clipped
 
 SOURCE = "chatgpt"
 _LINE = 300
@@ -118,8 +119,7 @@ def _message(message: Mapping[str, JSON], common: RememberOptions, name: str, wh
     elif role == "assistant" and recipient == _CANVAS and (document := _document(content)):
         yield from pieces(document, {**common, "role": role}, where)
     elif role == "assistant" and recipient != "all":
-        line = " ".join(f"{recipient}: {_text(content)}".split())
-        said = line if len(line) <= _LINE else line[: _LINE - 1] + "…"
+        said = clipped(" ".join(f"{recipient}: {_text(content)}".split()), _LINE)
         yield from pieces(said, {**common, "role": "tool"}, where)
     else:
         files = [string(mapping(one).get("name")) for one in sequence(metadata.get("attachments"))]

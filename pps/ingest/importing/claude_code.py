@@ -29,6 +29,7 @@ from pps.ingest.importing.items import (
 )
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import lines
+from pps.ingest.redact import whole
 from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line, without_context, without_marks
 from pps.ingest.transcript import digest
 
@@ -182,7 +183,7 @@ def _options(entry: Mapping[str, JSON], name: str, latest: datetime | None) -> R
     session = _id(entry, name)
     tags: list[str] = []
     if folder := tag(PurePath(string(entry.get("cwd"))).name):
-        tags.append(f"project-{folder}"[:64])
+        tags.append(f"project-{folder}"[: whole(f"project-{folder}", 64)])
     if entry.get("isSidechain"):
         agent = string(entry.get("agentId")) or name.removeprefix("agent-")
         session = short(f"{session}/agent-{agent}", 200)

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
-from pps.core.text import chunks
 from pps.core.time import parse
 from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
+from pps.ingest.redact import cut, whole
 
 if TYPE_CHECKING:
     from pps.ingest.importing.sources import Source
@@ -67,7 +67,7 @@ def pieces(content: str, options: RememberOptions, where: str) -> Iterator[Read]
         yield Item(content, options, where)
         return
     ref = options.get("source_ref", where)
-    for number, piece in enumerate(chunks(content, size=LONGEST, overlap=0), 1):
+    for number, piece in enumerate(cut(content.strip(), LONGEST), 1):
         given: RememberOptions = {**options, "source_ref": short(f"{ref}/{number}", 200)}
         if number > 1:  # what was read in it belongs to its beginning
             given = {**given, "nodes": (), "facts": ()}
@@ -79,19 +79,19 @@ def short(text: str, most: int) -> str:
     text = text.replace("\0", "")
     if len(text) <= most:
         return text
-    return f"{text[: most - 17]}~{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    return f"{text[: whole(text, most - 17)]}~{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def label(text: str, otherwise: str) -> str:
     """Return a relation's or kind's name made of a text's ASCII letters and digits, else ``otherwise``."""
     found = _NOT_LABEL.sub("_", text).strip("_")
-    return found[:64] if found[:1].isalpha() else otherwise
+    return found[: whole(found, 64)] if found[:1].isalpha() else otherwise
 
 
 def tag(text: str) -> str:
     """Return a text as a tag (a letter, then letters, digits, ``_`` or ``-``), or an empty string."""
     found = _NOT_TAG.sub("-", text.strip().removeprefix("#").lower()).strip("-_0123456789")
-    return found[:64] if found[:1].isalpha() else ""
+    return found[: whole(found, 64)] if found[:1].isalpha() else ""
 
 
 def tags(texts: Sequence[str]) -> tuple[str, ...]:

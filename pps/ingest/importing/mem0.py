@@ -23,6 +23,7 @@ from pps.ingest.importing.items import (
 )
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import Value, document, elements, lines
+from pps.ingest.redact import whole
 
 SOURCE = "mem0"
 _TEXTS = ("memory", "content", "data", "text")
@@ -113,7 +114,9 @@ def _relation(found: Mapping[str, JSON], where: str) -> Iterator[Read]:
         yield Unreadable(where, "has no source, relationship and target")
         return
     text = f"{subject} {relation.replace('_', ' ')} {target}"
-    fact = FactDraft(short(subject, 500), label(relation, "RELATES_TO").upper(), short(target, 500), text=text[:4_000])
+    fact = FactDraft(
+        short(subject, 500), label(relation, "RELATES_TO").upper(), short(target, 500), text=text[: whole(text, 4_000)]
+    )
     options: RememberOptions = {
         "source": SOURCE,
         "source_ref": f"relation:{content_hash(text)[:32]}",
