@@ -24,7 +24,7 @@ def ablated(settings: Settings, profile: str) -> dict[str, str]:
     whole = Profiles.load(settings).get(profile)
     written: dict[str, str] = {}
     for left_out, channel in _without(whole.channels["episodes"]).items():
-        if left_out == "rerank" and settings.reranker.name == "none":
+        if left_out == "cross_encoder" and settings.reranker.name == "none":
             continue
         written[left_out] = f"{profile}-without-{left_out}"
         write_profile(settings, written[left_out], channel, filters=whole.filters)

@@ -27,6 +27,7 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable
 from pps.core.recalled import Recall
 from pps.memory import Memory
+from pps.recall.perspectives.cross_encoder import BEST
 from pps.recall.profiles import Profiles
 
 _ENTITY = "bench"
@@ -85,7 +86,7 @@ async def reranking(wanted: RerankWanted, env: Mapping[str, str], progress: Prog
         folder = model or await asyncio.to_thread(save_bert, settings.home / "scorer", wanted.shape)
         reranker = settings.reranker.model_copy(update={"name": "cross-encoder", "model": folder})
         own = settings.model_copy(update={"reranker": reranker})
-        candidates = await asyncio.to_thread(_without_reranking, own)
+        await asyncio.to_thread(_without_reranking, own)
         async with App.open(own, embedder=bench_embedder(env)) as app:
             found = await _measured(app, wanted, progress)
         return {
@@ -95,7 +96,7 @@ async def reranking(wanted: RerankWanted, env: Mapping[str, str], progress: Prog
             "machine": before,
             "model": model or f"random weights: {wanted.shape}",
             "facts": wanted.facts,
-            "candidates": candidates,
+            "candidates": BEST,
             "limit_ms": reranker.deadline_ms,
             **found,
             "load_1_min_at_the_end": round(os.getloadavg()[0], 2),
@@ -127,13 +128,12 @@ def save_bert(folder: Path, shape: Shape, *, scores: bool = True, labels: int = 
     return str(folder)
 
 
-def _without_reranking(settings: Settings) -> int:
-    """Write the profile ``facts`` less its reranking; return how many candidates that one reorders."""
+def _without_reranking(settings: Settings) -> None:
+    """Write the profile ``facts`` less its cross-encoder."""
     profile = Profiles.load(settings).get("facts")
-    channel = profile.channels["facts"]
-    own = channel.model_dump(exclude_defaults=True, exclude={"rerank"})
+    own = profile.channels["facts"].model_dump(exclude_defaults=True)
+    own["perspectives"] = {name: weight for name, weight in own["perspectives"].items() if name != "cross_encoder"}
     write_profile(settings, _BY_RANKS, own, "facts", profile.filters)
-    return channel.rerank
 
 
 async def _measured(app: App, wanted: RerankWanted, progress: Progress) -> dict[str, Any]:

@@ -16,11 +16,10 @@ from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.fetch import OUTLINED, fetch, outlined
 from pps.recall.finding import Lists, complete, find, weigh
 from pps.recall.fusion import fused, summed
-from pps.recall.hits import make_hits, names_of, text_of
+from pps.recall.hits import make_hits, names_of
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
-from pps.recall.reranking import rerank
 
 NO_EMBEDDER = "no embedder is set: found by text and graph only"
 _DEEPER = 4
@@ -38,7 +37,6 @@ class _Ranking:
     scores: Mapping[str, float]
     order: list[str]
     passed: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
     def best(self, limit: int) -> list[str]:
         """Return the ids that are shown."""
@@ -82,7 +80,7 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         filled = await _filled(ask, channel, profile, limit, _Effort(wide, wide, wide))
     with ask.timed("fetch", channel):
         hits = await make_hits(ask, filled.picked, filled.ranking.scores, filled.lists)
-    return Channel(channel, hits, notes=(*_notes(ask, profile, filled.lists), *filled.ranking.notes))
+    return Channel(channel, hits, notes=tuple(_notes(ask, profile, filled.lists)))
 
 
 async def _filled(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int, effort: _Effort) -> _Filled:
@@ -134,8 +132,7 @@ def _moves(ask: Ask, profile: ChannelProfile) -> bool:
     weighs = any(PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items() if weight > 0)
     damps = profile.freshness or profile.novelty or profile.substance is not None or profile.answers > 1
     picks = profile.pairs or profile.distinct or profile.mmr is not None
-    reranks = profile.rerank > 0 and ask.sources.reranker is not None
-    return weighs or damps or picks or reranks or profile.fusion == "sum"
+    return weighs or damps or picks or profile.fusion == "sum"
 
 
 async def _read(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
@@ -180,13 +177,8 @@ async def _factors(ask: Ask, profile: ChannelProfile, items: Mapping[str, Candid
 async def _reordered(
     ask: Ask, channel: ChannelName, profile: ChannelProfile, ranking: _Ranking, limit: int
 ) -> _Ranking:
-    """Rerank the top, keep one fact of each pair and one turn of each text, spread out; as the profile says."""
-    order, note, passed = ranking.order, "", list[str]()
-    if profile.rerank and ask.sources.reranker and order:
-        with ask.timed("fetch", channel):
-            top = await fetch(ask, channel, order[: max(profile.rerank, limit)])
-        with ask.timed("rerank", channel):
-            order, note = await rerank(ask, {one: text_of(item) for one, item in top.items()}, order)
+    """Keep one fact of each pair and one turn of each text, spread out; as the profile says."""
+    order, passed = ranking.order, list[str]()
     if profile.pairs:
         order, passed = one_of_each_pair(order, ranking.items)
     if profile.distinct:
@@ -194,7 +186,7 @@ async def _reordered(
         passed += again
     if profile.mmr is not None:
         order = await _spread(ask, channel, profile.mmr, order, limit)
-    return _Ranking(ranking.items, ranking.scores, order, tuple(passed), (note,) if note else ())
+    return _Ranking(ranking.items, ranking.scores, order, tuple(passed))
 
 
 async def _spread(ask: Ask, channel: ChannelName, balance: float, order: list[str], limit: int) -> list[str]:

@@ -7,14 +7,17 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from statistics import median
+from typing import TYPE_CHECKING
 
 from pps.core.time import now
 from pps.core.values import AnchorPassage, Turn
 from pps.journal.links import FactOutline
 from pps.recall.ages import age_d, times_of
 from pps.recall.ask import Ask, Candidate, Item
-from pps.recall.profiles import Substance
 from pps.recall.query import is_question
+
+if TYPE_CHECKING:
+    from pps.recall.profiles import Substance
 
 _SENTENCES = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
 _WORDS = re.compile(r"\w+")

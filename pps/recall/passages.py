@@ -15,11 +15,11 @@ _WORD = re.compile(r"\w+")
 T = TypeVar("T")
 
 
-def passage_of(query: str, text: str) -> str:
-    """Return the passage of a long text that shares most with the query; empty when the text is short."""
-    if len(text) <= LONG:
+def passage_of(query: str, text: str, size: int = LONG) -> str:
+    """Return the passage of a long text that shares most with the query; empty up to ``size`` characters."""
+    if len(text) <= size:
         return ""
-    return _most(query, list(chunks(text, size=LONG)), lambda piece: piece)
+    return _most(query, list(chunks(text, size=size)), lambda piece: piece)
 
 
 def most_like(query: str, passages: Sequence[AnchorPassage]) -> AnchorPassage:

@@ -51,7 +51,6 @@ class ChannelProfile(_Table):
         k: Of reciprocal rank fusion: small trusts the first ranks of each list.
         depth: Length of each perspective's list; twice the limit when that is more.
         min_similarity: Raw cosine below which the dense perspective drops a hit; None keeps all.
-        rerank: How many of the best a cross-encoder reorders, when there is one; 0 is none.
         pairs: Keep one fact of each unordered (subject, object).
         distinct: Keep one turn of those that say the same, and none that only asks the query's question again.
         mmr: Maximal marginal relevance with this lambda; None is off.
@@ -65,7 +64,6 @@ class ChannelProfile(_Table):
     k: float = Field(default=5, ge=0, le=1000)
     depth: int = Field(default=50, ge=1, le=1000)
     min_similarity: float | None = Field(default=None, ge=-1, le=1)
-    rerank: int = Field(default=0, ge=0, le=200)
     pairs: bool = False
     distinct: bool = False
     mmr: float | None = Field(default=None, ge=0, le=1)

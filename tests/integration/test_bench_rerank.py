@@ -31,7 +31,7 @@ def asked(tmp_path: Path, *options: str, **env: str) -> dict[str, Any]:
 
 def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path) -> None:
     found = asked(tmp_path, PPS_RERANKER__DEADLINE_MS="60000")
-    assert (found["facts"], found["candidates"], found["limit_ms"], found["fell_back"]) == (40, 20, 60_000, 0)
+    assert (found["facts"], found["candidates"], found["limit_ms"], found["fell_back"]) == (40, 30, 60_000, 0)
     assert found["model"] == str(tmp_path / "scorer")
     for what in ("by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms"):
         assert found[what]["calls"] == 3

@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import ModelUnavailable
@@ -41,19 +43,49 @@ class Backwards:
     def __init__(self, seconds: float = 0.0, *, heedless: bool = False) -> None:
         self.seconds = seconds
         self.heedless = heedless
+        self.read: list[str] = []
 
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
+        self.read.extend(passages)
         time.sleep(self.seconds if self.heedless else min(self.seconds, deadline_s))
         late = self.seconds > deadline_s and not self.heedless
         return Reranked(tuple(map(float, range(len(passages)))), complete=not late)
 
 
-async def test_a_reranker_reorders_the_top(scene: Memory, tmp_path: Path) -> None:
-    plain = await engine(scene, tmp_path).recall(RecallRequest("Mira", profile="facts"))
-    turned = await engine(scene, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
+LATE = "cross_encoder left out: the reranker ran out of its {} ms: the fused order stands"
 
-    assert facts_of(turned) == facts_of(plain)[::-1]
-    assert turned.took_ms["rerank"] > 0
+
+async def test_what_a_reranker_prefers_is_one_more_list_of_the_fusion(scene: Memory, tmp_path: Path) -> None:
+    plain = await engine(scene, tmp_path).recall(RecallRequest("Mira", profile="facts"))
+    joined = await engine(scene, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
+
+    weight = Profiles.load(Settings(home=tmp_path)).get("facts").channels["facts"].perspectives["cross_encoder"]
+    before = {hit.id: hit.score for hit in plain["facts"]}
+    ranks = {hit.id: hit.ranks["cross_encoder"] for hit in joined["facts"]}
+    assert sorted(ranks.values()) == list(range(1, len(before) + 1))
+    assert [hit.score for hit in joined["facts"]] == pytest.approx(
+        [before[hit.id] + weight / (5 + ranks[hit.id]) for hit in joined["facts"]]
+    )
+    assert facts_of(joined) != facts_of(plain)
+    assert joined.took_ms["rerank"] > 0
+
+
+async def test_a_reranker_reads_the_best_thirty_and_of_a_long_turn_the_passage_that_is_meant(
+    scene: Memory, tmp_path: Path
+) -> None:
+    filler = "The committee talked about the budget of the coming year. " * 40
+    many = [f"Lighthouse {number} is painted white." for number in range(40)]
+    await scene.remember_many([(text, {}) for text in (*many, f"{filler}The lighthouse is red. {filler}")])
+    await scene.settled()
+    reading = Backwards()
+    await engine(scene, tmp_path, reranker=reading).recall(
+        RecallRequest("Which lighthouse is red?", profile="episodes")
+    )
+
+    assert len(reading.read) == 30
+    (long,) = [text for text in reading.read if "committee" in text]
+    assert "The lighthouse is red." in long
+    assert len(long) < 500
 
 
 async def test_a_late_reranker_leaves_the_fused_order_and_says_so(scene: Memory, tmp_path: Path) -> None:
@@ -62,7 +94,7 @@ async def test_a_late_reranker_leaves_the_fused_order_and_says_so(scene: Memory,
     late = await slow.recall(RecallRequest("Mira", profile="facts"))
 
     assert facts_of(late) == facts_of(plain)
-    assert late.channels["facts"].notes == ("the reranker ran out of its 50 ms: the fused order stands",)
+    assert late.channels["facts"].notes == (LATE.format(50),)
 
 
 async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever_the_reranker_says(
@@ -73,7 +105,7 @@ async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever
         found = await engine(scene, tmp_path, reranker=late).recall(RecallRequest("Mira", profile="facts"))
 
         assert found["facts"] == by_ranks["facts"]
-        assert found.channels["facts"].notes == ("the reranker ran out of its 500 ms: the fused order stands",)
+        assert found.channels["facts"].notes == (LATE.format(500),)
     facts = Profiles.load(Settings(home=tmp_path)).get("facts").channels["facts"]
     assert (facts.fusion, by_ranks.channels["facts"].notes) == ("rrf", ())
     assert len(by_ranks["facts"]) > 1

@@ -13,6 +13,7 @@ import pytest
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
+from pps.models.protocols import Reranked
 from pps.recall.ages import times_of
 from pps.recall.ask import Ask, Scored
 from pps.recall.damping import answers
@@ -132,6 +133,29 @@ async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(
 def test_each_perspective_has_a_test_of_its_own_here() -> None:
     told = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in PERSPECTIVES if told.count(f'"{name}"') == 0] == []
+
+
+class Longest:
+    """A reranker that likes long texts."""
+
+    name = "longest"
+
+    def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
+        return Reranked(tuple(float(len(one)) for one in passages), complete=True)
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+
+async def test_a_cross_encoder_orders_what_others_found_and_without_one_nothing_is_said(scene: Memory) -> None:
+    asked = ask(scene, "Mira Tomas")
+    assert await weighed(asked, "cross_encoder", "facts") == []
+
+    asked = ask(scene, "Mira Tomas")
+    asked.sources = replace(asked.sources, reranker=Longest())
+    order = await weighed(asked, "cross_encoder", "facts")
+    assert [len(text) for text, _ in order] == sorted((len(text) for text, _ in order), reverse=True)
+    assert (order[0][1], order[-1][1]) == (1.0, 0.0)
 
 
 async def test_near_the_named_prefers_facts_that_touch_a_named_node(scene: Memory) -> None:

@@ -20,7 +20,7 @@ PROFILE = """# Why it is so.
 description = "d"
 
 [channels.episodes]
-rerank = 20
+distinct = true
 [channels.episodes.perspectives]
 good = 1.0 # said here
 bad = 1.0
@@ -103,7 +103,7 @@ def test_each_conversation_is_judged_by_what_the_others_chose() -> None:
 def test_a_profile_is_changed_in_its_episodes_alone() -> None:
     changed = written(PROFILE, 10.0, {"good": 2.0, "bad": 0.25})
 
-    assert changed == PROFILE.replace("rerank = 20\n", "rerank = 20\nk = 10\n").replace(
+    assert changed == PROFILE.replace("distinct = true\n", "distinct = true\nk = 10\n").replace(
         "good = 1.0 # said here\nbad = 1.0", "good = 2.0\nbad = 0.25"
     )
     assert written(changed, 20.0, {"good": 1.0, "bad": 1.0}).count("\nk = ") == 1
