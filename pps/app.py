@@ -12,12 +12,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pps.config import Settings
-from pps.core.errors import InvalidRequest, PPSError, StoreConflict, UnknownEntity
+from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId
-from pps.entities.registry import Created, Entry, Registry
+from pps.entities import Created, Deletion, Entry, Registry
 from pps.ingest.redact import Redactor
+from pps.isolation.client import erase
 from pps.memory import Memory
-from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
+from pps.opening import Anew, Shared, close_memory, files_held, open_memory, open_shared
 
 if TYPE_CHECKING:
     from pps.ingest.indexer import Progress
@@ -59,7 +60,7 @@ class App:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, settings: Settings, *, embedder: Embedder | None = None) -> AsyncGenerator[App]:
-        """Open the registry and what all memories share; close every memory at the end.
+        """Open the registry and what all memories share, finish deletions; close every memory at the end.
 
         Args:
             settings: Of the data folder.
@@ -72,31 +73,90 @@ class App:
         registry = await asyncio.to_thread(Registry, settings.home, Redactor(on=settings.redaction == "on").label)
         async with open_shared(settings, embedder) as shared:
             app = cls(settings, registry, shared)
+            for name, why in (await app.finish_deletions()).items():
+                _log.warning("%s: %s", name, why)
             try:
                 yield app
             finally:
                 await app.close_all()
 
     async def create(self, name: str, *, store: str | None = None) -> Created:
-        """Register an entity and make its folder, indexes and own node. Idempotent.
+        """Register an entity and make its folder, indexes, own node and token.
+
+        What was cut short or failed is completed when it is asked for again: the token comes with the first that
+        succeeds.
 
         Raises:
             InvalidRequest: The name is bad or taken.
+            StoreConflict: It was deleted meanwhile, or the deletion of one of that name is not finished.
+            StoreError, StoreUnavailable: A file or server cannot be used.
         """
-        created = await asyncio.to_thread(self.registry.create, name, store=store or self.settings.store)
-        async with self.memory(name):
-            return created
-
-    async def delete(self, name: str) -> None:
-        """Close an entity's memory, clear its group on a shared server and remove its folder."""
-        entry = self.registry.get(name)
-        if entry.store == "neo4j" and not entry.archived:
-            async with self.memory(name) as memory:
-                await memory.clear()
         async with self._gate(name):
+            await self._deletion_finished(name)
+            entry = await asyncio.to_thread(self.registry.register, name, store=store or self.settings.store)
+        try:
+            async with self.memory(name) as memory:
+                token = await asyncio.to_thread(self.registry.first_token, memory.entity)
+        except UnknownEntity:
+            raise StoreConflict(f"{name} was deleted while it was made; run this again") from None
+        return Created(memory.entity, entry.folder, token, token is not None)
+
+    async def delete(self, name: str) -> Deletion:
+        """Erase an entity: its memory is closed, its registration taken away, then its graph and files are removed.
+
+        Nobody gets the name before all of it is gone. What a kill or a failure cuts short, the next start finishes,
+        and so does the next deletion or creation under that name.
+
+        Raises:
+            UnknownEntity: No such entity.
+            StoreConflict: It is in use and stays so for 30 s, or another process has it open; nothing was changed.
+            StoreUnavailable: The server that holds its graph is away; nothing was changed.
+            StoreError: Something of it could not be removed; the next start tries again.
+        """
+        async with self._gate(name):
+            finished = await self._deletion_finished(name)
+            if finished:
+                return finished
+            entry = self.registry.get(name)
+            if entry.store == "neo4j":
+                await (await self._shared.server()).check()
             await self._unused(name)
             await self._close(name)
-            await asyncio.to_thread(self.registry.delete, name)
+            async with files_held(entry):
+                deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
+                await self._erase(deletion)
+        return deletion
+
+    async def finish_deletions(self) -> dict[str, str]:
+        """Finish what a kill or a failure cut short; return what stands in the way, by the name of the entity."""
+        in_the_way: dict[str, str] = {}
+        await asyncio.to_thread(self.registry.deletions.sweep)
+        for one in await asyncio.to_thread(self.registry.deletions.pending):
+            try:
+                async with self._gate(one.entity.name):
+                    await self._deletion_finished(one.entity.name)
+            except PPSError as error:
+                in_the_way[one.entity.name] = error.message
+        return in_the_way
+
+    async def _deletion_finished(self, name: str) -> Deletion | None:
+        """Finish the deletion under a name, if there is one; its gate is held by the caller."""
+        pending = await asyncio.to_thread(self.registry.deletions.pending)
+        found = next((one for one in pending if one.entity.name == name), None)
+        if found:
+            await self._erase(found)
+        return found
+
+    async def _erase(self, deletion: Deletion) -> None:
+        deletions = self.registry.deletions
+        try:
+            await asyncio.to_thread(deletions.remove_files, deletion)
+            if deletion.store == "neo4j":
+                await erase(deletion.entity, (await self._shared.server()).driver(), self._shared.counters)
+            await asyncio.to_thread(deletions.end, deletion)
+        except PPSError as error:
+            kind = StoreUnavailable if error.retryable else StoreError
+            raise kind(f"the deletion of {deletion.entity.name} is begun and not finished: {error.message}") from error
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
         """Put an entity to rest: closed, kept, tokens refused; or bring it back."""
@@ -175,7 +235,7 @@ class App:
         return list(self._open)
 
     async def resume_pending(self, patience_s: float = 3600.0) -> dict[str, str]:
-        """Finish the jobs that closed entities still have, one entity after another.
+        """Finish deletions, then the jobs that closed entities still have, one entity after another.
 
         Args:
             patience_s: How long one entity is waited for before the next one has its turn.
@@ -183,7 +243,7 @@ class App:
         Returns:
             What stands in the way, by the name of the entity; empty when all could be opened.
         """
-        in_the_way: dict[str, str] = {}
+        in_the_way = await self.finish_deletions()
         for name in await self.closed_pending():
             try:
                 async with self.memory(name) as memory:
@@ -235,6 +295,12 @@ class App:
         # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
         await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
         memory = await open_memory(entry, self._shared)
+        if not entry.made:
+            try:
+                await asyncio.to_thread(self.registry.set_made, entry.entity)
+            except BaseException:
+                await close_memory(memory)
+                raise
         held = _Open(memory)
         self._open[entry.entity.name] = held
         return held

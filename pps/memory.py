@@ -343,10 +343,6 @@ class Memory:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""
         return await self._parts.indexer.reembed(progress)
 
-    async def clear(self) -> None:
-        """Remove everything from the graph; what a deletion on a shared server needs."""
-        await self._parts.client.clear()
-
     async def pending(self) -> bool:
         """Tell whether acknowledged turns or index entries are not done yet."""
         return bool(await self._parts.journal.unfinished() or await self._parts.journal.dirty_count())

@@ -16,11 +16,12 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from pps.config import Settings, load_prices
-from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict
+from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict, StoreError
 from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
+from pps.entities import template
 from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
@@ -123,12 +124,22 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
     async with contextlib.AsyncExitStack() as stack:
         data = entry.folder / "data"
         await _lock(stack, data)
+        await asyncio.to_thread(template.check, entry.folder, entry.entity)  # it may have been deleted before that
         journal = await Journal.open(data / "memory.db", entry.entity.group)
         stack.push_async_callback(journal.close)
         await _pin(journal, entry.entity.name, shared.embedder, reembed=anew == "vectors")
         memory = await _assembled(stack, entry, shared, journal, anew)
         stack.pop_all()
         return memory
+
+
+@contextlib.asynccontextmanager
+async def files_held(entry: Entry) -> AsyncGenerator[None]:
+    """Hold the files of an entity that is closed, so that no other process opens them; raises StoreConflict."""
+    async with contextlib.AsyncExitStack() as stack:
+        if (entry.folder / "data").is_dir():
+            await _lock(stack, entry.folder / "data")
+        yield
 
 
 async def close_memory(memory: Memory) -> None:
@@ -257,9 +268,11 @@ async def _started(worker: Worker, journal: Journal, rules: WorkRules) -> None:
 
 async def _lock(stack: contextlib.AsyncExitStack, data: Path) -> None:
     """Hold the entity's files alone; the lock dies with the process."""
-    lock, holder = FileLock(data / "lock"), data / "lock.pid"
+    lock, holder = FileLock(data / "lock", thread_local=False), data / "lock.pid"
     try:
         await asyncio.to_thread(lock.acquire, timeout=0)
+    except FileNotFoundError:
+        raise StoreError(f"{data}: is gone; restore the entity's folder from a backup") from None
     except Timeout:
         pid = holder.read_text().strip() if holder.exists() else "?"
         raise StoreConflict(

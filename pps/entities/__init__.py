@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pps.entities.deletions import Deletion
 from pps.entities.registry import Created, Entry, Registry
 from pps.entities.routers import Router, RouterEntry, Routers
 from pps.entities.routes import ProjectRoute, Routes
@@ -9,6 +10,7 @@ from pps.entities.watched import Watched, WatchedFolder
 
 __all__ = [
     "Created",
+    "Deletion",
     "Entry",
     "ProjectRoute",
     "Registry",

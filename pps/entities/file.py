@@ -51,6 +51,15 @@ CREATE TABLE IF NOT EXISTS watched (
     grp TEXT NOT NULL REFERENCES entity(grp) ON DELETE CASCADE,
     created_at TEXT NOT NULL
 ) STRICT;
+-- Its files were all made once: one that is missing from then on is gone, and is not made anew.
+CREATE TABLE IF NOT EXISTS made (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
+-- Its `create` was begun, and has shown no token yet.
+CREATE TABLE IF NOT EXISTS owed (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
+CREATE TABLE IF NOT EXISTS deletion (
+    grp TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+    store TEXT NOT NULL
+) STRICT;
 """
 
 _WAIT_S = 10.0
@@ -118,3 +127,8 @@ class SmallFile:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+
+    def scrub(self) -> None:
+        """Write the file anew, so that no page keeps a stale copy of what was deleted; raises as ``reading``."""
+        with self.reading() as db:
+            db.execute("VACUUM")

@@ -7,8 +7,6 @@ thread and by several processes at once, and a token that was revoked is refused
 from __future__ import annotations
 
 import itertools
-import secrets
-import shutil
 import sqlite3
 import threading
 from dataclasses import dataclass, field
@@ -16,31 +14,39 @@ from datetime import datetime
 from pathlib import Path
 
 from pps.core import time
-from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable, UnknownEntity
+from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_name, new_group
-from pps.entities import grants, paths, routes, template
+from pps.entities import deletions, grants, paths, routes, template
+from pps.entities.deletions import Deletions
 from pps.entities.file import SCHEMA, Refusal, SmallFile
 from pps.entities.routers import Routers
 from pps.entities.routes import Routes
 from pps.entities.watched import Watched
 
 _STORES = ("embedded", "neo4j")
+_ENTITIES = "SELECT entity.*, made.grp IS NOT NULL AS made FROM entity LEFT JOIN made USING (grp)"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One registered entity. ``archived`` ones keep their data and refuse every token."""
+    """One registered entity.
+
+    Attributes:
+        archived: It keeps its data and refuses every token.
+        made: All its files were made once: one that is missing is gone.
+    """
 
     entity: EntityId
     folder: Path
     store: str
     created_at: datetime
     archived: bool
+    made: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What ``create`` did: ``token`` is shown this once and only for a new entity."""
+    """What ``create`` did: ``token`` is shown this once and only for a new entity, which ``is_new`` until then."""
 
     entity: EntityId
     folder: Path
@@ -79,6 +85,7 @@ class Registry:
         self.routes = Routes(self._file, refuse)
         self.watched = Watched(self._file, home, refuse)
         self.routers = Routers(self._file, refuse)
+        self.deletions = Deletions(self._file, self.entities_folder)
 
     @property
     def entities_folder(self) -> Path:
@@ -86,26 +93,45 @@ class Registry:
         return self._home / "entities"
 
     def create(self, name: str, *, store: str = "embedded") -> Created:
+        """Register an entity, make its folder and give out its token; raises as ``register``."""
+        entry = self.register(name, store=store)
+        token = self.first_token(entry.entity)
+        return Created(entry.entity, entry.folder, token, token is not None)
+
+    def register(self, name: str, *, store: str = "embedded") -> Entry:
         """Register an entity and make its folder; done before, it only completes what is missing.
 
         Raises:
             InvalidRequest: The name breaks the rule or is taken: by an archived entity, by one in the
                 other store, or by a folder that this registry does not know.
+            StoreConflict: The deletion of one of that name is not finished.
         """
         check_name(name)
         if store not in _STORES:
             raise InvalidRequest("store", f"must be one of {', '.join(_STORES)}")
         with self._making:
             with self._file.writing() as db:
-                row = db.execute("SELECT * FROM entity WHERE name = ?", (name,)).fetchone()
+                row = db.execute(f"{_ENTITIES} WHERE name = ?", (name,)).fetchone()
                 if row is None:
                     entry = self._insert(db, name, store)
+                    db.execute("INSERT INTO owed (grp) VALUES (?)", (entry.entity.group,))
                 else:
                     entry = self._entry(row)
                     _check_same(entry, store)
-            _complete(entry)
-        token = self.issue_token(name) if row is None else None
-        return Created(entry.entity, entry.folder, token, row is None)
+            self._complete(entry)
+        return entry
+
+    def first_token(self, entity: EntityId) -> str | None:
+        """Return the token that a new entity is owed, shown this once; None when it was given out before."""
+        with self._file.writing() as db:
+            if not db.execute("DELETE FROM owed WHERE grp = ?", (entity.group,)).rowcount:
+                return None
+            return grants.issue(db, "entity", entity.group).text
+
+    def set_made(self, entity: EntityId) -> None:
+        """Note that all of an entity's files are there; nothing happens when it was deleted meanwhile."""
+        with self._file.writing() as db:
+            db.execute("INSERT OR IGNORE INTO made (grp) SELECT grp FROM entity WHERE grp = ?", (entity.group,))
 
     def create_for(self, path: str, *, store: str = "embedded") -> Created:
         """Return the entity of a project's folder, made and mapped in one step when it has none.
@@ -126,10 +152,10 @@ class Registry:
                     entry = self._insert(db, self._free_name(db, paths.name_of(path)), store)
                     routes.insert(db, path, entry.entity.group)
                 else:
-                    entry = self._entry(db.execute("SELECT * FROM entity WHERE grp = ?", (row["grp"],)).fetchone())
+                    entry = self._entry(db.execute(f"{_ENTITIES} WHERE grp = ?", (row["grp"],)).fetchone())
             if entry.archived:
                 raise UnknownEntity(f"entity {entry.entity.name!r} is archived")
-            _complete(entry)
+            self._complete(entry)
         return Created(entry.entity, entry.folder, None, row is None)
 
     def route(self, path: str) -> EntityId | None:
@@ -180,29 +206,11 @@ class Registry:
         """Return the entries by name."""
         where = "" if include_archived else "WHERE archived = 0"
         with self._file.reading() as db:
-            return [self._entry(row) for row in db.execute(f"SELECT * FROM entity {where} ORDER BY name")]  # noqa: S608 - a constant
+            return [self._entry(row) for row in db.execute(f"{_ENTITIES} {where} ORDER BY name")]
 
     def archive(self, name: str, *, undo: bool = False) -> None:
         """Put an entity to rest, its data kept and its tokens refused; or bring it back."""
         self._update("archived", name, not undo)
-
-    def delete(self, name: str) -> None:
-        """Remove an entity's registration, tokens and folder; raises UnknownEntity.
-
-        The caller closes its memory first and clears its group on a shared server.
-        """
-        entry = self.get(name)
-        trash = self.entities_folder / ".trash"
-        if entry.folder.exists():
-            trash.mkdir(mode=0o700, exist_ok=True)
-            entry.folder.rename(trash / f"{name}-{secrets.token_hex(6)}")
-        with self._file.writing() as db:
-            db.execute("DELETE FROM entity WHERE grp = ?", (entry.entity.group,))
-        if trash.exists():
-            try:
-                shutil.rmtree(trash)
-            except OSError as error:
-                raise StoreError(f"{trash}: some files could not be erased ({error.strerror}); remove it") from None
 
     def issue_token(self, name: str) -> str:
         """Return a new token for an entity; it is shown this once. Raises UnknownEntity."""
@@ -263,6 +271,8 @@ class Registry:
 
     def _insert(self, db: sqlite3.Connection, name: str, store: str) -> Entry:
         folder = self.entities_folder / name
+        if deletions.taken(db, name):
+            raise StoreConflict(f"the deletion of {name!r} is not finished; run this again")
         if folder.exists():
             raise InvalidRequest("name", f"{name!r} is taken: {folder} exists, but this registry does not know it")
         created_at = time.now()
@@ -271,16 +281,23 @@ class Registry:
             "INSERT INTO entity (name, grp, store, created_at) VALUES (?, ?, ?, ?)",
             (name, entity.group, store, time.iso(created_at)),
         )
-        return Entry(entity, folder, store, created_at, archived=False)
+        return Entry(entity, folder, store, created_at, archived=False, made=False)
+
+    def _complete(self, entry: Entry) -> None:
+        """Make an entity's folder, unless it was deleted meanwhile: no deletion begins while it is made."""
+        with self._file.writing() as db:
+            if not db.execute("SELECT 1 FROM entity WHERE grp = ?", (entry.entity.group,)).fetchone():
+                raise StoreConflict(f"{entry.entity.name!r} was deleted while it was made; run this again")
+            template.make(entry.folder, template.Card(entry.entity, entry.store, entry.created_at))
 
     def _free_name(self, db: sqlite3.Connection, name: str) -> str:
-        taken = {row["name"] for row in db.execute("SELECT name FROM entity")}
+        taken = {row["name"] for row in db.execute("SELECT name FROM entity UNION SELECT name FROM deletion")}
         candidates = itertools.chain([name], (paths.numbered(name, number) for number in itertools.count(2)))
         return next(one for one in candidates if one not in taken and not (self.entities_folder / one).exists())
 
     def _one(self, column: str, value: str) -> Entry:
         with self._file.reading() as db:
-            row = db.execute(f"SELECT * FROM entity WHERE {column} = ? COLLATE BINARY", (value,)).fetchone()  # noqa: S608 - a constant
+            row = db.execute(f"{_ENTITIES} WHERE {column} = ? COLLATE BINARY", (value,)).fetchone()
         if row is None:
             what = f"no entity {value!r}" if column == "name" else "no entity of that group"
             raise UnknownEntity(f"{what}; `pps entity list` shows those there are, `pps entity create` makes one")
@@ -300,11 +317,8 @@ class Registry:
             row["store"],
             time.parse(row["created_at"]),
             bool(row["archived"]),
+            bool(row["made"]),
         )
-
-
-def _complete(entry: Entry) -> None:
-    template.make(entry.folder, template.Card(entry.entity, entry.store, entry.created_at))
 
 
 def _check_same(entry: Entry, store: str) -> None:

@@ -124,6 +124,12 @@ class IsolatedGraphitiClient(Reads, Writes, RecipeSearch, Communities, Transfer)
             )
 
 
+async def erase(entity: EntityId, driver: GraphDriver, counters: IsolationCounters) -> None:
+    """Delete everything of an entity from a shared Neo4j without opening its memory; it can be run again."""
+    guard = GuardedDriver(driver, entity, counters, shared=True)
+    await Neo4jStore(guard.for_own_statements(), entity.group).clear()
+
+
 def _inside(entity: EntityId, driver: GraphDriver, options: ClientOptions) -> Inside:
     store, indexes = options["store"], options["indexes"]
     counters = options.get("counters") or IsolationCounters()

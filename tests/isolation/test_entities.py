@@ -14,6 +14,7 @@ from pps.core.values import FactDraft
 from pps.entities import Registry
 from pps.isolation.attacks.watch import Watch
 from pps.verbs.calls import Calls
+from tests.erasing import deleted
 from tests.isolation.house import NAMES, told
 
 pytestmark = pytest.mark.timeout(300)
@@ -26,6 +27,8 @@ async def test_a_token_is_one_entitys_and_dies_with_it(app: App) -> None:
         found = app.registry.entity_of_token(token)
         assert found is not None
         assert found.name == name
+    owner = app.registry.get("ana").entity
+    assert app.registry.first_token(owner) is None, "it was given out when the entity was made"
     assert app.registry.entity_of_token("") is None
     assert app.registry.entity_of_token(str(tokens["ana"])[:-1]) is None
     second = app.registry.issue_token("ana")
@@ -139,7 +142,7 @@ async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_th
     async with app.memory("ana") as memory:
         assert memory.entity == first
     elsewhere = Registry(app.registry.entities_folder.parent)
-    elsewhere.delete("ana")
+    deleted(elsewhere, "ana")
     elsewhere.create("ana", store=app.settings.store)
     anew = {file: file.read_bytes() for file in sorted(app.registry.get("ana").folder.rglob("*")) if file.is_file()}
     refused = pytest.raises(StoreConflict, match=r"deleted and made anew .* restart")  # the old one's are open still
@@ -157,3 +160,43 @@ async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_th
     with pytest.raises(UnknownEntity):
         async with app.memory("ana"):
             pass
+
+
+async def test_a_deletion_that_is_finished_later_takes_nothing_of_another(settings: Settings) -> None:
+    """Begun, and then the process is gone: nobody is let in by the name, and the others stay as they were."""
+    watch = Watch()
+    async with App.open(settings) as app:
+        for name in NAMES:
+            await app.create(name)
+            async with app.memory(name) as memory:
+                await told(memory, watch)
+        before = await Calls(app).answer("coffee", "timeline", {"limit": 1000})
+        token = app.registry.issue_token("ana_2")
+        await app.close_all()
+        gone = app.registry.deletions.begin(app.registry.get("ana_2").entity)
+        assert app.registry.entity_of_token(token) is None
+        with pytest.raises(UnknownEntity):
+            async with app.memory("ana_2"):
+                pass
+        with pytest.raises(StoreConflict, match="not finished"):
+            app.registry.register("ana_2", store=settings.store)
+    async with App.open(settings) as app:
+        assert app.registry.deletions.pending() == []
+        app.registry.set_made(gone.entity)  # as a process would that opened it just before: nothing comes of it
+        assert await app.finish_deletions() == {}
+        assert not gone.folder.exists()
+        calls = Calls(app)
+        assert await calls.answer("coffee", "timeline", {"limit": 1000}) == before
+        assert (await app.create("ana_2")).entity.group != gone.entity.group
+        assert watch.leaks("nobody", await calls.answer("ana_2", "recall", {"query": "Ana coffee kitchen"})) == []
+        assert watch.leaks("ana", await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})) == []
+
+
+async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_it_was_put_under(app: App) -> None:
+    first, second = await app.create("ana"), await app.create("ben")
+    await app.close_all()
+    (second.folder / "entity.toml").write_bytes((first.folder / "entity.toml").read_bytes())
+    with pytest.raises(IsolationError):
+        await app.delete("ben")
+    assert app.registry.get("ben").entity == second.entity
+    assert (second.folder / "data" / "memory.db").exists()

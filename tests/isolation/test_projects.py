@@ -21,6 +21,7 @@ from pps.entities.tasks import TaskDraft, Tasks
 from pps.journal.db import prepare_file
 from pps.journal.glance import Tally, tally
 from pps.verbs.all import verbs_for
+from tests.erasing import deleted
 from tests.integration.surfaces.every_tool import done, refused
 from tests.integration.surfaces.every_tool import text as text_of
 from tests.integration.surfaces.serving import ERAS, Served, serving
@@ -104,7 +105,7 @@ def test_a_mapped_folder_is_nobody_elses_and_is_never_taken_over(registry: Regis
 
 def test_deleting_an_entity_takes_its_routes_and_only_its(registry: Registry, work: Path) -> None:
     one, two = registry.create_for(f"{work}/proj").entity, registry.create_for(f"{work}/project2").entity
-    registry.delete(one.name)
+    deleted(registry, one.name)
     assert registry.route(f"{work}/proj") is None
     assert registry.route(f"{work}/project2") == two
     assert registry.create_for(f"{work}/proj").entity.group != one.group
@@ -374,5 +375,5 @@ def test_tasks_are_the_folders_own_and_go_with_it(registry: Registry, work: Path
         with pytest.raises(NotFound):
             attack()
     assert theirs.get([made.id])[0].state == "claimed"
-    registry.delete(two.entity.name)
+    deleted(registry, two.entity.name)
     assert not two.folder.exists()

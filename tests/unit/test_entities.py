@@ -13,6 +13,7 @@ from pps.core.errors import InvalidRequest, IsolationError, StoreError, UnknownE
 from pps.core.ids import EntityId
 from pps.entities import Registry
 from pps.entities.tokens import mint, parse
+from tests.erasing import deleted
 
 
 @pytest.fixture
@@ -146,12 +147,12 @@ def test_no_token_is_kept_as_text(registry: Registry) -> None:
 def test_delete_takes_folder_row_and_tokens(registry: Registry) -> None:
     made = registry.create("ana")
     (made.folder / "data" / "memory.db").write_bytes(b"x")
-    registry.delete("ana")
+    deleted(registry, "ana")
     assert made.token is not None
     assert registry.entity_of_token(made.token) is None
     assert list(registry.entities_folder.iterdir()) == []
     with pytest.raises(UnknownEntity):
-        registry.delete("ana")
+        deleted(registry, "ana")
     again = registry.create("ana")
     assert again.entity.group != made.entity.group
 
@@ -220,7 +221,7 @@ def test_what_was_read_is_known_until_anything_is_written(registry: Registry) ->
     other.archive("ana")
     assert registry.seen("ana") is None
     other.archive("ana", undo=True)
-    other.delete("ana")
+    deleted(other, "ana")
     assert other.create("ana").entity != made.entity
     assert registry.seen("ana") is None
     assert registry.seen("bob") is None

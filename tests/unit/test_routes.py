@@ -11,6 +11,7 @@ from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import check_name
 from pps.entities import Registry
 from pps.entities.paths import ancestors, is_inside, name_of, numbered, real_path
+from tests.erasing import deleted
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def test_the_longest_mapped_folder_wins(registry: Registry) -> None:
     assert registry.routes.exactly("/work/a") is None
     registry.archive("inner")
     assert registry.route("/work/a/b/c") is None, "what is at rest does not pass its folder on to another"
-    registry.delete("inner")
+    deleted(registry, "inner")
     assert registry.route("/work/a/b/c") == outer
 
 

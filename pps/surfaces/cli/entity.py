@@ -21,7 +21,8 @@ def create(
 ) -> None:
     """Make an entity: its folder, memory, own node and token; prints how to add it to a client.
 
-    Done before, it changes nothing and prints no token: `pps entity token NAME` makes another.
+    Run it again after a failure: it completes what is missing and prints the token then. Done before, it changes
+    nothing and prints none: `pps entity token NAME` makes another.
 
     Example: pps entity create ana
     """
@@ -102,6 +103,8 @@ def delete(
 ) -> None:
     """Erase an entity with all that it remembers. It cannot be undone.
 
+    Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut it short.
+
     Example: pps entity delete ana --yes
     """
     if not yes:
@@ -110,7 +113,7 @@ def delete(
     if as_json:
         show_json(gone)
     else:
-        typer.echo(f"{name} is gone.")
+        typer.echo(" ".join(filter(None, (f"{name} is gone.", str(gone["left"])))))
 
 
 @app.command()

@@ -33,6 +33,12 @@ OWNERS = frozenset(
 """Actions for the owner alone: an operator makes no operators, and learns no paths of this machine."""
 
 
+_LEFT_ON_NEO4J = (
+    "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it uses their room "
+    "again, its transaction logs until they are pruned, and the names of labels and properties for good."
+)
+
+
 async def do(app: App, action: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     """Do one action; InvalidRequest when there is none of that name."""
     found = _ACTIONS.get(action)
@@ -64,8 +70,8 @@ async def _archive(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
 
 async def _delete(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     name = text(arguments, "name")
-    await app.delete(name)
-    return {"name": name, "deleted": True}
+    gone = await app.delete(name)
+    return {"name": name, "deleted": True, "left": _LEFT_ON_NEO4J if gone.store == "neo4j" else ""}
 
 
 async def _issue(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:

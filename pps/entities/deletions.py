@@ -1,0 +1,97 @@
+"""Deletions: a name given up for good is noted first, erased then, so that a start finishes what a kill cut short."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from pps.core.errors import IsolationError, StoreError, UnknownEntity
+from pps.core.ids import EntityId
+from pps.entities import template
+from pps.entities.file import SmallFile
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """An entity that is no more; what was its own is being removed, and nobody gets its name until that is done."""
+
+    entity: EntityId
+    store: str
+    folder: Path
+
+
+class Deletions:
+    """The deletions under way in one registry. Every step may be done again, by any process."""
+
+    def __init__(self, file: SmallFile, entities_folder: Path) -> None:
+        self._file = file
+        self._folder = entities_folder
+
+    def begin(self, entity: EntityId) -> Deletion:
+        """Take away an entity's registration, tokens, routes and watched folders, and note what is left to remove.
+
+        The caller has closed its memory and holds its files.
+
+        Raises:
+            UnknownEntity: Somebody else deleted it.
+            IsolationError: Its folder holds another entity's data; nothing was changed.
+        """
+        _check_own(self._folder / entity.name, entity)
+        with self._file.writing() as db:
+            row = db.execute("DELETE FROM entity WHERE grp = ? RETURNING name, grp, store", (entity.group,)).fetchone()
+            if row is None:
+                raise UnknownEntity(f"no entity {entity.name!r}; it was deleted meanwhile")
+            db.execute("INSERT INTO deletion (name, grp, store) VALUES (?, ?, ?)", tuple(row))
+        return self._deletion(row)
+
+    def pending(self) -> list[Deletion]:
+        """Return the deletions that are not finished."""
+        with self._file.reading() as db:
+            return [self._deletion(row) for row in db.execute("SELECT * FROM deletion ORDER BY name")]
+
+    def remove_files(self, deletion: Deletion) -> None:
+        """Remove the folder. Raises StoreError when some of it cannot be erased."""
+        _check_own(deletion.folder, deletion.entity)
+        _remove(deletion.folder)
+
+    def end(self, deletion: Deletion) -> None:
+        """Let the name go, once graph and folder are gone; nothing of it is left in the registry's file."""
+        self._file.scrub()  # first: whoever is killed in between comes here again
+        with self._file.writing() as db:
+            db.execute("DELETE FROM deletion WHERE grp = ?", (deletion.entity.group,))
+
+    def sweep(self) -> None:
+        """Remove the folder in which deletions of earlier versions left what a kill kept them from erasing."""
+        _remove(self._folder / ".trash")
+
+    def _deletion(self, row: sqlite3.Row) -> Deletion:
+        return Deletion(EntityId(row["name"], row["grp"]), row["store"], self._folder / row["name"])
+
+
+def taken(db: sqlite3.Connection, name: str) -> bool:
+    """Tell whether a name belongs to a deletion that is not finished."""
+    return db.execute("SELECT 1 FROM deletion WHERE name = ?", (name,)).fetchone() is not None
+
+
+def _check_own(folder: Path, entity: EntityId) -> None:
+    try:
+        owner = template.read(folder).entity
+    except StoreError:
+        return  # cut short while it was made or removed: the registry says whose it is
+    if owner != entity:
+        raise IsolationError(f"{folder} holds another entity's data, not {entity.name}'s; nothing was removed")
+
+
+def _remove(folder: Path) -> None:
+    while folder.exists() or folder.is_symlink():
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            continue  # another process removes it too
+        except OSError as error:
+            why = error.strerror or error
+            raise StoreError(
+                f"{folder}: some files could not be erased ({why}); remove it, then delete again"
+            ) from None

@@ -1,0 +1,69 @@
+"""What ``test_killed_deletions`` runs in processes of its own, to be killed at a step of a deletion."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+
+from pps import app as application
+from pps.app import App
+from pps.config import Settings
+from pps.core.values import FactDraft, NodeDraft
+from pps.entities import Registry
+from pps.entities.deletions import Deletions
+from pps.entities.file import SmallFile
+from pps.graph.neo4j_writes import Neo4jWrites
+from tests.acceptance.killed_steps import arm, deadly
+
+MARK = "zanzibar7"
+NAME = "doomed_one"
+STEPS: tuple[tuple[object, str], ...] = (
+    (App, "_close"),
+    (Deletions, "begin"),
+    (shutil.os, "unlink"),  # the first file of the folder is gone
+    (Deletions, "remove_files"),
+    (Neo4jWrites, "_clear_some"),  # some of the graph is gone
+    (application, "erase"),
+    (SmallFile, "scrub"),
+    (Deletions, "end"),
+)
+"""What a process is killed right after; those of Neo4j are reached there alone."""
+
+
+def steps(store: str) -> list[int]:
+    """Return the numbers of the steps that a store has."""
+    return [at for at, (_, name) in enumerate(STEPS) if store == "neo4j" or name not in ("_clear_some", "erase")]
+
+
+def killed_at(found: Settings, archived: bool, number: int) -> None:
+    """Make an entity that remembers and has routes, and die at a step of its deletion."""
+    deadly(*STEPS[number])  # pyright: ignore[reportArgumentType] - modules have their functions patched too
+    asyncio.run(_deleted(found, archived))
+
+
+async def _deleted(found: Settings, archived: bool) -> None:
+    async with App.open(found) as app:
+        await told(app)
+        if archived:
+            await app.archive(NAME)
+        arm()
+        await app.delete(NAME)
+
+
+async def told(app: App) -> None:
+    """Make the entity: turns, facts, an anchor, a task, a route; and jobs that are still to be done."""
+    await app.create(NAME)
+    app.registry.routes.add(f"/work/{MARK}", NAME)
+    async with app.memory(NAME) as memory:
+        for at in range(3):
+            fact = FactDraft(f"{MARK}{at}", "KNOWS", "Ben", text=f"{MARK} knows Ben {at}.")
+            node = NodeDraft(f"{MARK}{at}", kind="Person", summary=f"Of {MARK}.", attributes={"note": MARK})
+            await memory.remember(f"About {MARK} {at}.", source_ref=str(at), nodes=[node], facts=[fact])
+        await memory.anchor_save(MARK, f"# {MARK}\n\nText of {MARK}.")
+        for at in range(30):
+            await memory.remember(f"Later about {MARK} {at}.", source_ref=f"later{at}", wait="journal")
+
+
+def group(found: Settings) -> str:
+    """Return the group of the entity, or an empty text when its registration is gone."""
+    return next((one.entity.group for one in Registry(found.home).list(include_archived=True)), "")

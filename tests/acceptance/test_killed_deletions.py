@@ -1,0 +1,91 @@
+"""A process is killed at each step of a deletion: the next start finishes it, and nothing of the entity is found.
+
+Nowhere in the data folder, by name or content, and on Neo4j in no property of any node or relationship. Two steps a
+store run by default; ``PPS_DELETE_KILLS=all .venv/bin/python -m pytest tests/acceptance/test_killed_deletions.py``
+kills at every one, archived and not.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+
+import pytest
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.errors import StoreError, UnknownEntity
+from tests.acceptance.killed_deletions import MARK, NAME, STEPS, killed_at, steps, told
+from tests.acceptance.killed_steps import process
+from tests.erasing import left_in
+from tests.on_neo4j import anything_of
+
+SEED = int(os.environ.get("PPS_SEED", "23"))
+
+
+def chosen(store: str) -> list[tuple[int, bool]]:
+    every = [(number, archived) for number in steps(store) for archived in (False, True)]
+    every = [one for one in every if one != (0, True)]  # an archived one is closed already
+    return every if os.environ.get("PPS_DELETE_KILLS") == "all" else random.Random(SEED).sample(every, 2)  # noqa: S311
+
+
+@pytest.mark.timeout(900)
+async def test_a_kill_at_any_step_of_a_deletion_leaves_nothing_once_the_next_start_is_through(
+    settings: Settings,
+) -> None:
+    for number, archived in chosen(settings.store):
+        child = process(killed_at, settings, archived, number)
+        child.join(60)
+        assert child.exitcode == -signal.SIGKILL, f"{STEPS[number][1]}: was not reached"
+        async with App.open(settings) as app:
+            if number == 0:  # nothing was noted yet, so nothing was changed
+                assert app.registry.get(NAME).archived == archived
+                await app.delete(NAME)
+            with pytest.raises(UnknownEntity):
+                await app.delete(NAME)
+            assert app.registry.deletions.pending() == []
+            assert left_in(settings.home, (MARK, NAME)) == []
+            await none_on_neo4j(settings)
+            assert (await app.create(NAME)).is_new
+            await app.delete(NAME)
+
+
+async def none_on_neo4j(settings: Settings) -> None:
+    if settings.store == "neo4j":
+        assert await anything_of(settings, MARK) == []
+
+
+@pytest.mark.parametrize("archived", [False, True])
+async def test_a_deletion_stops_the_work_first_and_leaves_nothing_archived_or_not(
+    settings: Settings, archived: bool
+) -> None:
+    async with App.open(settings) as app:
+        await told(app)
+        group = app.registry.get(NAME).entity.group
+        if archived:
+            await app.archive(NAME)
+        gone = await app.delete(NAME)
+        assert gone.entity.group == group
+        assert left_in(settings.home, (MARK, NAME, group)) == []
+        await none_on_neo4j(settings)
+
+
+async def test_what_cannot_be_erased_is_said_and_the_next_deletion_goes_on(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with App.open(settings) as app:
+        await told(app)
+        with monkeypatch.context() as broken:
+            broken.setattr("pps.entities.deletions.shutil.rmtree", refused)
+            with pytest.raises(StoreError, match=r"begun and not finished.*could not be erased"):
+                await app.delete(NAME)
+            with pytest.raises(StoreError, match="begun and not finished"):
+                await app.create(NAME)
+            assert list(await app.resume_pending()) == [NAME]
+        await app.delete(NAME)
+        assert left_in(settings.home, (MARK, NAME)) == []
+
+
+def refused(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")

@@ -1,0 +1,26 @@
+"""An entity erased by hand, and whether anything of one is left in a data folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pps.entities import Registry
+
+
+def deleted(registry: Registry, name: str) -> None:
+    """Delete an entity that no process has open, as one that runs beside this process would."""
+    deletion = registry.deletions.begin(registry.get(name).entity)
+    registry.deletions.remove_files(deletion)
+    registry.deletions.end(deletion)
+
+
+def left_in(home: Path, words: Sequence[str]) -> list[str]:
+    """Return the files below a folder that hold one of some words, or are called by one."""
+    wanted = [word.encode() for word in words]
+    return [
+        str(path.relative_to(home))
+        for path in sorted(home.rglob("*"))
+        if any(word in str(path.relative_to(home)) for word in words)
+        or (path.is_file() and any(word in path.read_bytes() for word in wanted))
+    ]
