@@ -22,7 +22,8 @@ def line_of(hit: Hit) -> str:
         return bullet(f"{item.text}{_span(item)}")
     if isinstance(item, Node):
         kind = f" ({item.kind})" if item.kind not in ("", "Thing") else ""
-        return bullet(f"{item.name}{kind}{': ' if item.summary else ''}{item.summary}")
+        said = hit.passage or item.summary
+        return bullet(f"{item.name}{kind}{': ' if said else ''}{said}")
     if isinstance(item, AnchorPassage):
         return bullet(f"[{item.title}] {item.text}", LONGEST_PASSAGE)
     if isinstance(item, Community):

@@ -1,4 +1,7 @@
-"""The collections of an entity's indexes: one a channel, current and past facts apart."""
+"""The collections of an entity's indexes: one a channel, current and past facts apart.
+
+``nodes`` has the vectors of names and the words of records, ``records`` the vectors of what they say.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from typing import Literal, TypeAlias, get_args
 
 from pps.core.errors import InvalidRequest
 
-Collection: TypeAlias = Literal["facts", "past_facts", "nodes", "episodes", "windows", "anchors", "communities"]
+Collection: TypeAlias = Literal[
+    "facts", "past_facts", "nodes", "records", "episodes", "windows", "anchors", "communities"
+]
 
 COLLECTIONS: tuple[Collection, ...] = get_args(Collection)
 """Every collection, in vectors and in text."""

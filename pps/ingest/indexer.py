@@ -32,7 +32,7 @@ _TURNED = "facts_turned_at"
 REEMBEDDING = "reembedding"
 """Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
 _COLLECTIONS: dict[ItemKind, tuple[str, ...]] = {
-    "node": ("nodes",),
+    "node": ("nodes", "records"),
     "fact": ("facts", "past_facts"),
     "episode": ("episodes", "windows"),
     "community": ("communities",),
@@ -87,6 +87,7 @@ class Indexer:
         put: Callable[[], Awaitable[None]],
         nodes: Mapping[str, Node],
         facts: Mapping[str, Fact],
+        texts: Mapping[str, str] | None = None,
     ) -> None:
         """Note what changes, then put it into the graph and the indexes side by side.
 
@@ -98,10 +99,11 @@ class Indexer:
             put: Writes the graph.
             nodes: The nodes that ``put`` writes, by uuid: they need not be read back.
             facts: The facts, likewise.
+            texts: Record → its text, likewise.
         """
         async with self._draining:
             rows = await self._journal.mark_dirty(changes)
-            await self._drain(Written(rows, nodes, facts), asyncio.ensure_future(put()))
+            await self._drain(Written(rows, nodes, facts, texts or {}), asyncio.ensure_future(put()))
 
     async def _drain(self, written: Written, graph: asyncio.Future[None] | None = None) -> int:
         """Apply every outbox row; no note is cleared before ``graph`` is done."""
@@ -211,12 +213,17 @@ class Indexer:
         return nodes, facts, turns
 
     async def held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
-        """Return the ids of a kind in the text index, and those in the vector index (the same without a model)."""
+        """Return the ids of a kind in the text index, and those in the vector index (the same without a model).
+
+        A record whose text has no vectors is not in it.
+        """
         held: tuple[set[str], set[str]] = (set(), set())
         for collection in _COLLECTIONS[kind]:
             vectors, text = await self._indexes.owners(collection)
             held[0].update(text)
             held[1].update(text if vectors is None else vectors)
+            if collection == "records" and vectors is not None:
+                held[1].difference_update(await self._journal.records.nodes() - vectors)
         return held
 
     async def lags(self) -> bool:
@@ -227,6 +234,8 @@ class Indexer:
         facts = await self._journal.count_facts()
         wanted = {"nodes": counts.nodes, "episodes": turns, "facts": facts}
         held = [text] if self._vectors is None else [text, vectors]
+        if self._vectors and vectors.get("records", 0) < len(await self._journal.records.nodes()):
+            return True
         return any(_counted(collection, one) < least for one in held for collection, least in wanted.items())
 
     async def _differing(self, kind: ItemKind, truth: set[str]) -> set[str]:
@@ -252,8 +261,7 @@ class Indexer:
     async def _rebuild_nodes(self, progress: Progress | None) -> int:
         done, total, after = 0, (await self._client.counts()).nodes, ""
         while page := await self._client.scan_nodes(after, _PAGE):
-            await self._journal.mirror_nodes(page)
-            await self._indexes.apply(await self._embedded([_node_text(node) for node in page]), [])
+            await self._indexes.apply(await self._node_docs([node.uuid for node in page], NOTHING_WRITTEN), [])
             done, after = done + len(page), page[-1].uuid
             _tell(progress, "nodes", done, total)
         return done
@@ -277,11 +285,7 @@ class Indexer:
 
     async def _docs(self, kind: ItemKind, ids: Sequence[str], written: Written) -> list[IndexDoc]:
         if kind == "node":
-            known = written.nodes
-            nodes = [known[uuid] for uuid in ids if uuid in known]
-            nodes += await self._client.nodes([uuid for uuid in ids if uuid not in known])
-            await self._journal.mirror_nodes(nodes, gone=_absent(ids, nodes))
-            return await self._embedded([_node_text(node) for node in nodes])
+            return await self._node_docs(ids, written)
         if kind == "fact":
             facts = [written.facts[uuid] for uuid in ids if uuid in written.facts]
             facts += await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
@@ -295,6 +299,19 @@ class Indexer:
                 [_Text("community", c.uuid, "communities", c.summary, title=c.name, embed=c.name) for c in communities]
             )
         return []
+
+    async def _node_docs(self, ids: Sequence[str], written: Written) -> list[IndexDoc]:
+        """Mirror nodes and return their entries; a record has a second one, of what it says."""
+        nodes = [written.nodes[uuid] for uuid in ids if uuid in written.nodes]
+        read = await self._client.nodes([uuid for uuid in ids if uuid not in written.nodes])
+        nodes += read
+        await self._journal.mirror_nodes(nodes, gone=_absent(ids, nodes))
+        mentions = await self._client.episodes_of_nodes([node.uuid for node in read])
+        pairs = [(episode, node) for node, episodes in mentions.items() for episode in episodes]
+        await self._journal.mirror_mentions(pairs, whole=[node.uuid for node in read])
+        turns = await self._journal.records.texts([uuid for uuid in ids if uuid not in written.texts])
+        texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
+        return await self._embedded([text for node in nodes for text in _node_texts(node, texts.get(node.uuid, ""))])
 
     async def _embedded(self, texts: Sequence[_Text]) -> list[IndexDoc]:
         if self._vectors is None:
@@ -328,9 +345,12 @@ def _doc(text: _Text) -> IndexDoc:
     )
 
 
-def _node_text(node: Node) -> _Text:
+def _node_texts(node: Node, record: str) -> list[_Text]:
+    """Return what a node is found by: names and, of a record, its text; else its summary, which has no vector."""
     title = " · ".join((node.name, *node.aliases))
-    return _Text("node", node.uuid, "nodes", node.summary, title=title, embed=node.name, at=node.created_at)
+    named = _Text("node", node.uuid, "nodes", record or node.summary, title=title, embed=node.name, at=node.created_at)
+    told = record if record.startswith(node.name) else f"{node.name}\n{record}"
+    return [named, _Text("node", node.uuid, "records", "", embed=told, at=node.created_at)] if record else [named]
 
 
 def _fact_texts(facts: Sequence[Fact]) -> list[_Text]:

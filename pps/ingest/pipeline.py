@@ -168,7 +168,9 @@ class Pipeline:
             await self._linker.keep(batch)
 
         async with self._ahead(last_job):
-            await self._indexer.write(_changes(batch), put, batch.nodes, batch.facts)
+            records = {batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records}
+            await self._indexer.write(_changes(batch, records), put, batch.nodes, batch.facts, records)
+            await self._journal.mirror_mentions(batch.mentions, batch.parted)
             await self._link(batch.fresh)
 
     def _ahead(self, last_job: int | None) -> AbstractAsyncContextManager[None]:
@@ -216,6 +218,8 @@ class Pipeline:
         """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""
         changes = await self._client.extract_episode(job.turn.uuid)
         await self._note_said(job.turn.uuid)
+        mentioned = await self._client.mentioned_nodes([job.turn.uuid])
+        await self._journal.mirror_mentions([(turn, node) for turn, nodes in mentioned.items() for node in nodes])
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
             *(Change("fact", uuid) for uuid in changes.facts),
@@ -238,10 +242,10 @@ class Pipeline:
 _Drafts = tuple[tuple[NodeDraft, ...], tuple[FactDraft, ...]]
 
 
-def _changes(batch: Batch) -> list[Change]:
+def _changes(batch: Batch, records: Iterable[str]) -> list[Change]:
     """Return every id whose index entry changes. A turn's own entry was noted with the turn: here its facts count."""
     return [
-        *(Change("node", uuid) for uuid in batch.nodes),
+        *(Change("node", uuid) for uuid in dict.fromkeys((*batch.nodes, *records))),
         *(Change("fact", uuid) for uuid in batch.facts),
         *(Change("episode", uuid) for uuid, one in batch.episodes.items() if one.facts or uuid in batch.reworded),
     ]

@@ -119,7 +119,8 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
 def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
     where = _of_node(wanted)
     where.among("n.kind", wanted.kinds)
-    where.between("n.created_at", wanted.since, wanted.until)
+    if wanted.since or wanted.until:
+        _told_between(where, wanted)
     if wanted.relations:
         moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
         holds = f"f.relation IN {LIST} AND +f.valid_at <= ? AND +f.invalid_at > ? AND +f.expired_at > ?"
@@ -142,6 +143,25 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
             parameters = [*parameters, listed(wanted.sources)]
         where.add(said, *parameters)
     return _ids(connection, "n.uuid", "mirror_node AS n", where)
+
+
+def _told_between(where: _Where, wanted: ItemFilter) -> None:
+    """Let through what a text tells of that time: a record by its own, any other node by one that speaks of it.
+
+    Only of a node that no turn speaks of is the time when it was taken in all there is.
+    """
+    told, made = _Where(), _Where()
+    told.between("t.occurred_at", wanted.since, wanted.until)
+    made.between("n.created_at", wanted.since, wanted.until)
+    where.add(
+        f"""(n.uuid IN (SELECT r.node FROM turns AS t CROSS JOIN records AS r ON r.turn = t.uuid WHERE {told.sql()})
+            OR NOT EXISTS (SELECT 1 FROM records AS r WHERE r.node = n.uuid) AND (
+                n.id IN (SELECT m.node FROM turns AS t CROSS JOIN mirror_mention AS m ON m.turn = t.seq
+                    WHERE {told.sql()})
+                OR {made.sql()} AND NOT EXISTS (SELECT 1 FROM mirror_mention AS m WHERE m.node = n.id)))""",  # noqa: S608 - literals
+        *told.parameters * 2,
+        *made.parameters,
+    )
 
 
 def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:

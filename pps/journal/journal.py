@@ -245,6 +245,14 @@ class Journal:
             await self._writer.write(partial(mirror.put_facts, facts=part, gone=absent))
             absent = []
 
+    async def mirror_mentions(
+        self, pairs: Iterable[tuple[str, str]], parted: Iterable[tuple[str, str]] = (), whole: Iterable[str] = ()
+    ) -> None:
+        """Mirror that turns mention nodes, as (turn, node); ``whole`` nodes have no others, ``parted`` pairs end."""
+        changes = {"pairs": list(pairs), "parted": list(parted), "whole": list(whole)}
+        if any(changes.values()):
+            await self._writer.write(partial(mirror.put_mentions, **changes))
+
     async def mirror_drop(self, kind: ItemKind, ids: Iterable[str]) -> None:
         """Forget nodes, facts, or episodes (as supports) and overwrite their names."""
         batch = list(ids)

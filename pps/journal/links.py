@@ -138,6 +138,22 @@ def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[
     return {node: found[node] for node in dict.fromkeys(nodes) if node in found}
 
 
+def node_times(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, datetime]:
+    """Return node → when what it tells of happened: a record's text, else the latest turn that speaks of the node.
+
+    Nodes that no turn speaks of are left out.
+    """
+    rows = connection.execute(
+        f"""SELECT i.uuid, coalesce(
+                (SELECT t.occurred_at FROM records AS r JOIN turns AS t ON t.uuid = r.turn WHERE r.node = i.uuid),
+                (SELECT max(t.occurred_at) FROM mirror_mention AS m JOIN turns AS t ON t.seq = m.turn
+                    WHERE m.node = i.id)) AS at
+            FROM mirror_id AS i WHERE i.uuid IN {LIST} AND at IS NOT NULL""",  # noqa: S608 - literals
+        (listed(nodes),),
+    )
+    return {uuid: from_micros(at) for uuid, at in rows}
+
+
 def hops(
     connection: sqlite3.Connection, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime
 ) -> dict[str, int]:

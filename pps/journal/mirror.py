@@ -84,6 +84,30 @@ def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact], gone: Itera
     )
 
 
+def put_mentions(
+    connection: sqlite3.Connection,
+    pairs: Iterable[tuple[str, str]],
+    parted: Iterable[tuple[str, str]] = (),
+    whole: Iterable[str] = (),
+) -> None:
+    """Mirror that turns mention nodes, as (turn, node); ``parted`` no longer do, and of ``whole`` nodes these are all.
+
+    An episode that is no turn of the journal has no time here, and is passed over.
+    """
+    _delete(connection, "mirror_mention", numbers_of(connection, whole).values(), "node")
+    connection.executemany(
+        """DELETE FROM mirror_mention WHERE turn = (SELECT seq FROM turns WHERE uuid = ?)
+            AND node = (SELECT id FROM mirror_id WHERE uuid = ?)""",
+        list(parted),
+    )
+    batch = list(pairs)
+    numbers, _ = _numbers(connection, {node for _, node in batch})
+    connection.executemany(
+        "INSERT OR IGNORE INTO mirror_mention (node, turn) SELECT ?, seq FROM turns WHERE uuid = ?",
+        [(numbers[node], turn) for turn, node in batch],
+    )
+
+
 def drop(connection: sqlite3.Connection, kind: ItemKind, ids: Iterable[str]) -> None:
     """Forget nodes (with names and tags), facts, or episodes (as supports); other kinds have no mirror.
 
@@ -92,6 +116,7 @@ def drop(connection: sqlite3.Connection, kind: ItemKind, ids: Iterable[str]) -> 
     numbers = numbers_of(connection, ids).values()
     if kind == "node":
         _delete(connection, "mirror_node", numbers)
+        _delete(connection, "mirror_mention", numbers, "node")
     elif kind == "fact":
         _delete(connection, "mirror_fact", numbers)
     elif kind == "episode":
@@ -100,7 +125,7 @@ def drop(connection: sqlite3.Connection, kind: ItemKind, ids: Iterable[str]) -> 
 
 def clear(connection: sqlite3.Connection) -> None:
     """Empty the mirror before it is rebuilt."""
-    for table in ("name", "tag", "node", "support", "fact", "id"):
+    for table in ("name", "tag", "node", "mention", "support", "fact", "id"):
         connection.execute(f"DELETE FROM mirror_{table}")  # noqa: S608 - names of this module
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
+from pps.core.values import Turn
+from pps.journal import turns
+from pps.journal.links import node_times
 from pps.journal.reader import Readers
 from pps.journal.writer import Writer
 
@@ -36,6 +40,18 @@ def of_nodes(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, 
         (listed(nodes),),
     )
     return dict(rows.fetchall())
+
+
+def texts(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, Turn]:
+    """Return record → the turn whose text it is, for those nodes that are records."""
+    sources = of_nodes(connection, nodes)
+    found = {turn.uuid: turn for turn in turns.get_many(connection, list(sources.values()))}
+    return {node: found[turn] for node, turn in sources.items() if turn in found}
+
+
+def all_nodes(connection: sqlite3.Connection) -> set[str]:
+    """Return every node that is a record."""
+    return {node for (node,) in connection.execute("SELECT node FROM records")}
 
 
 def move(connection: sqlite3.Connection, old: str, new: str) -> None:
@@ -89,6 +105,18 @@ class RecordBook:
     async def of_nodes(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return record → the turn that it comes from, for those nodes that are records."""
         return await self._readers.read(partial(of_nodes, nodes=nodes))
+
+    async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
+        """Return record → the turn whose text it is, for those nodes that are records."""
+        return await self._readers.look_up(partial(texts, nodes=nodes), len(nodes))
+
+    async def times(self, nodes: Sequence[str]) -> dict[str, datetime]:
+        """Return node → when what it tells of happened: a record's text, else the latest turn that speaks of it."""
+        return await self._readers.read(partial(node_times, nodes=nodes))
+
+    async def nodes(self) -> set[str]:
+        """Return every node that is a record."""
+        return await self._readers.read(all_nodes)
 
     async def linking(self, folded: Sequence[str]) -> list[tuple[str, str]]:
         """Return (folded title, turn) for the turns that link to any of these folded titles, oldest first."""

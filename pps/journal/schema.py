@@ -216,5 +216,17 @@ _STATUS = (
     "INSERT OR IGNORE INTO outbox (kind, id) SELECT 'node', uuid FROM mirror_node",
 )
 
-MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS)
+# A node's time is that of the turns that speak of it. What was indexed before is read again: the mentions are in the
+# graph, and the texts of records had no index entry.
+_MENTIONS = (
+    """CREATE TABLE mirror_mention (
+        node INTEGER NOT NULL,
+        turn INTEGER NOT NULL REFERENCES turns (seq) ON DELETE CASCADE,
+        PRIMARY KEY (node, turn)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX mirror_mention_by_turn ON mirror_mention (turn)",
+    "INSERT OR IGNORE INTO outbox (kind, id) SELECT 'node', uuid FROM mirror_node",
+)
+
+MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS, _MENTIONS)
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from pps.core.values import AnchorPassage, Episode, Turn
-from pps.journal.links import FactOutline
+from pps.journal.links import FactOutline, NodeOutline
 from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.fetch import fetch, supported
 
@@ -14,12 +14,14 @@ from pps.recall.fetch import fetch, supported
 async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, datetime]:
     """Return id → event time of those that have one.
 
-    A fact is as old as its latest supporting episode, else as its ``valid_at``; nodes and communities
-    have no time of their own.
+    A fact is as old as its latest supporting episode, else as its ``valid_at``; a record as its text, another node as
+    the latest turn that speaks of it. Communities have no time of their own.
     """
     facts = {one: item for one, item in items.items() if isinstance(item, FactOutline)}
     supports = await supported(ask, facts) if facts else {}
     times = {one: supports[one].said_at if one in supports else _own_time(item) for one, item in items.items()}
+    if nodes := [one for one, item in items.items() if isinstance(item, NodeOutline)]:
+        times.update(await ask.sources.journal.records.times(nodes))
     # Some are supported by what only the graph knows, such as an episode that was added through Graphiti itself.
     untold = {one: supports[one].episodes for one in facts if times[one] is None}
     episodes = await fetch(ask, "episodes", [one for some in untold.values() for one in some]) if untold else {}

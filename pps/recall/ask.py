@@ -44,6 +44,7 @@ KINDS: dict[str, ItemKind] = {
     "facts": "fact",
     "past_facts": "fact",
     "nodes": "node",
+    "records": "node",
     "episodes": "episode",
     "windows": "episode",
     "anchors": "anchor",

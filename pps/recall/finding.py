@@ -48,7 +48,7 @@ async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: i
         least = profile.min_similarity
         lists.said.update(
             (name, [one for one in lists.said[name] if one.score >= least])
-            for name in ("dense", "dense_windows")
+            for name in ("dense", "dense_names", "dense_windows")
             if name in lists.said
         )
     waited = ask.took_s("embed") - embedding

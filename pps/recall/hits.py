@@ -33,6 +33,7 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
     """Return the picked values as hits, in order, with the names of facts' ends and the reasons for each."""
     ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
     names = await names_of(ask, ends)
+    records = await records_of(ask, picked)
     ranks = ranks_of(lists.said, picked)
     signals = signals_of(lists.said, picked) if lists.sums else {}
     paths = await _paths(ask, picked) if ask.reached else {}
@@ -42,7 +43,7 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
             score=scores[one],
             text=text_of(item),
             item=item,
-            passage=passage_of(ask.text, text_of(item)),
+            passage=_passage(ask, item, records.get(one, "")),
             ranks=ranks.get(one, {}),
             names=(names.get(item.subject, ""), names.get(item.object, "")) if isinstance(item, Fact) else None,
             signals=signals.get(one, {}),
@@ -50,6 +51,20 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
         )
         for one, item in picked.items()
     )
+
+
+async def records_of(ask: Ask, items: Mapping[str, Item]) -> dict[str, str]:
+    """Return node → its text, of those that are records."""
+    nodes = [one for one, item in items.items() if isinstance(item, Node)]
+    turns = await ask.sources.journal.records.texts(nodes) if nodes else {}
+    return {one: turn.content for one, turn in turns.items()}
+
+
+def _passage(ask: Ask, item: Item, record: str) -> str:
+    """Return the part of a long text that the query is about; of a record, what it says beyond its summary."""
+    if isinstance(item, Node) and record and record != item.summary:
+        return passage_of(ask.text, record) or record
+    return passage_of(ask.text, text_of(item))
 
 
 async def names_of(ask: Ask, nodes: Sequence[str]) -> Mapping[str, str]:

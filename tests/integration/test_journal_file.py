@@ -125,6 +125,14 @@ async def test_nodes_mirrored_without_their_status_are_read_again(path: Path) ->
         assert [row.change for row in await journal.dirty(10)] == [Change("node", "n")]
 
 
+async def test_nodes_mirrored_without_the_turns_that_speak_of_them_are_read_again(path: Path) -> None:
+    db.prepare_file(path, GROUP, MIGRATIONS[:3])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0, '')")
+    async with await Journal.open(path, GROUP) as journal:
+        assert [row.change for row in await journal.dirty(10)] == [Change("node", "n")]
+
+
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     await filled(path)
     with pytest.raises(StoreError):

@@ -23,7 +23,7 @@ from tests.integration.recall_scene import ask, uuid_of
 LAMPS, JARS, DEPTH = 80, 40, 6
 QUERY = "Mira keeps an old brass lamp, not a jar, in the hall in the last two weeks"
 FINDERS: Mapping[ChannelName, tuple[str, ...]] = {
-    "nodes": ("bm25", "dense", "structural", "supports"),
+    "nodes": ("bm25", "dense", "dense_names", "structural", "supports"),
     "facts": ("bm25", "dense", "supports", "when"),
     "episodes": ("bm25", "bm25_windows", "dense", "dense_windows", "latest", "supports", "when"),
 }

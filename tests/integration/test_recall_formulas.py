@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 
 from pps.config import EmbedderSettings, Settings
-from pps.core.time import now
 from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.memory import Memory
 from pps.recall.damping import freshness
@@ -139,9 +138,8 @@ async def test_the_recency_signal_falls_from_one_to_nothing_over_four_weeks(memo
     assert {hit.text: hit.signals["recency"] for hit in facts} == pytest.approx(
         {f"Tomas visited city {age_d}.": signal for age_d, signal in zip(ages_d, (1, 0.75, 0.5, 0, 0), strict=True)}
     )
-    learned = now() + timedelta(days=14)
-    nodes = (await memory.recall("city 7", profile="blended", as_of=learned))["nodes"]
-    assert by_name(nodes)["city 7"].signals["recency"] == pytest.approx(0.5, abs=0.001)
+    nodes = (await memory.recall("city 7", profile="blended", as_of=MOMENT))["nodes"]
+    assert by_name(nodes)["city 7"].signals["recency"] == pytest.approx(0.75, abs=0.001)
 
 
 async def test_one_weak_hit_of_the_full_text_is_not_a_full_signal(memory: Memory) -> None:

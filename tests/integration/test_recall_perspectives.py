@@ -62,6 +62,15 @@ async def test_dense_finds_what_is_near_and_ranks_everything(scene: Memory) -> N
     assert len(order) == 5
 
 
+async def test_dense_names_ranks_nodes_by_their_names_whatever_a_record_says(scene: Memory) -> None:
+    await scene.records.add_event("Oslo is far.", title="Distance", source="notes")
+
+    order = await found(ask(scene, "Distance"), "dense_names", "nodes")
+
+    assert order[0] == "Distance"
+    assert await found(ask(scene, "Distance"), "dense_names", "facts") == []
+
+
 async def test_bm25_over_windows_finds_the_answer_to_a_question_that_was_asked(scene: Memory) -> None:
     asked = ask(scene, "what does she drink in the morning")
 

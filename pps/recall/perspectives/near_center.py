@@ -10,6 +10,10 @@ from pps.recall.proximity import MAX_HOPS, by_hops
 
 
 async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
-    """Return the candidates within reach of the centre, nearest first; nothing when there is no centre."""
+    """Return the candidates within reach of the centre, nearest first; nothing when there is no centre.
+
+    The entity's own node is near itself whatever is asked, and says nothing: it is not among them unless it is given.
+    """
     center = ask.center()
-    return await by_hops(ask, items, [center], MAX_HOPS) if center else []
+    others = items if ask.request.center else {one: item for one, item in items.items() if one != center}
+    return await by_hops(ask, others, [center], MAX_HOPS) if center else []

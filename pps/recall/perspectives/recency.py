@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pps.core.values import ChannelName
-from pps.journal.links import NodeOutline
 from pps.recall.ages import age_d, times_of
 from pps.recall.ask import Ask, Candidate, Scored
 
@@ -14,8 +13,7 @@ WINDOW_D = 28.0
 
 
 async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
-    """Return the dated candidates, latest first; a node's date is when it was made."""
+    """Return the dated candidates, latest first."""
     times = await times_of(ask, items)
-    times.update((one, item.created_at) for one, item in items.items() if isinstance(item, NodeOutline))
     ages = {one: age_d(ask, at) for one, at in times.items()}
     return [Scored(one, -ages[one], max(0.0, 1 - ages[one] / WINDOW_D)) for one in sorted(ages, key=ages.__getitem__)]

@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 
 from pps.core.values import ChannelName
 from pps.recall.ask import Ask, Scored
+from pps.recall.perspectives.dense import own_of_nodes
 
 
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
@@ -24,7 +25,7 @@ async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     for hops, ring in sorted(rings.items()):
         if len(found) >= depth:
             break
-        like = [one.id for one in await ask.similar_among("nodes", ring)]
+        like = [one.id for one in await own_of_nodes(ask, ring)]
         ordered = dict.fromkeys([*like, *(one for one in reached if one in ring)])
         found += [Scored(one, -float(hops), 1 / hops) for one in ordered]
     return found[:depth]
