@@ -145,6 +145,9 @@ async def test_the_records_of_another_are_nobodys(house: House) -> None:
     related = await records.relate([RelationDraft(source, target, "extends") for source, target in ends])
     assert (related.edges_created, len(related.skipped)) == (0, 4)
     assert house.seen(one, [mine, related, await records.history(mine[0].node_id)], theirs.node_id) == []
+    for profile in ("default", "blended", "semantic"):
+        told = await one.memory.recall("What was the vault?", profile=profile, min_similarity=-1.0)
+        assert house.seen(one, [told], theirs.node_id) == [], "what a record says is its own entity's"
     assert (await everything(other), await other.memory.records.history(theirs.node_id)) == before
     facts = await other.memory._parts.client.facts_of_nodes([waiting.node_id], 10)
     assert facts == [], "a title that appeared elsewhere is not the one that is waited for"
