@@ -56,7 +56,7 @@ class Parts:
     entity: EntityId
     store: str
     self_node: str
-    extraction: Literal["given", "rules", "model"]
+    extraction: Literal["given", "rules", "command", "model"]
     redactor: Callable[[], KeyedRedactor]
     automatic: Automatic
     records: Records

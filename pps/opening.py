@@ -15,14 +15,14 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from pps.config import Settings, load_prices
+from pps.config import ExtractorSettings, Settings, load_prices
 from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict, StoreError
 from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
 from pps.entities import template
-from pps.entities.own import OwnSettings, own_settings
+from pps.entities.own import own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
@@ -37,6 +37,7 @@ from pps.ingest.jobs import Jobs
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.merging import Merging
 from pps.ingest.pipeline import Pipeline
+from pps.ingest.reading import Asked, Groups, Reader
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts
@@ -49,6 +50,7 @@ from pps.isolation.counters import IsolationCounters
 from pps.isolation.drivers import EntityDriver
 from pps.journal.journal import Journal
 from pps.memory import Memory, Parts
+from pps.models.command import make_command
 from pps.models.extractor import ExtractorModel
 from pps.models.factory import make_embedder, make_extractor, make_reranker
 from pps.models.protocols import Embedder, Fingerprint, Reranker
@@ -166,7 +168,11 @@ async def _indexes(stack: contextlib.AsyncExitStack, entry: Entry, shared: Share
 
 
 async def _client(
-    stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, indexes: EntityIndexes
+    stack: contextlib.AsyncExitStack,
+    entry: Entry,
+    shared: Shared,
+    indexes: EntityIndexes,
+    extractor: ExtractorSettings,
 ) -> IsolatedGraphitiClient:
     driver = await _driver(entry, shared)
     stack.push_async_callback(driver.close)
@@ -177,7 +183,7 @@ async def _client(
         indexes=indexes,
         embedder=shared.embedder,
         reranker=shared.reranker,
-        extractor=shared.extractor,
+        extractor=shared.extractor if extractor == shared.settings.extractor else make_extractor(extractor),
         counters=shared.counters,
         rerank_deadline_s=shared.settings.reranker.deadline_ms / 1000,
     )
@@ -189,19 +195,25 @@ async def _assembled(
     stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, journal: Journal, anew: Anew
 ) -> Memory:
     entity, settings = entry.entity, shared.settings
+    own = await asyncio.to_thread(own_settings, entry.folder)
+    extractor = settings.extractor.model_validate({**settings.extractor.model_dump(), **own.extractor})
     indexes = await _indexes(stack, entry, shared, anew)
-    client = await _client(stack, entry, shared, indexes)
+    client = await _client(stack, entry, shared, indexes, extractor)
     redaction = settings.redaction == "on"
     redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=redaction)
     anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal, redaction=redaction)
     vectors = _vectors(shared)
     indexer = Indexer(client, journal, indexes, vectors, anchors)
-    own = await asyncio.to_thread(own_settings, entry.folder)
-    costs = await _costs(journal, settings, own)
+    costs = await _costs(journal, settings.home, extractor)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
     self_node = await _self_node(entity, client, journal, pipeline)
     rules = shared.work.rules(client, shared.embedder, self_node, own_store=entry.store == "embedded")
-    worker = Worker(journal, Metered(pipeline, client, costs), entity.name, rules)
+    reader: Reader | None = None
+    if extractor.mode == "command":
+        groups = Groups(extractor.group_tokens, extractor.idle_s)
+        asked = Asked(make_command(extractor), client, costs, groups, redactor)
+        reader = Reader(journal, entity.name, rules, asked)
+    worker = Worker(journal, Metered(pipeline, client, costs), entity.name, rules, reader)
     intake, automatic = Intake(journal, worker, rules.backlog), Automatic(own.tags, own.relations)
     forgetter = Forgetter(client, journal, indexer, anchors, self_node)
     merging = Merging(client, journal, indexer, vectors, self_node)
@@ -209,7 +221,7 @@ async def _assembled(
     forgetter.after(worker)
     merging.after(worker)
     records = Records(
-        RecordParts(journal, client, pipeline, intake, worker, settings.extractor.mode, redactor, automatic), merging
+        RecordParts(journal, client, pipeline, intake, worker, extractor.mode, redactor, automatic), merging
     )
     engine = RecallEngine(
         client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
@@ -221,7 +233,7 @@ async def _assembled(
             entity=entity,
             store=entry.store,
             self_node=self_node,
-            extraction=settings.extractor.mode,
+            extraction=extractor.mode,
             redactor=redactor,
             automatic=automatic,
             records=records,
@@ -252,10 +264,9 @@ def _vectors(shared: Shared) -> PassageVectors | None:
     return PassageVectors(shared.embedder, shared.work.backlog.flows)
 
 
-async def _costs(journal: Journal, settings: Settings, own: OwnSettings) -> Costs:
-    bound = settings.extractor.tokens_per_day if own.tokens_per_day is None else own.tokens_per_day
-    prices = await asyncio.to_thread(load_prices, settings.home)
-    return Costs(journal, prices, bound, settings.extractor.model)
+async def _costs(journal: Journal, home: Path, extractor: ExtractorSettings) -> Costs:
+    prices = await asyncio.to_thread(load_prices, home)
+    return Costs(journal, prices, extractor.tokens_per_day, extractor.model)
 
 
 async def _started(worker: Worker, journal: Journal, rules: WorkRules) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pps.config.border import Problem, problems
-    from pps.config.home import home_folder
+    from pps.config.home import INSIDE, home_folder
     from pps.config.loading import load
     from pps.config.packaged import shipped
     from pps.config.prices import Price, load_prices
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
 
 _WHERE = {
+    "INSIDE": "home",
     "home_folder": "home",
     "load": "loading",
     "shipped": "packaged",
@@ -49,6 +50,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "INSIDE",
     "EmbedderSettings",
     "ExtractorSettings",
     "JobsSettings",

@@ -6,6 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+INSIDE = "PPS_INSIDE_EXTRACTOR"
+"""Set for a command that reads turns, and all that it starts: there, our hooks and ``pps mcp`` do nothing."""
+
 
 def home_folder(env: Mapping[str, str] | None = None) -> Path:
     """Return the absolute data folder; it may not exist yet.

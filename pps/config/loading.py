@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 from pydantic import ValidationError
 
 from pps.config.border import problems
-from pps.config.home import home_folder
+from pps.config.home import INSIDE, home_folder
 from pps.config.settings import Settings
 from pps.core.errors import ConfigError
 
@@ -24,8 +24,8 @@ _NEO4J = {
     "NEO4J_PASSWORD": "password",
     "NEO4J_DATABASE": "database",
 }
-_NO_SETTINGS = ("PPS_HOME", "PPS_BENCH_DATA")
-"""Where things lie; read by whoever needs them."""
+_NO_SETTINGS = ("PPS_HOME", "PPS_BENCH_DATA", INSIDE)
+"""Where things lie, and where one is; read by whoever needs them."""
 _PROVIDER_KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),

@@ -61,14 +61,24 @@ class ExtractorSettings(_Section):
 
     Attributes:
         mode: ``given``: only what the caller passes. ``rules``: offline and deterministic, for turns
-            without given facts. ``model``: Graphiti's pipeline on a language model.
+            without given facts. ``command``: a program that answers prompts. ``model``: Graphiti's pipeline on a
+            language model.
+        command: For ``command``: a name of ``config/extractors.toml``, or the words of any program that reads a
+            prompt on stdin and writes JSON on stdout.
+        command_timeout_s: For one prompt.
+        group_tokens: Turns that wait to be read are read in one prompt as soon as they have so many tokens …
+        idle_s: … or when none has come for so long, or a session has ended.
         model, small_model: Empty is the provider's default.
         base_url: Needed for ``compatible``; ``ollama`` has its usual local address.
         tokens_per_day: Budget of an entity's readings by a model, in and out together, for a day in UTC; past it
             they wait until the next. 0 is none. An entity's ``entity.toml`` may set its own.
     """
 
-    mode: Literal["given", "rules", "model"] = "given"
+    mode: Literal["given", "rules", "command", "model"] = "given"
+    command: str | tuple[str, ...] = ""
+    command_timeout_s: float = Field(default=180.0, gt=0, le=3_600)
+    group_tokens: int = Field(default=3_000, ge=100, le=100_000)
+    idle_s: float = Field(default=60.0, ge=0, le=200)
     provider: Literal["openai", "anthropic", "gemini", "groq", "ollama", "compatible"] = "openai"
     model: str = ""
     small_model: str = ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,8 +25,11 @@ class AutomaticSection(_Section):
 
 
 class ExtractorSection(_Section):
-    """``tokens_per_day``: in place of the setting ``extractor.tokens_per_day``; 0 is no bound."""
+    """In place of the settings of the same names; ``tokens_per_day`` 0 is no bound."""
 
+    mode: Literal["given", "rules", "command", "model"] | None = None
+    command: str | list[str] | None = None
+    model: str | None = None
     tokens_per_day: int | None = Field(default=None, ge=0, le=1_000_000_000_000)
 
 
@@ -39,11 +44,11 @@ class _Own(_Section):
 
 @dataclass(frozen=True, slots=True)
 class OwnSettings:
-    """An entity's own settings; ``tokens_per_day`` is None where it sets none."""
+    """An entity's own settings; ``extractor`` has those of the section of that name that it sets."""
 
     tags: bool
     relations: bool
-    tokens_per_day: int | None
+    extractor: Mapping[str, object]
 
 
 def own_settings(folder: Path) -> OwnSettings:
@@ -62,4 +67,4 @@ def own_settings(folder: Path) -> OwnSettings:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"{path}: {key}: {first['msg']}") from None
-    return OwnSettings(found.automatic.tags, found.automatic.relations, found.extractor.tokens_per_day)
+    return OwnSettings(found.automatic.tags, found.automatic.relations, found.extractor.model_dump(exclude_none=True))

@@ -60,12 +60,12 @@ class Costs:
             return None
         return datetime(today.year, today.month, today.day, tzinfo=UTC) + timedelta(days=1)
 
-    async def note(self, job_id: int, used: Mapping[str, TokensUsed]) -> None:
-        """Add what reading a text took, to the day and to the job's attempt."""
+    async def note(self, job_id: int, used: Mapping[str, TokensUsed], texts: int = 1) -> None:
+        """Add what reading texts took, to the day and to the attempt of a job, the first of them."""
         if not used:
             return
         today = now().date()
-        spent = [self._spent(today, model, one, int(at == 0)) for at, (model, one) in enumerate(used.items())]
+        spent = [self._spent(today, model, one, 0 if at else texts) for at, (model, one) in enumerate(used.items())]
         await self.journal.spending.add(spent)
         total = Charge(
             sum(one.tokens_in for one in spent),

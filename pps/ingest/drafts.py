@@ -15,7 +15,7 @@ from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft
 
-Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
+Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 
 
 class RememberOptions(TypedDict, total=False):
@@ -30,7 +30,7 @@ class RememberOptions(TypedDict, total=False):
         kind: ``turn`` (default) or what else it is, such as ``summary``.
         tags: Tags beside the ``#tags`` of the text.
         nodes, facts: What a calling agent read in it (*given*).
-        extraction: ``given``, ``rules``, ``model`` or ``none``; the entity's setting when not given.
+        extraction: ``given``, ``rules``, ``command``, ``model`` or ``none``; the entity's setting when not given.
         chunk: Which part of a document it is.
     """
 

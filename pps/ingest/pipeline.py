@@ -260,6 +260,8 @@ async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:
 
 def _drafts(job: Job) -> _Drafts:
     nodes, facts = tuple(job.payload.nodes), tuple(job.payload.facts)
+    if job.payload.read:
+        nodes, facts = (*nodes, *job.payload.read.nodes), (*facts, *job.payload.read.facts)
     if job.payload.extraction != "rules":
         return nodes, facts
     found = extract(job.turn)

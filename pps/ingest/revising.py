@@ -185,7 +185,7 @@ class _Updating:
         content = changes.get("content", before.content)
         given = tuple(changes["tags"]) if "tags" in changes else _given(before)
         record = _record(before.payload.record, changes)
-        return _text(before.payload, content, given, record, self.automatic)
+        return _text(before, content, given, record, self.automatic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class _Appending:
 
     def __call__(self, before: Text) -> Text:
         content = before.content.rstrip("\n") + _GAP + self.paragraph
-        return _text(before.payload, content, _given(before), before.payload.record, self.automatic)
+        return _text(before, content, _given(before), before.payload.record, self.automatic)
 
 
 def receipt_of(turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int, str]) -> EventReceipt:
@@ -226,13 +226,13 @@ def receipt_of(turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int,
     )
 
 
-def _text(
-    payload: JobPayload, content: str, given: tuple[str, ...], record: RecordDraft | None, automatic: Automatic
-) -> Text:
+def _text(before: Text, content: str, given: tuple[str, ...], record: RecordDraft | None, automatic: Automatic) -> Text:
+    """Return a text with new words: what was read in other words is read again."""
     found = tags_in(content) if automatic.tags else ()
     links = links_in(content) if automatic.relations else ()
     tags, _ = merged_tags(given, found, bounds.MAX_TAGS)
-    return Text(content, tags, replace(payload, record=record, links=links))
+    read = before.payload.read if content == before.content else None
+    return Text(content, tags, replace(before.payload, record=record, links=links, read=read))
 
 
 def _given(text: Text) -> tuple[str, ...]:

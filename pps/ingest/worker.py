@@ -3,7 +3,8 @@
 A job has two stages: its turn is *saved* with what was given or found by rules, and a model *reads* it
 where that is asked for. Each stage goes in the order of receipt: while its first job waits for another
 attempt, the later ones wait too, and a job that is parked lets them pass. Saving does not wait for
-reading, so a turn can be found while the language model is away.
+reading, so a turn can be found while the language model is away. Where a command reads, a ``Reader`` does the second
+stage beside this worker, and its jobs come back to be saved with what was read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from typing import Protocol
 
 from pps.core.errors import BudgetSpent, PPSError, StoreConflict, StoreUnavailable
+from pps.ingest.reading import Reader, reads
 from pps.ingest.retrying import Provider
 from pps.ingest.working import Failing, WorkRules
 from pps.journal.journal import Journal
@@ -53,13 +55,22 @@ class Steps(Protocol):
 
 
 class Worker:
-    """One task an entity. Batches share one write; readings go one by one.
+    """One task an entity. Batches share one write; readings by a model go one by one.
 
     Attributes:
+        reader: Has turns read by a command; without one, the steps have them read by a model.
         trouble: Why the worker itself cannot go on for now, such as a full disk; empty when it can.
     """
 
-    def __init__(self, journal: Journal, steps: Steps, name: str, rules: WorkRules | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        steps: Steps,
+        name: str,
+        rules: WorkRules | None = None,
+        reader: Reader | None = None,
+    ) -> None:
+        self.reader = reader
         self._queue = journal.queue
         self._steps = steps
         self._name = name
@@ -93,6 +104,8 @@ class Worker:
         self._wake.set()
         for one in self._rules.breakers.by_provider.values():
             one.listen(self._reopened)
+        if self.reader:
+            self.reader.start(self._was_read)
         self._begin(self._run())
 
     async def stop(self) -> None:
@@ -101,6 +114,8 @@ class Worker:
             one.forget(self._reopened)
             one.release(self)
         self._rules.places.release(self)
+        if self.reader:
+            await self.reader.stop()
         if self._task:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -126,12 +141,12 @@ class Worker:
         self._wake.set()
 
     async def wait_for(self, job_id: int) -> Job:
-        """Return a job once it is done, parked or dropped."""
+        """Return a job once it is done, parked or dropped, or is saved and waits for a command to read it."""
         future: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(job_id, []).append(future)
         with self._needed_now():
             job = await self._queue.job(job_id)
-            if job and job.state in _ENDED and not future.done():
+            if job and self._has_ended(job) and not future.done():
                 future.set_result(job)
             return await future
 
@@ -157,7 +172,12 @@ class Worker:
             self._hands.release()
 
     async def settled(self, timeout_s: float) -> bool:
-        """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is."""
+        """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is.
+
+        A command reads what waits for it at once.
+        """
+        if self.reader:
+            self.reader.hurry()
         return await self._waited(self._settled, timeout_s)
 
     async def saved(self, timeout_s: float) -> bool:
@@ -233,7 +253,7 @@ class Worker:
         while True:
             try:
                 await self._give_way()
-                if not (await self._step("save") or await self._step("read")):
+                if not (await self._step("save") or (self.reader is None and await self._step("read"))):
                     await self._rest()
                 self.trouble, wait_s = "", _FIRST_WAIT_S
             except PPSError as error:  # the journal, or what was left over for the indexes
@@ -292,13 +312,26 @@ class Worker:
             await self._queue.finish([(jobs[0].id, await self._steps.read(jobs[0]))])
         else:
             results = await self._steps.save(jobs)
-            to_read = {job.id for job in jobs if job.payload.extraction == "model"}
+            to_read = {job.id for job in jobs if self._is_read(job)}
             await self._queue.end(
                 [one for one in results if one[0] in to_read], [one for one in results if one[0] not in to_read]
             )
+            if self.reader and to_read:
+                await self._tell(jobs)
+                self.reader.notify()
             jobs = [job for job in jobs if job.id not in to_read]
         self._rules.backlog.release(len(jobs))
         await self._tell(jobs)
+
+    def _is_read(self, job: Job) -> bool:
+        return reads(job) if self.reader else job.payload.extraction == "model"
+
+    def _has_ended(self, job: Job) -> bool:
+        return job.state in _ENDED or (self.reader is not None and job.stage == "read")
+
+    async def _was_read(self, jobs: Sequence[Job]) -> None:
+        await self._tell(jobs)
+        self.notify()
 
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
         """Note a failed attempt. Of a batch only the first job counts as tried; the others are put back."""
@@ -322,15 +355,20 @@ class Worker:
         self._hurry = False
         wait_s = await self._wait_s()
         if wait_s is None:
-            self._rules.backlog.set(0)
+            unread = self.reader is not None and await self._queue.due_at("read") is not None
+            if not unread:
+                self._rules.backlog.set(0)
             await self._steps.settle()
             if not self._wake.is_set():
-                self._settled.set()
                 self._saved.set()
+                if not unread:
+                    self._settled.set()
         await self._sleep(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S)))
 
     async def _wait_s(self) -> float | None:
         """Return how long it is until a job may be tried, or a place is looked for again; None when no job waits."""
+        if self.reader:
+            return await self._failing.wait_s({"save": _NEEDED["save"]})
         if not self._rules.places.waits(self):
             return await self._failing.wait_s(_NEEDED)
         save_s = await self._failing.wait_s({"save": _NEEDED["save"]})
@@ -344,7 +382,7 @@ class Worker:
 
     async def _tell(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            if self._waiters.get(job.id) and (found := await self._queue.job(job.id)) and found.state in _ENDED:
+            if self._waiters.get(job.id) and (found := await self._queue.job(job.id)) and self._has_ended(found):
                 for future in self._waiters.pop(job.id):
                     if not future.done():
                         future.set_result(found)

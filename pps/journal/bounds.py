@@ -23,7 +23,7 @@ MAX_REPLACED = 50
 MAX_TAGS = 50
 MAX_ATTRIBUTES_BYTES = 16_384
 ROLES = ("user", "assistant", "system", "tool")
-EXTRACTIONS = ("given", "rules", "model", "none")
+EXTRACTIONS = ("given", "rules", "command", "model", "none")
 
 _RESERVED = frozenset({"uuid", "group_id", "labels", "pps"})
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")

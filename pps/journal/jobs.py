@@ -126,6 +126,28 @@ def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResul
     return _ended_well(connection, "state = 'done'", results)
 
 
+def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
+    """Give jobs what a command has read in their turns, and let them be saved once more.
+
+    False, and nothing is changed, when one of them is not in the reading's hands any more: its turn was forgotten or
+    changed meanwhile, and what was read may hold its words.
+    """
+    ids = [number for number, _ in found]
+    (still,) = connection.execute(
+        "SELECT count(*) FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND state = 'running' AND stage = 1",
+        (listed(ids),),
+    ).fetchone()
+    if still < len(ids):
+        return False
+    _note(connection, ids, "done")
+    connection.executemany(
+        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, code = '', error = '', next_at = 0,
+            first_failed_at = 0, payload = ? WHERE id = ?""",
+        [(dump_payload(payload), number) for number, payload in found],
+    )
+    return True
+
+
 def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
     """Queue jobs again whose attempt together came to nothing through no fault of theirs; not before ``until``.
 

@@ -9,7 +9,7 @@ from functools import partial
 from pps.core.errors import InvalidRequest
 from pps.journal import job_reads, jobs
 from pps.journal.reader import Readers
-from pps.journal.values import Attempt, Charge, Job, JobResult, JobState, QueueState, Stage
+from pps.journal.values import Attempt, Charge, Job, JobPayload, JobResult, JobState, QueueState, Stage
 from pps.journal.writer import Writer
 
 MAX_JOBS = 10_000
@@ -62,6 +62,10 @@ class JobQueue:
     async def finish(self, results: Sequence[tuple[int, JobResult]]) -> int:
         """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
         return await self._writer.write(partial(jobs.finish, results=results))
+
+    async def give(self, found: Sequence[tuple[int, JobPayload]]) -> bool:
+        """Give jobs what a command has read in their turns; False when one of them changed or went meanwhile."""
+        return await self._writer.write(partial(jobs.give, found=found))
 
     async def put_back(self, job_ids: Sequence[int], until: datetime | None = None) -> None:
         """Queue jobs again that were taken and not tried; they are not tried before ``until``."""

@@ -13,7 +13,7 @@ import orjson
 from pps.core.time import iso, parse
 from pps.core.values import JSON, Chunk, FactDraft, FactKind, ItemKind, NodeDraft, RecordDraft, Skipped, Turn
 
-Extraction: TypeAlias = Literal["given", "rules", "model", "none"]
+Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "dropped"]
 _ATTRIBUTES = '"attributes":{"'
 Stage: TypeAlias = Literal["save", "read"]
@@ -47,12 +47,22 @@ class TurnDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What a command found in a turn, and why it left some of its answer out, a reason each."""
+
+    nodes: tuple[NodeDraft, ...] = ()
+    facts: tuple[FactDraft, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JobPayload:
     """What the write path still has to do with a turn, as the caller gave it.
 
     Attributes:
         record: Set when the turn is the source of a record.
         links: The titles that its text links to.
+        read: Set once a command has read the turn; it counts like what was given.
     """
 
     nodes: tuple[NodeDraft, ...] = ()
@@ -60,6 +70,7 @@ class JobPayload:
     extraction: Extraction = "given"
     record: RecordDraft | None = None
     links: tuple[str, ...] = ()
+    read: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +225,12 @@ def dump_payload(payload: JobPayload) -> str:
         "record": None if payload.record is None else _record_json(payload.record),
         "links": list(payload.links),
     }
+    if payload.read is not None:
+        data["read"] = {
+            "nodes": [_node_json(node) for node in payload.read.nodes],
+            "facts": [_fact_json(fact) for fact in payload.read.facts],
+            "dropped": list(payload.read.dropped),
+        }
     if payload.nodes or payload.record:
         return _dump(data)
     try:
@@ -232,6 +249,15 @@ def load_payload(text: str) -> JobPayload:
         extraction=cast("Extraction", data["extraction"]),
         record=None if data["record"] is None else _load_record(_object(data["record"])),
         links=_strings(data["links"]),
+        read=_load_reading(_object(data["read"])) if "read" in data else None,
+    )
+
+
+def _load_reading(data: Mapping[str, JSON]) -> Reading:
+    return Reading(
+        tuple(_load_node(_object(item)) for item in _list(data["nodes"])),
+        tuple(_load_fact(_object(item)) for item in _list(data["facts"])),
+        _strings(data["dropped"]),
     )
 
 

@@ -94,10 +94,13 @@ def _revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, r
     found = turns.get_many(db, [turn])
     if not found:
         raise NotFound()
-    job_id, state, stored = db.execute("SELECT id, state, payload FROM jobs WHERE turn = ?", (turn,)).fetchone()
-    if state == "running":
-        raise Revising(job_id)
+    job_id, state, stage, stored = db.execute(
+        "SELECT id, state, stage, payload FROM jobs WHERE turn = ?", (turn,)
+    ).fetchone()
     before = Text(found[0].content, found[0].tags, load_payload(stored))
+    # A command that reads writes nothing by itself: its answer is thrown away when the words are others by then.
+    if state == "running" and not (stage and before.payload.extraction == "command"):
+        raise Revising(job_id)
     after = _checked(rework(before))
     (latest,) = db.execute("SELECT coalesce(max(number), 1) FROM versions WHERE turn = ?", (turn,)).fetchone()
     if after == before:

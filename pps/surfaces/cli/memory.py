@@ -27,7 +27,9 @@ def remember(
     given: Annotated[
         Path | None, typer.Option(help='A JSON file {"nodes": […], "facts": […]}: what the text says.')
     ] = None,
-    extraction: Annotated[str, typer.Option(help="given, rules, model or none; the setting's if not given.")] = "",
+    extraction: Annotated[
+        str, typer.Option(help="given, rules, command, model or none; the setting's if not given.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Keep a text for good.

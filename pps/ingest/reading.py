@@ -1,0 +1,214 @@
+"""The reader: has turns that are saved read by a command, a group at a time, beside the worker.
+
+What a command answers is written into the turns' jobs, which are then saved once more: the *given* path. So saving
+never waits for a reading, a reading that is cut short is done again with nothing doubled, and one whose turn was
+forgotten or changed meanwhile is thrown away whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pps.core.errors import BudgetSpent, PPSError
+from pps.core.text import estimate_tokens
+from pps.core.time import now
+from pps.core.values import FactDraft, NodeDraft
+from pps.ingest import bounds
+from pps.ingest.costs import Costs
+from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
+from pps.ingest.redact import KeyedRedactor
+from pps.ingest.working import Failing, WorkRules
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.metering import TokensUsed
+from pps.journal.journal import Journal
+from pps.journal.values import Job, JobPayload, Reading
+from pps.models.command import Command
+
+_log = logging.getLogger(__name__)
+_MOST_TURNS = 200
+_MOST_NAMES = 40
+_MOST_KNOWN_FACTS = 60
+_LOOK_S = 60.0
+_PLACE_S = 5.0
+_LEAST_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """When turns that wait are read: when they have ``tokens`` together, or none has come for ``idle_s``."""
+
+    tokens: int
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whom a reader asks, for whom, and what it may cost; all of it is one entity's."""
+
+    command: Command
+    client: IsolatedGraphitiClient
+    costs: Costs
+    groups: Groups
+    redactor: Callable[[], KeyedRedactor]
+
+
+class Reader:
+    """One task an entity. Its prompts hold turns of this entity, and what this entity's graph knows of their names."""
+
+    def __init__(self, journal: Journal, name: str, rules: WorkRules, asked: Asked) -> None:
+        self._journal = journal
+        self._queue = journal.queue
+        self._name = name
+        self._rules = rules
+        self._asked = asked
+        self._failing = Failing(journal, name, rules)
+        self._wake = asyncio.Event()
+        self._at_once = False
+        self._most = _MOST_TURNS
+        self._task: asyncio.Task[None] | None = None
+        self._ended: Callable[[Sequence[Job]], Awaitable[None]] | None = None
+
+    def start(self, ended: Callable[[Sequence[Job]], Awaitable[None]]) -> None:
+        """Begin; ``ended`` is told of jobs that go on to be saved, or were parked."""
+        self._ended = ended
+        self._rules.breakers.by_provider["extractor"].listen(self.notify)
+        self._task = asyncio.create_task(self._run(), name=f"reader-{self._name}")
+
+    async def stop(self) -> None:
+        """Stop at once and end the command; what it was asked is asked again at the next start."""
+        self._rules.breakers.by_provider["extractor"].forget(self.notify)
+        self._release()
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def notify(self) -> None:
+        """Say that there is something new to read, or a reason to try again."""
+        self._wake.set()
+
+    def hurry(self) -> None:
+        """Read what waits without waiting for more: somebody waits for it, or a session has ended."""
+        self._at_once = True
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                wait_s = await self._next()
+            except PPSError as error:  # the journal or the graph; what a command does is noted with its jobs
+                _log.warning("entity %s: reading waits after: %s: %s", self._name, error.code, error.message)
+                wait_s = _PLACE_S
+            finally:
+                self._release()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(_LEAST_S, wait_s) if wait_s else 0):
+                    await self._wake.wait()
+
+    def _release(self) -> None:
+        self._rules.breakers.release(("extractor",), self)
+        self._rules.places.release(self)
+
+    async def _next(self) -> float:
+        """Read the next group, if it may be read now; return how long to wait for the one after."""
+        waiting = await self._queue.after("read", 0, _MOST_TURNS, bounds.MAX_FACTS * _MOST_TURNS)
+        if not waiting:
+            self._at_once = self._at_once and await self._queue.due_at("save") is not None
+            return _LOOK_S
+        group = self._first(waiting)
+        if wait_s := self._wait_s(waiting, full=len(group) < len(waiting)):
+            return min(wait_s, _LOOK_S)
+        if not self._rules.places.claim(self, self._wake.set):
+            return _PLACE_S
+        if held := self._rules.breakers.claim(("extractor",), self):
+            return held.wait_s or _LEAST_S
+        jobs = await self._queue.take("read", len(group), self._rules.now())
+        if jobs:
+            await self._tried(jobs)
+        return 0.0
+
+    def _first(self, waiting: Sequence[Job]) -> Sequence[Job]:
+        """Return the first of the waiting jobs that have as many tokens as one prompt takes, one at least."""
+        tokens = 0
+        for at, job in enumerate(waiting):
+            tokens += estimate_tokens(job.turn.content)
+            if at and (tokens > self._asked.groups.tokens or at == self._most):
+                return waiting[:at]
+        return waiting
+
+    def _wait_s(self, waiting: Sequence[Job], *, full: bool) -> float:
+        first = waiting[0]
+        put_off_s = (first.next_at - self._rules.now()).total_seconds() if first.next_at else 0.0
+        latest = max(job.queued_at for job in waiting if job.queued_at) if not first.failures else None
+        idle_s = (self._rules.now() - latest).total_seconds() if latest else self._asked.groups.idle_s
+        to_come_s = 0.0 if full or self._at_once else self._asked.groups.idle_s - idle_s
+        return max(0.0, put_off_s, to_come_s)
+
+    async def _tried(self, jobs: Sequence[Job]) -> None:
+        """Read a group, or note why it could not be read: half as many are tried the next time."""
+        try:
+            given = await self._read(jobs)
+        except BudgetSpent as spent:
+            await self._queue.put_back([job.id for job in jobs], spent.until)
+        except PPSError as error:
+            await self._failed(jobs, error)
+        else:
+            self._rules.breakers.succeeded(("extractor",))
+            self._most = min(_MOST_TURNS, self._most * 2)
+            if not await self._queue.give(given):
+                await self._queue.put_back([job.id for job in jobs])
+            await self._told(jobs)
+
+    async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
+        self._most = max(1, len(jobs) // 2)
+        if len(jobs) > 1 and self._failing.fault_of(error) != "outage":
+            await self._queue.put_back([job.id for job in jobs])
+            return
+        await self._queue.put_back([job.id for job in jobs[1:]])
+        still = await self._queue.job(jobs[0].id)
+        if still is None or (still.state, still.stage) != ("running", "read"):
+            return  # forgotten or changed meanwhile: it is not this turn that failed
+        if await self._failing.note(jobs[0], error, "extractor"):
+            self._rules.backlog.release(1)
+        await self._told(jobs[:1])
+
+    async def _told(self, jobs: Sequence[Job]) -> None:
+        if self._ended:
+            await self._ended(jobs)
+
+    async def _read(self, jobs: Sequence[Job]) -> list[tuple[int, JobPayload]]:
+        await self._asked.costs.check()
+        turns = [job.turn for job in jobs]
+        known = await self._known(jobs)
+        said = await self._asked.command.ask(prompt_of(turns, known))
+        used = TokensUsed(1, int(not said.metered), said.tokens_in, said.tokens_out)
+        await self._asked.costs.note(jobs[0].id, {self._asked.command.name: used}, texts=len(jobs))
+        found = understand(said.text, turns, known)
+        return [(job.id, replace(job.payload, read=self._clean(one))) for job, one in zip(jobs, found, strict=True)]
+
+    async def _known(self, jobs: Sequence[Job]) -> Known:
+        """Return what the graph knows of the names in some turns, and of those who speak in them."""
+        text = "\n".join(f"{speaker(job.turn)}: {job.turn.content}" for job in jobs)
+        ids = await self._journal.named_in(text, _MOST_NAMES)
+        nodes = await self._asked.client.nodes(ids)
+        facts = await self._asked.client.facts_of_nodes(ids, _MOST_KNOWN_FACTS * 2) if ids else []
+        moment = now()
+        hold = [one for one in facts if one.kind == "fact" and (one.invalid_at is None or one.invalid_at > moment)]
+        return Known(nodes, hold[:_MOST_KNOWN_FACTS])
+
+    def _clean(self, found: Findings) -> Reading:
+        """Return what was found in a turn, within the bounds of what a job holds and without secrets."""
+        redactor = self._asked.redactor()
+        nodes: tuple[NodeDraft, ...] = tuple(redactor.nodes(tuple(found.nodes[: bounds.MAX_NODES])))
+        facts: tuple[FactDraft, ...] = tuple(redactor.facts(tuple(found.facts[: bounds.MAX_FACTS])))
+        return Reading(nodes, facts, tuple(found.dropped))
+
+
+def reads(job: Job) -> bool:
+    """Tell whether a command is to read a saved turn; what tools did says nothing of the world."""
+    return job.payload.extraction == "command" and job.payload.read is None and job.turn.role != "tool"

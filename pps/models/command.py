@@ -1,0 +1,212 @@
+"""A command as a language model: it reads a prompt on stdin and writes its answer on stdout.
+
+It is run without a shell, in an empty folder of its own that is erased, with limits of time and size. What it
+inherits of the environment holds no setting of ours, and a mark that our hooks and ``pps mcp`` heed: inside it they
+do nothing. Its credentials are its own business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import signal
+import tempfile
+import tomllib
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from pps.config import INSIDE, ExtractorSettings, shipped
+from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable
+from pps.core.text import estimate_tokens
+
+_MOST_OUT = 1024 * 1024
+"""Bytes of an answer; a program that writes more is ended."""
+_OURS = ("PPS_", "NEO4J_")
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How a known program is run; the shipped ``config/extractors.toml`` says what each field means."""
+
+    words: tuple[str, ...]
+    model: tuple[str, ...] = ()
+    answer: str = ""
+    failed: str = ""
+    tokens_in: tuple[str, ...] = ()
+    tokens_out: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+    own_home: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer, and what it took in tokens; ``metered`` is False where that is an estimate."""
+
+    text: str
+    tokens_in: int
+    tokens_out: int
+    metered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program that answers prompts.
+
+    Attributes:
+        name: What the reports of costs call it.
+        words: The program and its arguments.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    preset: Preset
+    timeout_s: float
+
+    async def ask(self, prompt: str) -> Said:
+        """Return the program's answer.
+
+        Raises:
+            ModelUnavailable: It is not there, does not end in time, or ends with an error (not logged in, no quota).
+            ModelOutputInvalid: What it wrote is too long, or not what it writes in that mode.
+        """
+        with tempfile.TemporaryDirectory(prefix="pps-extractor-", ignore_cleanup_errors=True) as folder:
+            output = await self._run(prompt, Path(folder))
+        try:
+            text = output.decode()
+            data: object = json.loads(text) if self.preset.answer else None
+        except ValueError:
+            raise self._invalid("wrote something else than its documented output") from None
+        if self.preset.failed and any(_at(data, self.preset.failed)):
+            raise self._away("could not ask its model")
+        if self.preset.answer:
+            text = next((one for one in _at(data, self.preset.answer) if isinstance(one, str)), "")
+        tokens_in, tokens_out = _sum(data, self.preset.tokens_in), _sum(data, self.preset.tokens_out)
+        if tokens_in or tokens_out:
+            return Said(text, tokens_in, tokens_out, metered=True)
+        return Said(text, estimate_tokens(prompt), estimate_tokens(text), metered=False)
+
+    async def _run(self, prompt: str, folder: Path) -> bytes:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.words,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                cwd=folder,
+                env=self._environment(folder),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ModelUnavailable(
+                f"extractor.command: {self.words[0]!r} cannot be run ({error.strerror}); install it, or name another",
+                provider="extractor",
+            ) from None
+        feeding = asyncio.create_task(_feed(process, prompt.encode()))
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                output = await self._output(process)
+                code = await process.wait()
+        except TimeoutError:
+            raise self._away(f"did not answer within {self.timeout_s:g} s (extractor.command_timeout_s)") from None
+        finally:
+            feeding.cancel()
+            await _end(process)
+        if code:
+            raise self._away(f"ended with code {code}")
+        return output
+
+    async def _output(self, process: Process) -> bytes:
+        found = bytearray()
+        while process.stdout and (piece := await process.stdout.read(65_536)):
+            found += piece
+            if len(found) > _MOST_OUT:
+                raise self._invalid(f"wrote more than {_MOST_OUT:,} bytes")
+        return bytes(found)
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(_OURS) and k not in self.preset.unset}
+        home = {self.preset.own_home: str(folder)} if self.preset.own_home else {}
+        return {**kept, **home, INSIDE: "1"}
+
+    def _away(self, what: str) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"extractor.command: {self.name} {what}; run {self.words[0]!r} by hand to see why (logged in? quota?)",
+            provider="extractor",
+        )
+
+    def _invalid(self, what: str) -> ModelOutputInvalid:
+        return ModelOutputInvalid(f"extractor.command: {self.name} {what}", provider="extractor")
+
+
+def make_command(settings: ExtractorSettings) -> Command:
+    """Return the command that the settings name.
+
+    Raises:
+        ConfigError: None is named, or it needs a model's name.
+    """
+    given = settings.command
+    words = tuple(shlex.split(given)) if isinstance(given, str) else given
+    if not words:
+        raise ConfigError(
+            f"extractor.command: mode 'command' needs one: {', '.join(presets())}, or the words of any other"
+        )
+    preset = presets().get(words[0]) if len(words) == 1 else None
+    name = words[0] if preset else Path(words[0]).name
+    preset = preset or Preset(words)
+    if any("{model}" in word for word in preset.words) and not settings.model:
+        raise ConfigError(f"extractor.model: command '{name}' needs a model's name")
+    words = (*preset.words, *(preset.model if settings.model else ()))
+    filled = tuple(word.replace("{model}", settings.model) for word in words)
+    return Command(name, filled, preset, settings.command_timeout_s)
+
+
+@cache
+def presets() -> Mapping[str, Preset]:
+    """Return the programs that are known, by name."""
+    found = tomllib.loads(shipped("config/extractors.toml").read_text(encoding="utf-8"))
+    return {name: _preset(cast("Mapping[str, object]", table)) for name, table in found.items()}
+
+
+def _preset(table: Mapping[str, object]) -> Preset:
+    lists = {one.name for one in fields(Preset) if one.type == "tuple[str, ...]"}
+    read = {key: tuple(cast("list[str]", value)) if key in lists else value for key, value in table.items()}
+    return Preset(**read)  # pyright: ignore[reportArgumentType] - a shipped file, held by a test
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    if process.stdin:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            process.stdin.write(data)
+            await process.stdin.drain()
+        process.stdin.close()
+
+
+async def _end(process: Process) -> None:
+    """End a program with all that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _at(data: object, path: str) -> Iterator[object]:
+    """Yield what stands at a path of names in JSON; ``*`` is each name."""
+    name, _, rest = path.partition(".")
+    if not isinstance(data, dict):
+        return
+    found = cast("dict[str, object]", data)
+    for value in found.values() if name == "*" else [found[name]] if name in found else []:
+        if rest:
+            yield from _at(value, rest)
+        else:
+            yield value
+
+
+def _sum(data: object, paths: tuple[str, ...]) -> int:
+    return sum(one for path in paths for one in _at(data, path) if isinstance(one, int) and one > 0)

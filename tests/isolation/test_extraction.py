@@ -1,0 +1,99 @@
+"""A command that reads turns sees one entity's at a time, and what is forgotten while it reads stays forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pps.app import App
+from pps.config import EmbedderSettings, ExtractorSettings, Settings
+from pps.core.values import FactDraft
+from pps.memory import Memory
+from tests import stand_in
+
+LIVES = {"subject": "Mara", "relation": "LIVES_IN", "object": "Oslo", "text": "Mara lives in Oslo.", "said": "in Oslo"}
+HIDES = {"subject": "Mara", "relation": "HIDES", "object": "gold", "text": "Mara hides gold.", "said": "quartzmine"}
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Path:
+    folder = tmp_path / "command"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+async def app(tmp_path: Path, command: Path) -> AsyncIterator[App]:
+    words = (sys.executable, str(Path(stand_in.__file__)), str(command))
+    extractor = ExtractorSettings(mode="command", command=words, idle_s=200)
+    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), extractor=extractor)
+    async with App.open(settings) as app:
+        yield app
+
+
+async def until(path: Path) -> None:
+    while not path.exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.02)
+
+
+def kept(folder: Path, word: str) -> list[str]:
+    """Return the files below a folder that hold a word, but the graph's own: its log keeps what it was told a while."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("graph.lbug")]
+    return [path.name for path in files if word.encode() in path.read_bytes()]
+
+
+async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(app: App, command: Path) -> None:
+    (command / "script.json").write_text(json.dumps([LIVES]))
+    words: Mapping[str, str] = {"ana": "kanariedach", "tom": "zinnoberrot"}
+    for name, mark in words.items():
+        await app.create(name)
+        async with app.memory(name) as memory:
+            known = [FactDraft("Mara", "HAS", mark, text=f"Mara has a {mark}.")]
+            await memory.remember(f"Mara has a {mark}.", extraction="none", facts=known)
+    for name, mark in words.items():
+        async with app.memory(name) as memory:
+            await memory.remember(f"Mara lives in Oslo, with her {mark}.", wait="journal")
+    for name in words:
+        async with app.memory(name) as memory:
+            assert await memory.settled()
+            assert "Mara lives in Oslo." in [fact.text for fact in (await memory.timeline()).facts]
+    prompts = [path.read_text() for path in command.glob("asked-*.txt")]
+    for mark, foreign in (tuple(words.values()), tuple(words.values())[::-1]):
+        [prompt] = [one for one in prompts if mark in one]
+        assert f"Mara has a {mark}." in prompt  # what is known
+        assert f"with her {mark}" in prompt
+        assert foreign not in prompt
+
+
+@pytest.mark.parametrize("change", ["forget", "update"])
+async def test_what_is_forgotten_or_changed_while_it_is_read_leaves_nothing_behind(
+    app: App, command: Path, tmp_path: Path, change: str
+) -> None:
+    (command / "script.json").write_text(json.dumps([{"do": "hold"}, LIVES, HIDES]))
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await memory.remember("Mara lives in Oslo.", wait="journal")
+        secret = await memory.remember("Mara hides gold in the quartzmine.")
+        settling = asyncio.create_task(memory.settled())
+        await until(command / "asked-0.txt")
+        await changed(memory, secret.turn_id, change)
+        (command / "go").touch()
+        assert await settling
+        assert [fact.text for fact in (await memory.timeline()).facts] == ["Mara lives in Oslo."]
+        assert (await memory.ledger()).problems == ()
+    assert "quartzmine" not in (command / "asked-1.txt").read_text()
+    if change == "forget":
+        assert kept(tmp_path / "home", "quartzmine") == []
+
+
+async def changed(memory: Memory, turn: str, change: str) -> None:
+    async with asyncio.timeout(10):  # it waits for no command
+        if change == "forget":
+            await memory.forget([turn], dry_run=False)
+        else:
+            await memory.records.update(turn, {"content": "Mara hides nothing."})
