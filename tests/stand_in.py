@@ -3,7 +3,8 @@
     python stand_in.py FOLDER
 
 ``FOLDER/script.json`` is a list of facts, each with ``said``: words of the turns that it is about; a fact is answered
-when a turn of the prompt has them. ``{"do": "…"}`` in it does something else: ``sleep``, ``fail``, ``flood``, ``prose``.
+when a turn of the prompt has them. ``{"do": "…"}`` in it does something else: ``sleep``, ``hold``, ``fail``, ``flood``,
+``prose``.
 Each prompt is kept as ``FOLDER/asked-N.txt``, and what the environment had of ours in ``FOLDER/env-N.txt``.
 """
 
@@ -22,7 +23,9 @@ def main(folder: Path) -> None:
     number = len(list(folder.glob("asked-*.txt")))
     (folder / f"asked-{number}.txt").write_text(prompt)
     ours = [name for name in os.environ if name.startswith(("PPS_", "NEO4J_"))]
-    (folder / f"env-{number}.txt").write_text("\n".join([os.getcwd(), *os.listdir(), *sorted(ours)]))  # noqa: PTH208
+    (folder / f"env-{number}.txt").write_text(
+        "\n".join([str(Path.cwd()), *(one.name for one in Path.cwd().iterdir()), *sorted(ours)])
+    )
     script = json.loads((folder / "script.json").read_text())
     turns = [json.loads(line) for line in prompt.partition("\nTurns:\n")[2].splitlines()]
     for one in script:

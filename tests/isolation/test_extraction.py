@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -37,8 +38,13 @@ async def app(tmp_path: Path, command: Path) -> AsyncIterator[App]:
 
 
 async def until(path: Path) -> None:
-    while not path.exists():  # noqa: ASYNC110 - another process makes it
+    while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it
         await asyncio.sleep(0.02)
+
+
+def asked(command: Path) -> list[str]:
+    """Return the prompts that the stand-in got."""
+    return [path.read_text() for path in command.glob("asked-*.txt")]
 
 
 def kept(folder: Path, word: str) -> list[str]:
@@ -62,7 +68,7 @@ async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(app: App
         async with app.memory(name) as memory:
             assert await memory.settled()
             assert "Mara lives in Oslo." in [fact.text for fact in (await memory.timeline()).facts]
-    prompts = [path.read_text() for path in command.glob("asked-*.txt")]
+    prompts = asked(command)
     for mark, foreign in (tuple(words.values()), tuple(words.values())[::-1]):
         [prompt] = [one for one in prompts if mark in one]
         assert f"Mara has a {mark}." in prompt  # what is known
@@ -96,4 +102,4 @@ async def changed(memory: Memory, turn: str, change: str) -> None:
         if change == "forget":
             await memory.forget([turn], dry_run=False)
         else:
-            await memory.records.update(turn, {"content": "Mara hides nothing."})
+            await memory.records.update(turn, content="Mara hides nothing.")
