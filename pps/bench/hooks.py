@@ -26,6 +26,7 @@ from pps.bench.quality import Progress
 from pps.config import Settings, load, shipped
 from pps.core.errors import StoreUnavailable
 from pps.link import Link
+from pps.link.client import ProvedConnection
 from pps.link.start import find
 
 _BATCH = 250
@@ -162,7 +163,7 @@ def _ask(link: Link, session: str, prompt: str) -> int:
         "text": prompt,
         "within_s": 1.5,
     }
-    connection = http.client.HTTPConnection(link.run.address, link.run.port, timeout=10)
+    connection = ProvedConnection(link.run, 10)
     try:
         headers = {"Authorization": f"Bearer {link.run.secret}", "Connection": "close"}
         connection.request("POST", "/owner/hooks", json.dumps(message), headers)

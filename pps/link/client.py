@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 
 from pps.core import errors
 from pps.core.values import JSON
+from pps.link import proof
 from pps.link.runfile import RunFile
 
 Answer: TypeAlias = "dict[str, JSON]"
@@ -24,6 +25,25 @@ _SILENCE_S = 600.0
 
 class ServerAway(errors.StoreUnavailable):
     """Nothing answers at the run file's address."""
+
+
+class ProvedConnection(http.client.HTTPConnection):
+    """A connection on which the server has proved itself before anything is sent."""
+
+    def __init__(self, run: RunFile, timeout_s: float) -> None:
+        """Name the server that is meant; nothing is connected yet."""
+        super().__init__(run.address, run.port, timeout=timeout_s)
+        self._run = run
+
+    def connect(self) -> None:
+        """Connect, and let the server prove itself; raises Stranger (an OSError) when it does not."""
+        super().connect()
+        nonce, asked = proof.question(self._run)
+        self.sock.sendall(asked)
+        reply = b""
+        while not proof.is_whole(reply) and (piece := self.sock.recv(4_096)):
+            reply += piece
+        proof.check(self._run, nonce, reply)
 
 
 class Link:
@@ -79,7 +99,7 @@ class Link:
     def _response(
         self, method: str, path: str, body: Answer | None, timeout_s: float
     ) -> Generator[http.client.HTTPResponse]:
-        connection = http.client.HTTPConnection(self.run.address, self.run.port, timeout=timeout_s)
+        connection = ProvedConnection(self.run, timeout_s)
         headers = {"Authorization": f"Bearer {self.run.secret}", "Content-Type": "application/json"}
         try:
             connection.request(method, path, None if body is None else _encoded(body), headers)

@@ -43,6 +43,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
         ConfigError: A setting cannot be used.
     """
     with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
+        runfile.run_file(settings.home).unlink(missing_ok=True)  # of one that was killed: its port may be anybody's
         if auto:
             os.chdir(settings.home)
         os.umask(0o077)  # the libraries that index make files of their own

@@ -147,13 +147,14 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/metrics": ("GET", None),
     "/registry/{action}": ("POST", {"name": "theirs"}),
     "/runner/{verb}": ("POST", {"runner": "mine"}),
+    "/owner/proof/{nonce}": ("GET", None),
     "/owner/status": ("GET", None),
     "/owner/stop": ("POST", {}),
     "/owner/call/{verb}": ("POST", {"entity": "theirs", "arguments": {"query": "vault"}}),
     "/owner/hooks": ("POST", {"event": "Stop", "entity": "theirs", "text": "vault"}),
     "/owner/work/{task}": ("POST", {"entity": "theirs"}),
 }
-PARAMETERS = {"{action}": "entity.show", "{verb}": "recall", "{task}": "reindex"}
+PARAMETERS = {"{nonce}": "0" * 32, "{action}": "entity.show", "{verb}": "recall", "{task}": "reindex"}
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,8 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(neighbours: Neighbou
         for token in wrong:
             headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else dict(HEADERS)
             answer = await http.request(method, f"{neighbours.served.run.url}{path}", json=body, headers=headers)
-            assert answer.status_code == (200 if path == "/health" else 401)
+            assert answer.status_code == (200 if path.startswith(("/health", "/owner/proof/")) else 401)
+            assert secret[6:] not in answer.text
             assert CANARY not in answer.text
             assert "theirs" not in answer.text
     await asyncio.to_thread(neighbours.untouched)

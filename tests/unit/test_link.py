@@ -14,9 +14,10 @@ from typing import ClassVar
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict, StoreError, StoreUnavailable
-from pps.link import Link, RunFile, connect, file_lock, runfile, stop
+from pps.link import Link, RunFile, connect, file_lock, proof, runfile, stop
 from pps.link import lock as locks
 from pps.link.client import ServerAway, error_from
+from tests.proving import Proving, stranger
 
 
 def _run(port: int = 1, **changes: object) -> RunFile:
@@ -101,25 +102,24 @@ def test_errors_keep_their_class_on_the_way() -> None:
     assert isinstance(error_from({"detail": "not ours"}), StoreError)
 
 
-class _Scripted(http.server.BaseHTTPRequestHandler):
+class _Scripted(Proving):
     answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
 
     asked: ClassVar[list[str]] = []
 
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        self.send_error(404)
+    def do_GET(self) -> None:  # noqa: N802 - http.server calls it so
+        if not self.path.startswith("/owner/proof/"):
+            self.asked.append(self.path)
+        super().do_GET()
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - likewise
         self.asked.append(self.path)
         self.rfile.read(int(self.headers["Content-Length"]))
         status, body = self.answers[self.path]
         self.send_response(status)
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+        self.close_connection = True
 
 
 @pytest.fixture
@@ -127,7 +127,8 @@ def scripted() -> Iterator[Link]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Scripted)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield Link(_run(server.server_address[1]))
+    _Scripted.run = _run(server.server_address[1])
+    yield Link(_Scripted.run)
     server.shutdown()
     thread.join()
     server.server_close()
@@ -173,3 +174,38 @@ def test_what_has_the_port_of_a_server_that_was_killed_is_not_asked(scripted: Li
     with file_lock(runfile.lock_file(tmp_path), what="pps serve"), pytest.raises(StoreError, match="not an answer"):
         connect(tmp_path, start=False)
     assert _Scripted.asked == ["/owner/status"]
+
+
+STRANGE = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + b"0" * 64
+
+
+@pytest.mark.parametrize(
+    "answer", [STRANGE, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" + b"x" * 99, b"x" * 9_000]
+)
+def test_nothing_is_told_to_who_does_not_prove_that_it_wrote_the_run_file(tmp_path: Path, answer: bytes) -> None:
+    """A new server holds the lock, and has not written its own run file yet; the old one's port is a stranger's."""
+    with stranger(answer) as seen, file_lock(runfile.lock_file(tmp_path), what="pps serve"):
+        run = _run(seen.port)
+        runfile.write(tmp_path, run)
+        with pytest.raises(ServerAway, match="no server answers"):
+            Link(run).call("remember", "ana", {"content": "A secret thought."})
+        with pytest.raises(StoreUnavailable):
+            connect(tmp_path, start=False)
+    assert seen.told.startswith(b"GET /owner/proof/")
+    for word in (run.secret, run.secret[6:], "secret thought", "Authorization"):
+        assert word.encode() not in seen.told
+
+
+def test_a_proof_is_of_one_nonce_one_port_and_one_process() -> None:
+    run = _run(5)
+    nonce, _ = proof.question(run)
+    good = proof.proof(run.secret, nonce, 5, run.pid)
+    proof.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + good.encode())
+    others = (proof.proof(run.secret, nonce, 6, run.pid), proof.proof(run.secret, nonce, 5, run.pid + 1))
+    for other in (
+        *others,
+        proof.proof(runfile.new_secret(), nonce, 5, run.pid),
+        proof.proof(run.secret, "0" * 32, 5, run.pid),
+    ):
+        with pytest.raises(proof.Stranger):
+            proof.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + other.encode())

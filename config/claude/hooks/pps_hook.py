@@ -21,6 +21,13 @@ import stat
 import sys
 import time
 
+try:
+    from _blake2 import (
+        blake2b,
+    )  # what hashlib takes it from; that one loads OpenSSL, which takes longer than all of this
+except ImportError:
+    from hashlib import blake2b
+
 TYPE_CHECKING = False  # typing takes 5 ms to import
 if TYPE_CHECKING:
     from typing import Any
@@ -45,6 +52,7 @@ SPOOLING_S = 0.3
 """Kept back for writing an event to disk."""
 MOST_IN = 16 * 1024 * 1024
 MOST_OUT = 1024 * 1024
+MOST_PROOF = 4_096
 MOST_SPOOLED = 10_000
 MOST_SPOOLED_BYTES = 64 * 1024 * 1024
 TOOL_FIELDS = ("description", "command", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
@@ -209,6 +217,7 @@ def _ask(home: str, message: dict[str, object], until: float) -> dict[str, objec
     with socket.socket(family, socket.SOCK_STREAM) as link:
         link.settimeout(_left(until))
         link.connect((host, int(str(run["port"]))))
+        _prove(link, run, host, until)
         link.sendall(head.encode() + body)
         reply = bytearray()
         while len(reply) <= MOST_OUT:
@@ -226,6 +235,24 @@ def _ask(home: str, message: dict[str, object], until: float) -> dict[str, objec
     raise Away
 
 
+def _prove(link: socket.socket, run: dict[str, object], host: str, until: float) -> None:
+    """Return when who listens knows the secret of the run file; to anybody else nothing is told."""
+    nonce = os.urandom(16).hex()
+    place = f"[{host}]" if ":" in host else host
+    link.sendall(f"GET /owner/proof/{nonce} HTTP/1.1\r\nHost: {place}:{run['port']}\r\n\r\n".encode())
+    reply = b""
+    while len(reply) <= MOST_PROOF and len(reply.partition(b"\r\n\r\n")[2]) < 64:
+        link.settimeout(_left(until))
+        if not (piece := link.recv(MOST_PROOF)):
+            break
+        reply += piece
+    key = bytes.fromhex(str(run["secret"]).partition("pps_w_")[2])
+    said = f"{nonce} {run['port']} {run['pid']}".encode()
+    wanted = blake2b(said, digest_size=32, key=key, person=b"pps-server-proof").hexdigest()
+    if reply.partition(b"\r\n\r\n")[2] != wanted.encode():
+        raise Away("who listens at the address of server.json is a stranger")
+
+
 def _left(until: float) -> float:
     left = until - time.monotonic()
     if left <= 0:
@@ -239,7 +266,7 @@ def _run_file(home: str) -> dict[str, object]:
         if mode.st_uid != os.getuid() or stat.S_IMODE(mode.st_mode) & 0o077:
             raise Away
         run = _object(file.read())
-    if not {"host", "port", "secret"} <= run.keys():
+    if not {"host", "port", "secret", "pid"} <= run.keys():
         raise Away
     if not _is_held(os.path.join(home, "server.lock")):
         raise FileNotFoundError("the server that wrote server.json was killed, and its port may be a stranger's now")

@@ -84,6 +84,7 @@ class Routes:
                 Route("/metrics", answered(self._metrics), methods=["GET"]),
                 Route("/runner/{verb}", answered(self._runner), methods=["POST"]),
                 Route("/registry/{action}", answered(self._registry), methods=["POST"]),
+                Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
                 Route("/owner/status", self._owners(self._status), methods=["GET"]),
                 Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
                 Route("/owner/call/{verb}", self._owners(self._call), methods=["POST"]),
@@ -128,6 +129,9 @@ class Routes:
         if not await self._parts.trust.is_operator(request):
             raise Refused("an operator's token is needed; `pps entity token --operator` makes one")
         return PlainTextResponse(await self._parts.condition.metrics(), media_type="text/plain; version=0.0.4")
+
+    async def _proof(self, request: Request) -> Response:
+        return PlainTextResponse(self._parts.trust.proof(request, request.path_params["nonce"]))
 
     async def _status(self, _: Request) -> Response:
         return JSONResponse(await self._parts.condition.status())

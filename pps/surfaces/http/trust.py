@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
+import re
 from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
 
-from pps.core.errors import InvalidRequest, UnknownEntity
+from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.entities import Registry, Router
 from pps.entities.routers import owner as owner_router
+from pps.link.proof import NONCE, proof
 from pps.link.runfile import OWNER_PREFIX
 
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
@@ -44,6 +47,19 @@ class Trust:
     def is_owner(self, connection: HTTPConnection) -> bool:
         """Tell whether a request shows the owner's secret; only from this machine."""
         return is_local(connection) and self._is_secret(bearer(connection))
+
+    def proof(self, connection: HTTPConnection, nonce: str) -> str:
+        """Return what proves to a client of this machine that this server wrote the run file.
+
+        Raises:
+            InvalidRequest: The nonce is not 32 hexadecimal digits.
+            NotFound: The client is on another machine.
+        """
+        if not is_local(connection):
+            raise NotFound("route")
+        if not re.fullmatch(NONCE, nonce):
+            raise InvalidRequest("nonce", "must be 32 hexadecimal digits")
+        return proof(self._secret.decode(), nonce, connection.scope["server"][1], os.getpid())
 
     async def is_operator(self, connection: HTTPConnection) -> bool:
         """Tell whether a request shows an operator's token; the owner is one too."""

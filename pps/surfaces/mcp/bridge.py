@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 from pps.core.errors import PPSError, StoreUnavailable, UnknownEntity
 from pps.core.ids import check_name
 from pps.entities.routers import owner
-from pps.link import Link, RunFile, connect, runfile
+from pps.link import Link, RunFile, connect, proof, runfile
 from pps.link.lock import is_held
 from pps.surfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
 
@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 _ERA = "2026-07-28"
 _CALL_S = 300.0
+_PROOF_S = 5.0
 _T = TypeVar("_T")
 
 
@@ -73,6 +74,8 @@ class _Bridge:
         self._home = home
         self._whose = whose
         self._http = http
+        self._asking: RunFile | None = None
+        http.event_hooks = {"request": [self._watched]}
 
     async def warm(self) -> None:
         """Start the server while the client is still shaking hands."""
@@ -145,7 +148,26 @@ class _Bridge:
         if Link(run).admin("entity.show", {"name": name})["archived"]:
             raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
 
+    async def _watched(self, request: httpx2.Request) -> None:
+        request.extensions["trace"] = self._traced
+
+    async def _traced(self, event: str, info: dict[str, Any]) -> None:
+        """Let the server prove itself on each new connection, before anything is sent on it."""
+        if event != "connection.connect_tcp.complete" or self._asking is None:
+            return
+        run, stream, reply = self._asking, info["return_value"], b""
+        nonce, asked = proof.question(run)
+        await stream.write(asked, timeout=_PROOF_S)
+        while not proof.is_whole(reply) and (piece := await stream.read(4_096, timeout=_PROOF_S)):
+            reply += piece
+        try:
+            proof.check(run, nonce, reply)
+        except proof.Stranger as stranger:
+            await stream.aclose()
+            raise httpx2.ConnectError(str(stranger)) from None
+
     async def _asked(self, run: RunFile, ask: Callable[[Client], Awaitable[_T]]) -> _T:
+        self._asking = run
         self._http.headers["Authorization"] = f"Bearer {run.secret}.{self._whose}"
         transport = streamable_http_client(f"{run.url}/mcp", http_client=self._http)
         try:

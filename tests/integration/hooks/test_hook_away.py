@@ -21,6 +21,7 @@ from pps.link import RunFile, file_lock, runfile, spool, stop
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
 from tests.integration.surfaces.serving import serving
+from tests.proving import Proving, stranger
 
 TRIES = 3
 """A busy machine may stop a process at any moment: the best of so many tries counts."""
@@ -118,22 +119,20 @@ def test_input_that_never_ends_is_not_waited_for(hanging: Path, tmp_path: Path) 
 def answering(home: Path, status: int, body: bytes) -> Iterator[None]:
     """Run something on loopback that answers everything in one way."""
 
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Answer(Proving):
+        def do_POST(self) -> None:  # noqa: N802 - http.server calls it so
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     alive = file_lock(runfile.lock_file(home), what="pps serve")
     with alive, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         run = RunFile(1, "127.0.0.1", server.server_address[1], "0.1.0", False, runfile.new_secret())
         runfile.write(home, run)
+        Answer.run = run
         yield
         server.shutdown()
 
@@ -168,6 +167,21 @@ def test_a_stranger_who_has_the_port_of_a_server_that_was_killed_gets_nothing(al
         stranger.socket.setblocking(False)
         with pytest.raises(BlockingIOError):
             stranger.socket.accept()
+    assert [one["event"] for one in in_spool(alone.home)] == ["UserPromptSubmit"]
+
+
+def test_a_stranger_who_has_the_port_while_a_new_server_starts_is_told_nothing_and_says_nothing(alone: Session) -> None:
+    """The new server holds the lock already; whoever listens where the killed one did would get prompt and secret."""
+    evil = b'{"context": "evil"}'
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(evil), evil.ljust(64))
+    with stranger(answer) as seen, file_lock(runfile.lock_file(alone.home), what="pps serve"):
+        run = RunFile(1, "127.0.0.1", seen.port, "0.1.0", False, runfile.new_secret())
+        runfile.write(alone.home, run)
+        assert alone.run("UserPromptSubmit", prompt="A secret thought.").is_silent()
+        assert alone.run("SessionStart").is_silent()
+    assert seen.told.count(b"GET /owner/proof/") == 2
+    for word in (run.secret, run.secret[6:], "secret thought", "Authorization"):
+        assert word.encode() not in seen.told
     assert [one["event"] for one in in_spool(alone.home)] == ["UserPromptSubmit"]
 
 

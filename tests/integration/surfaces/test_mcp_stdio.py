@@ -10,9 +10,11 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from pps.link import runfile
+from pps import __version__
+from pps.link import RunFile, file_lock, runfile
 from tests.integration.surfaces.every_tool import TOOLS, done, refused, text, use_every_tool
 from tests.integration.surfaces.serving import ERAS, Served, pps, wait_for_run_file
+from tests.proving import stranger
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -67,6 +69,7 @@ async def test_a_server_that_dies_in_the_middle_of_a_call_is_asked_again_only_wh
     async with Served(home, alone, run=None).stdio("ana", "2026-07-28") as client:
         kept = await done(client, "remember", content="Kept.")
         pid = wait_for_run_file(home).pid
+        await asyncio.gather(*(done(client, "stats") for _ in range(3)))  # a proved connection for each that follows
         os.kill(pid, signal.SIGSTOP)
         asked = [
             asyncio.create_task(client.call_tool("stats", {})),
@@ -135,3 +138,22 @@ def test_a_line_that_is_not_json_does_not_break_the_bridge(served: Served) -> No
     assert ended.returncode == 0
     assert all(line.startswith("{") for line in ended.stdout.splitlines())
     assert "Traceback" not in ended.stderr
+
+
+async def test_the_bridge_tells_nothing_to_a_stranger_at_the_address_of_the_run_file(alone: dict[str, str]) -> None:
+    """The stranger lets everybody wait at the lock, as a server that starts does; the bridge finds no server."""
+    home = Path(alone["PPS_HOME"])
+    runfile.lock_file(home).parent.mkdir(parents=True)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + b"0" * 64
+    with stranger(answer) as seen, file_lock(runfile.lock_file(home), what="pps serve"):
+        run = RunFile(1, "127.0.0.1", seen.port, __version__, False, runfile.new_secret())
+        runfile.write(home, run)
+        async with Served(home, alone, run=run).stdio("ana", "2026-07-28") as client:
+            asked = asyncio.create_task(client.call_tool("remember", {"content": "A secret thought."}))
+            while seen.told.count(b"GET /owner/proof/") < 3:
+                assert not asked.done()
+                await asyncio.sleep(0.05)
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+    for word in (run.secret, run.secret[6:], "secret thought", "Authorization"):
+        assert word.encode() not in seen.told
