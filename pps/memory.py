@@ -268,7 +268,7 @@ class Memory:
             NotFound: One of them is not this entity's; nothing was changed.
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
-        await self._parts.worker.settled(5.0)
+        await self._parts.worker.saved(5.0)
         return await self._parts.forgetter.forget(ids, dry_run=dry_run)
 
     async def anchor_save(
@@ -329,7 +329,8 @@ class Memory:
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
         problems = await self._parts.jobs.problems()
-        return Health(not problems, tuple(problems), (*self._parts.notes, *await self._parts.costs.notes()))
+        notes = (*self._parts.notes, *await self._parts.costs.notes())
+        return Health(not problems, tuple(problems), notes, self._parts.worker.outage)
 
     async def ledger(self) -> Ledger:
         """Compare journal, graph and indexes by their ids; return what differs and what mends it."""

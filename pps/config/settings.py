@@ -119,7 +119,7 @@ class JobsSettings(_Section):
         breaker_failures: Failures in a row after which a store or model is left alone for a while.
         read_at_once: Most entities whose texts a language model reads at the same time, one text each.
         queue_entity, queue_total: Most unfinished jobs of one entity and of all that are open; more is refused.
-        red_after_s: /health fails when nothing of an entity's queue has ended for so long.
+        red_after_s: An entity is unwell when nothing of its queue has ended for so long.
         red_oldest_s: … or when its oldest unfinished job came so long ago, whatever ended meanwhile.
         red_failure_rate, red_window_s: … or when this share of at least 10 turns tried within the window fails.
     """

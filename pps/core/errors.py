@@ -31,6 +31,10 @@ class ConfigError(PPSError):
     code = "config"
 
 
+class NotSet(ConfigError):
+    """What is asked for needs something that no setting names; trying again changes nothing before a new start."""
+
+
 class InvalidRequest(PPSError):
     """An argument breaks a stated bound; nothing was changed."""
 

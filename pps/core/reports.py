@@ -260,8 +260,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether a memory can do its work. ``problems`` are one line each and say what to do next."""
+    """Whether a memory can do its work. ``problems`` are one line each and say what to do next.
+
+    ``outage``: what stands in the way is shared with other memories: the disk, a server, a model.
+    """
 
     ok: bool
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    outage: bool = False

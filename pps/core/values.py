@@ -13,6 +13,9 @@ ItemKind: TypeAlias = Literal["node", "fact", "episode", "anchor", "community"]
 ChannelName: TypeAlias = Literal["nodes", "facts", "episodes", "anchors", "turns", "communities"]
 ReceiptState: TypeAlias = Literal["accepted", "done", "duplicate", "failed"]
 
+RESERVED_KINDS = frozenset(("Entity", "Episodic", "Community", "Saga", "RelatesToNode_"))
+"""Graphiti's own labels: a node of such a kind would be taken for one of its other things."""
+
 CHANNELS: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors", "turns", "communities")
 """Every channel, in the order in which they are shown."""
 
@@ -24,7 +27,8 @@ class Node:
     Attributes:
         uuid: Canonical UUID, minted by PPS or by Graphiti.
         name: 1 to 500 characters; the only text that its vector embeds.
-        kind: One label beside ``Entity``, such as ``Person``; ``[A-Za-z][A-Za-z0-9_]{0,63}``.
+        kind: One label beside ``Entity``, such as ``Person``; ``[A-Za-z][A-Za-z0-9_]{0,63}``,
+            none of ``RESERVED_KINDS``.
         summary: Free text, may be empty.
         aliases: Other names that resolve to this node.
         tags: Lower-case tags.

@@ -18,7 +18,7 @@ import numpy as np
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.ids import check_uuid, stable_id
 from pps.core.time import from_micros, micros
-from pps.core.values import JSON, Community, Episode, Fact, Node
+from pps.core.values import JSON, RESERVED_KINDS, Community, Episode, Fact, Node
 from pps.core.vectors import Vector
 
 ATTRIBUTE = "pps"
@@ -43,10 +43,10 @@ def node_labels(node: Node) -> list[str]:
     """Return ``Entity`` and the kind; the default kind adds no label, so that Graphiti may find a better one.
 
     Raises:
-        InvalidRequest: The kind is not ``[A-Za-z][A-Za-z0-9_]{0,63}`` (labels reach statements as text).
+        InvalidRequest: The kind is not ``[A-Za-z][A-Za-z0-9_]{0,63}`` (labels reach statements as text), or reserved.
     """
-    if not _KIND.fullmatch(node.kind) or node.kind == "Entity":
-        raise InvalidRequest("kind", "must match [A-Za-z][A-Za-z0-9_]{0,63} and not be 'Entity'")
+    if not _KIND.fullmatch(node.kind) or node.kind in RESERVED_KINDS:
+        raise InvalidRequest("kind", "must match [A-Za-z][A-Za-z0-9_]{0,63} and be no label of Graphiti's own")
     return ["Entity"] if node.kind == DEFAULT_KIND else ["Entity", node.kind]
 
 
@@ -196,7 +196,7 @@ def parse_cursor(cursor: str) -> tuple[datetime | None, str]:
 
 def _is_kind(label: str) -> bool:
     # Graphiti marks nodes of some backends with a label made of the group.
-    return label != "Entity" and not label.startswith("Entity_") and bool(_KIND.fullmatch(label))
+    return label not in RESERVED_KINDS and not label.startswith("Entity_") and bool(_KIND.fullmatch(label))
 
 
 def _own(attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None) -> dict[str, JSON]:

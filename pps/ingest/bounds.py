@@ -22,6 +22,7 @@ from pps.journal.bounds import (
     ROLES,
     check_attributes,
     check_choice,
+    check_kind,
     check_label,
     check_length,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "check_attributes",
     "check_choice",
     "check_drafts",
+    "check_kind",
     "check_label",
     "check_length",
     "check_tags",

@@ -21,12 +21,20 @@ class Breaker:
 
     Attributes:
         why: The error that opened it; empty while it is closed.
+        shared: Other entities depend on the provider too.
     """
 
     def __init__(
-        self, name: str, policy: RetryPolicy, failures: int, monotonic: Callable[[], float] = clock.monotonic
+        self,
+        name: str,
+        policy: RetryPolicy,
+        failures: int,
+        monotonic: Callable[[], float] = clock.monotonic,
+        *,
+        shared: bool = True,
     ) -> None:
         self.name = name
+        self.shared = shared
         self.why = ""
         self._policy = policy
         self._limit = failures
@@ -103,7 +111,7 @@ class Breakers:
 
     def with_own_store(self, policy: RetryPolicy, failures: int) -> Breakers:
         """Return the same with another breaker for the store: an embedded store is one entity's own."""
-        return Breakers({**self.by_provider, "store": Breaker("store", policy, failures)})
+        return Breakers({**self.by_provider, "store": Breaker("store", policy, failures, shared=False)})
 
     def claim(self, needed: Sequence[Provider], who: object) -> Breaker | None:
         """Claim each of them; return the first that refuses (then none is held), or None."""

@@ -127,7 +127,7 @@ class Documents:
             StoreUnavailable: The journal cannot be written; run again, it goes on from there.
         """
         done = await import_files(wanted, Into(self._keep_new, self._count_known), progress)
-        return done if wanted.dry_run else replace(done, settled=await self._settled(done.turns, progress))
+        return done if wanted.dry_run else replace(done, settled=await self.settled(progress))
 
     async def export(self, path: Path) -> int:
         """Write turns, nodes and facts to a new file that an import reads again; returns how many lines it has.
@@ -136,7 +136,7 @@ class Documents:
             InvalidRequest: Something is at the path already.
             StoreError: The file cannot be written.
         """
-        await self._worker.settled(_PATIENCE_S)
+        await self.settled()
         return await self._exporter().write(path)
 
     async def follow(
@@ -250,7 +250,7 @@ class Documents:
         """Forget passages with what only they supported; False when some of it is still being taken in."""
         if not turns:
             return True
-        if tally.waiting or not await self._worker.settled(_PATIENCE_S):  # waited for once a look
+        if tally.waiting or not await self._worker.saved(_PATIENCE_S):  # waited for once a look
             tally.waiting += 1
             return False
         ids = [turn.uuid for turn in turns]
@@ -293,14 +293,19 @@ class Documents:
         ]
         return await self._journal.count_known(origins)
 
-    async def _settled(self, total: int, progress: Progress | None) -> bool:
-        """Wait until all is in graph and indexes; give up when nothing moves for a minute."""
-        least, patience_s = await self._journal.unfinished(), _PATIENCE_S
+    async def settled(self, progress: Progress | None = None) -> bool:
+        """Wait until all is in graph and indexes; tell whether it is.
+
+        What a model has yet to read is waited for while it moves, but not while the model is away; nothing is waited
+        for that does not move for a minute.
+        """
+        total = least = await self._journal.unfinished()
+        patience_s = _PATIENCE_S
         while not await self._worker.settled(_BEAT_S):
             left = await self._journal.unfinished()
             patience_s = _PATIENCE_S if left < least else patience_s - _BEAT_S
             least = min(least, left)
-            if patience_s <= 0:
+            if patience_s <= 0 or (self._worker.waits_for and await self._worker.saved(0)):
                 return False
             if progress:
                 progress(f"taking in, {left:,} left", max(0, total - left), total)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal, TypeAlias, TypedDict
 
+from pps.core.errors import InvalidRequest
 from pps.core.text import normalise
 from pps.core.time import utc
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
@@ -48,6 +49,25 @@ class RememberOptions(TypedDict, total=False):
     chunk: Chunk | None
 
 
+READERS = ("model",)
+"""Ways to read that need a setting: each is there when ``extractor.mode`` names it."""
+
+
+def unset(mode: Extraction) -> frozenset[str]:
+    """Return the ways to read that are not set up where ``extractor.mode`` is this."""
+    return frozenset(READERS) - {mode}
+
+
+def check_extraction(wanted: str, mode: Extraction) -> None:
+    """Raise InvalidRequest, before anything is kept, for a way to read that is unknown or not set up."""
+    bounds.check_choice("extraction", wanted, bounds.EXTRACTIONS)
+    if wanted in unset(mode):
+        raise InvalidRequest(
+            "extraction",
+            f'nothing is set for {wanted!r}: set extractor.mode = "{wanted}" (PPS_EXTRACTOR__MODE), or leave it out',
+        )
+
+
 def make_draft(
     content: str, options: RememberOptions, extraction: Extraction, redactor: KeyedRedactor, automatic: Automatic
 ) -> tuple[TurnDraft, JobPayload]:
@@ -56,7 +76,7 @@ def make_draft(
     Args:
         content: 1 to 65,536 characters.
         options: See RememberOptions.
-        extraction: What an option that is not given means.
+        extraction: What an option that is not given means: the setting ``extractor.mode``.
         automatic: What is read out of the text by itself.
         redactor: Takes the secrets out of text, names, tags, attributes and identifiers, and counts them.
 
@@ -67,8 +87,8 @@ def make_draft(
     nodes, facts = tuple(options.get("nodes", ())), tuple(options.get("facts", ()))
     bounds.check_drafts(nodes, facts)
     bounds.check_choice("role", options.get("role", "user"), bounds.ROLES)
-    extraction = options.get("extraction", extraction)
-    bounds.check_choice("extraction", extraction, bounds.EXTRACTIONS)
+    mode, extraction = extraction, options.get("extraction", extraction)
+    check_extraction(extraction, mode)
     for name in ("actor", "session", "source", "source_ref", "kind"):
         bounds.check_length(name, str(options.get(name, "")), 0, 200)
     occurred_at = options.get("occurred_at")

@@ -62,7 +62,7 @@ def make_event(
     _check(content, options)
     source, timestamp = options.get("source") or "other", options.get("timestamp")
     kind = classify(source, options.get("kind", ""))
-    bounds.check_label("kind", kind)
+    bounds.check_kind("kind", kind)
     redactor.label("kind", kind)
     kept, session, origin, source_ref = redactor.known_text(
         normalise(content), options.get("session") or "", source, options.get("source_ref") or ""

@@ -68,12 +68,16 @@ class Jobs:
         return queued
 
     async def drop(self, ids: Sequence[int] | None = None) -> list[int]:
-        """Give parked jobs up; None takes every one. Their turns stay in the journal. Return which.
+        """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
 
         Raises:
-            NotFound: One of them is not parked; nothing was changed.
+            NotFound: One of them is not there, or is being worked on or done; nothing was changed.
         """
-        return await self._queue.drop(None if ids is None else _checked(ids))
+        waiting = await self._journal.unfinished()
+        dropped = await self._queue.drop(None if ids is None else _checked(ids))
+        self._rules.backlog.release(max(0, waiting - await self._journal.unfinished()))
+        await self._worker.dropped(dropped)
+        return dropped
 
     async def stats(self) -> IngestionStats:
         """Return how the queue stands and what the latest attempts came to."""
@@ -102,7 +106,11 @@ class Jobs:
 
     async def problems(self) -> list[str]:
         """Return what is wrong with ingestion, one line each, with what to do next."""
-        return problems(self._name, await self.stats(), self._limits, self._waits_for())
+        stats = await self.stats()
+        found = problems(self._name, stats, self._limits, self._waits_for())
+        if stats.failed:
+            found[-1] += f"; the first says: {(await self._queue.list('failed', limit=1))[0].error}"
+        return found
 
     def _waits_for(self) -> tuple[str, ...]:
         return (*([self._worker.trouble] if self._worker.trouble else []), *self._worker.waits_for)

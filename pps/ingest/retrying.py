@@ -15,6 +15,7 @@ from pps.core.errors import (
     ConfigError,
     ModelOutputInvalid,
     ModelUnavailable,
+    NotSet,
     PPSError,
     StoreConflict,
     StoreUnavailable,
@@ -53,8 +54,11 @@ def fault_of(error: PPSError) -> Fault:
     """Tell whose fault an error is.
 
     A wrong key or setting is an outage: it is never one turn's fault, and parking every turn would not mend it.
+    A reader that no setting names is the job's: the next start tries what is parked again, and only a start can set it.
     What an embedder answers does not depend on the turn, so its nonsense is an outage as well.
     """
+    if isinstance(error, NotSet):
+        return "lasting"
     if isinstance(error, (StoreUnavailable, StoreConflict, ModelUnavailable, ConfigError)):
         return "outage"
     if isinstance(error, ModelOutputInvalid):

@@ -277,7 +277,7 @@ def _check(changes: Changes) -> None:
     if "title" in changes:
         bounds.check_length("title", changes["title"], 1, bounds.MAX_NAME)
     if "kind" in changes:
-        bounds.check_label("kind", changes["kind"])
+        bounds.check_kind("kind", changes["kind"])
     bounds.check_length("actor", changes.get("actor", ""), 0, 200)
     check_metadata(changes.get("metadata", {}))
 

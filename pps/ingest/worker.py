@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Sequence
 from typing import Protocol
 
 from pps.core.errors import BudgetSpent, PPSError, StoreConflict, StoreUnavailable
@@ -99,6 +99,11 @@ class Worker:
         failed = [f"the {one.name} failed, {one.why}" for one in self._rules.breakers.open()]
         return (*([full.message] if full else []), *failed)
 
+    @property
+    def outage(self) -> bool:
+        """Whether what it waits for is shared with other entities: the disk, a server, a model."""
+        return self._failing.full_disk() is not None or any(one.shared for one in self._rules.breakers.open())
+
     def start(self) -> None:
         """Begin to work on what the journal holds."""
         self._wake.set()
@@ -139,6 +144,11 @@ class Worker:
         self._settled.clear()
         self._saved.clear()
         self._wake.set()
+
+    async def dropped(self, job_ids: Sequence[int]) -> None:
+        """Tell those who wait for jobs that were given up, and look again at what is left."""
+        await self._tell(job_ids)
+        self.notify()
 
     async def wait_for(self, job_id: int) -> Job:
         """Return a job once it is done, parked or dropped, or is saved and waits for a command to read it."""
@@ -240,7 +250,7 @@ class Worker:
             await self._failed(jobs, outage)
         elif len(jobs) == 1:
             await self._failing.park(jobs[0], error)
-            await self._tell(jobs)
+            await self._tell(job.id for job in jobs)
         elif jobs:
             self._one_by_one[jobs[0].stage] = len(jobs)
             await self._queue.put_back([job.id for job in jobs])
@@ -317,11 +327,11 @@ class Worker:
                 [one for one in results if one[0] in to_read], [one for one in results if one[0] not in to_read]
             )
             if self.reader and to_read:
-                await self._tell(jobs)
+                await self._tell(job.id for job in jobs)
                 self.reader.notify()
             jobs = [job for job in jobs if job.id not in to_read]
         self._rules.backlog.release(len(jobs))
-        await self._tell(jobs)
+        await self._tell(job.id for job in jobs)
 
     def _is_read(self, job: Job) -> bool:
         return reads(job) if self.reader else job.payload.extraction == "model"
@@ -330,7 +340,7 @@ class Worker:
         return job.state in _ENDED or (self.reader is not None and job.stage == "read")
 
     async def _was_read(self, jobs: Sequence[Job]) -> None:
-        await self._tell(jobs)
+        await self._tell(job.id for job in jobs)
         self.notify()
 
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
@@ -347,7 +357,7 @@ class Worker:
             self._hurry = False
         if await self._failing.note(first, error, _MODEL[stage]):
             self._rules.backlog.release(1)
-        await self._tell([first])
+        await self._tell([first.id])
 
     async def _rest(self) -> None:
         """Index what is left over when no job waits; sleep until there is a job or one may be tried again."""
@@ -380,9 +390,9 @@ class Worker:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
 
-    async def _tell(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            if self._waiters.get(job.id) and (found := await self._queue.job(job.id)) and self._has_ended(found):
-                for future in self._waiters.pop(job.id):
+    async def _tell(self, job_ids: Iterable[int]) -> None:
+        for job_id in job_ids:
+            if self._waiters.get(job_id) and (found := await self._queue.job(job_id)) and self._has_ended(found):
+                for future in self._waiters.pop(job_id):
                     if not future.done():
                         future.set_result(found)

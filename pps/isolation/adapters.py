@@ -13,7 +13,7 @@ from graphiti_core.llm_client.config import LLMConfig
 from graphiti_core.prompts.models import Message
 from pydantic import BaseModel, ValidationError
 
-from pps.core.errors import ModelOutputInvalid, ModelUnavailable
+from pps.core.errors import ModelOutputInvalid, ModelUnavailable, NotSet
 from pps.isolation.model_errors import model_error
 from pps.isolation.providers import Connection, connect
 from pps.models.extractor import ExtractorModel
@@ -23,7 +23,10 @@ _ATTEMPTS = 2
 
 NO_EMBEDDER = "no embedder is set (embedder.name is 'none'), and this call needs one"
 NO_RERANKER = "no reranker is set (reranker.name is 'none'), and this call needs one"
-NO_EXTRACTOR = "no language model is set (extractor.mode is not 'model'), and this call needs one"
+NO_EXTRACTOR = (
+    'no language model is set, and this needs one: set extractor.mode = "model" with extractor.provider and its key '
+    "(PPS_EXTRACTOR__MODE, …), then start the server anew"
+)
 
 
 class GraphitiEmbedder(EmbedderClient):
@@ -83,11 +86,11 @@ class NoExtractor(LLMClient):
         super().__init__(LLMConfig())
 
     async def _generate_response(self, *_: Any, **__: Any) -> dict[str, Any]:
-        raise ModelUnavailable(NO_EXTRACTOR)
+        raise NotSet(NO_EXTRACTOR)
 
     async def generate_response(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """Raise ModelUnavailable."""
-        raise ModelUnavailable(NO_EXTRACTOR)
+        """Raise NotSet."""
+        raise NotSet(NO_EXTRACTOR)
 
 
 class Extractor(LLMClient):

@@ -15,9 +15,9 @@ from graphiti_core.search.search_utils import RELEVANT_SCHEMA_LIMIT
 from graphiti_core.utils.bulk_utils import RawEpisode
 from graphiti_core.utils.maintenance.community_operations import update_community
 
-from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
+from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound, NotSet
 from pps.core.time import now, utc
-from pps.core.values import Fact, FactDraft, Node, NodeDraft
+from pps.core.values import RESERVED_KINDS, Fact, FactDraft, Node, NodeDraft
 from pps.graph.mapping import ATTRIBUTE, fact_pps, node_labels
 from pps.isolation.adapters import NO_EMBEDDER, NO_EXTRACTOR
 from pps.isolation.bound import Bound, Inside, check_text
@@ -178,7 +178,7 @@ class Pipeline(Bound):
 
     def _need_models(self) -> None:
         if self._inside.models.extractor is None:
-            raise ModelUnavailable(NO_EXTRACTOR)
+            raise NotSet(NO_EXTRACTOR)
         if self._inside.models.embedder is None:
             raise ModelUnavailable(NO_EMBEDDER)
 
@@ -274,6 +274,8 @@ def _known(options: PipelineOptions) -> dict[str, Any]:
     """Return the options that Graphiti knows, by its names; InvalidRequest for a saga's name out of bounds."""
     if saga := options.get("saga"):
         check_text(saga, "saga", 200)
+    if RESERVED_KINDS & (options.get("entity_types") or {}).keys():
+        raise InvalidRequest("entity_types", f"must not be {', '.join(sorted(RESERVED_KINDS))}: Graphiti's own labels")
     edge_type_map = options.get("edge_type_map")
     return {
         "entity_types": dict(options.get("entity_types") or {}) or None,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
-from pps.core.values import JSON, FactDraft, NodeDraft
+from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 
 MAX_CONTENT = 65_536
 MAX_PATH = 1_000
@@ -57,9 +57,16 @@ def check_choice(field: str, value: str, choices: Sequence[str]) -> None:
 
 
 def check_label(field: str, label: str) -> None:
-    """Raise unless a kind or a relation can be one: it reaches the graph as a label."""
+    """Raise unless a kind or a relation can be one: a kind reaches the graph as a label."""
     if not _LABEL.fullmatch(label):
         raise InvalidRequest(field, "must be a letter, then up to 63 letters, digits or '_' (ASCII)")
+
+
+def check_kind(field: str, kind: str) -> None:
+    """Raise unless a kind is a label that Graphiti does not use itself."""
+    check_label(field, kind)
+    if kind in RESERVED_KINDS:
+        raise InvalidRequest(field, f"is reserved ({', '.join(sorted(RESERVED_KINDS))}); choose another word")
 
 
 def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
@@ -92,7 +99,7 @@ def check_drafts(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> None
 def _check_node(field: str, node: NodeDraft) -> None:
     check_length(f"{field}.name", node.name, 1, MAX_NAME)
     check_length(f"{field}.summary", node.summary, 0, MAX_TEXT)
-    check_label(f"{field}.kind", node.kind)
+    check_kind(f"{field}.kind", node.kind)
     if len(node.aliases) > MAX_ALIASES:
         raise InvalidRequest(f"{field}.aliases", f"at most {MAX_ALIASES} of them")
     for alias in node.aliases:

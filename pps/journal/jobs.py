@@ -195,12 +195,12 @@ def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list
 
 
 def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
-    """Give parked jobs up, for good unless they are retried; None takes every parked one.
+    """Give parked or waiting jobs up, for good unless they are retried; None takes every parked one.
 
     Raises:
-        NotFound: One of them is not parked; nothing was changed.
+        NotFound: One of them is not there, or is being worked on or done; nothing was changed.
     """
-    wanted = _ended(connection, job_ids, ("failed",))
+    wanted = _ended(connection, job_ids, ("failed", "queued"))
     connection.executemany("UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted])
     return wanted
 
@@ -212,18 +212,20 @@ def unfinished(connection: sqlite3.Connection) -> int:
 
 
 def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
-    """Overwrite what was given with a turn whose job has ended; the turn itself stays.
+    """Overwrite what was given with a turn that is saved; the turn itself stays.
 
     Raises:
-        InvalidRequest: The job has not run yet, so the payload is still the only copy.
+        InvalidRequest: It is not saved yet, so the payload is still the only copy.
     """
-    found = connection.execute("SELECT id, state, payload FROM jobs WHERE turn = ?", (turn_uuid,)).fetchone()
+    found = connection.execute("SELECT id, state, payload, stage FROM jobs WHERE turn = ?", (turn_uuid,)).fetchone()
     if found is None:
         return False
-    if found[1] in ("queued", "running"):
+    _, state, payload, stage = found
+    if state in ("queued", "running") and STAGES[stage] == "save":
         raise InvalidRequest("turn", "its job has not ended yet: try again when it is done")
-    kept = load_payload(found[2])
-    empty = dump_payload(JobPayload(extraction="none", record=kept.record, links=kept.links))
+    kept = load_payload(payload)
+    extraction = kept.extraction if state in ("queued", "running") else "none"  # a model may have yet to read it
+    empty = dump_payload(JobPayload(extraction=extraction, record=kept.record, links=kept.links))
     connection.execute("UPDATE jobs SET payload = ? WHERE id = ?", (empty, found[0]))
     return True
 
@@ -265,5 +267,6 @@ def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states
         (listed(wanted), listed(states)),
     ).fetchall()
     if len(found) != len(wanted):
-        raise NotFound("parked job")
+        numbers = ", ".join(str(one) for one in sorted(set(wanted) - {one for (one,) in found})[:5])
+        raise NotFound(f"job {numbers} in state {' or '.join(states)}")
     return wanted

@@ -91,10 +91,10 @@ class JobQueue:
         return await self._writer.write(partial(jobs.retry, job_ids=job_ids))
 
     async def drop(self, job_ids: Sequence[int] | None = None) -> list[int]:
-        """Give parked jobs up; None takes every one. Their turns stay in the journal. Return which.
+        """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
 
         Raises:
-            NotFound: One of them is not parked; nothing was changed.
+            NotFound: One of them is not there, or is being worked on or done; nothing was changed.
         """
         return await self._writer.write(partial(jobs.drop, job_ids=job_ids))
 

@@ -16,7 +16,7 @@ from pps.core.sql import listed
 from pps.core.text import content_hash, fold, normalise
 from pps.core.time import from_micros, micros, now, utc
 from pps.core.values import Chunk, Turn
-from pps.journal.bounds import MAX_CONTENT, MAX_PATH, MAX_TAGS, ROLES, check_choice, check_label, is_text
+from pps.journal.bounds import MAX_CONTENT, MAX_PATH, MAX_TAGS, ROLES, check_choice, check_kind, is_text
 from pps.journal.values import TurnDraft
 
 DEDUPE_WINDOW_S = 30
@@ -320,7 +320,7 @@ def _check_short_fields(draft: TurnDraft) -> None:
     if draft.chunk and not (1 <= len(draft.chunk.path) <= MAX_PATH and is_text(draft.chunk.path)):
         raise InvalidRequest("chunk.path", f"must be 1 to {MAX_PATH:,} characters of valid Unicode")
     check_choice("role", draft.role, ROLES)
-    check_label("kind", draft.kind)
+    check_kind("kind", draft.kind)
     values = {
         "actor": draft.actor,
         "session": draft.session,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import resource
@@ -94,9 +95,10 @@ def _parts(app: App, secret: str, desk: Desk) -> Parts:
 async def _busy(app: App) -> bool:
     """Tell whether an open memory still has turns to take in."""
     for name in app.open_names():
-        async with app.memory(name) as memory:
-            if await memory.pending():
-                return True
+        with contextlib.suppress(PPSError):  # what cannot be used has nothing to wait for; /health tells it
+            async with app.memory(name) as memory:
+                if await memory.pending():
+                    return True
     return False
 
 

@@ -17,6 +17,7 @@ from pps.core.ids import EntityId
 from pps.core.request import serving
 from pps.core.values import JSON
 from pps.entities import Router
+from pps.ingest.drafts import unset
 from pps.verbs.all import verbs_for
 from pps.verbs.project.desk import Projects
 from pps.verbs.table import Answer, AnyVerb, Audience
@@ -41,11 +42,15 @@ class Calls:
 
     A verb that writes is carried through even when its caller goes away in the middle: a write of
     several steps is never left half done because a client hung up.
+
+    Attributes:
+        unset: The ways to read a text that no setting makes possible here; no tool offers them.
     """
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._writes: set[asyncio.Task[Answer]] = set()
+        self.unset = unset(app.settings.extractor.mode)
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
 
     async def answer(self, caller: Caller, verb: str, arguments: Mapping[str, JSON], *, runner: bool = False) -> Answer:

@@ -12,10 +12,22 @@ from dataclasses import dataclass, field, replace
 
 from pps.core.errors import InvalidRequest
 from pps.core.text import fold
-from pps.core.values import JSON, FactDraft, NodeDraft
+from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 from pps.ingest import bounds
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.items import Passed, Read, Unreadable, label, mapping, moment, pieces, sequence, short, string
+from pps.ingest.importing.items import (
+    Passed,
+    Read,
+    Unreadable,
+    kind,
+    label,
+    mapping,
+    moment,
+    pieces,
+    sequence,
+    short,
+    string,
+)
 from pps.ingest.importing.sources import Source
 from pps.ingest.importing.streams import document
 
@@ -159,7 +171,7 @@ def _first(value: Mapping[str, JSON], names: Sequence[str]) -> Sequence[JSON]:
 
 
 def _node(found: Mapping[str, JSON], name: str) -> NodeDraft:
-    kinds = [string(one) for one in sequence(found.get("labels")) if one != "Entity"]
+    kinds = [string(one) for one in sequence(found.get("labels")) if one not in RESERVED_KINDS]
     attributes = {
         key: value
         for key, value in mapping(found.get("attributes")).items()
@@ -167,7 +179,7 @@ def _node(found: Mapping[str, JSON], name: str) -> NodeDraft:
     }
     draft = NodeDraft(
         short(name, bounds.MAX_NAME),
-        label(next(iter(kinds), "Thing"), "Thing"),
+        kind(next(iter(kinds), "Thing"), "Thing"),
         short(string(found.get("summary")), bounds.MAX_TEXT),
         attributes=attributes,
     )

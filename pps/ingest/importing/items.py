@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import parse
-from pps.core.values import JSON
+from pps.core.values import JSON, RESERVED_KINDS
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.redact import cut, whole
 
@@ -86,6 +86,12 @@ def label(text: str, otherwise: str) -> str:
     """Return a relation's or kind's name made of a text's ASCII letters and digits, else ``otherwise``."""
     found = _NOT_LABEL.sub("_", text).strip("_")
     return found[: whole(found, 64)] if found[:1].isalpha() else otherwise
+
+
+def kind(text: str, otherwise: str) -> str:
+    """Return a node's kind made of a text as ``label`` does; ``otherwise`` too for what Graphiti uses itself."""
+    found = label(text, otherwise)
+    return otherwise if found in RESERVED_KINDS else found
 
 
 def tag(text: str) -> str:

@@ -19,7 +19,7 @@ from pps.ingest import bounds
 from pps.ingest.anchor_text import AnchorText, parse
 from pps.ingest.chunking import Passage, passages
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.items import label, moment, short, tags
+from pps.ingest.importing.items import kind, label, moment, short, tags
 
 SOURCE = "markdown"
 """The ``source`` of every turn that is a passage of a Markdown file; their ``kind`` is ``note``."""
@@ -136,7 +136,7 @@ def _drawn(parsed: AnchorText) -> _Drawn:
     fields = {
         found[1].lower(): found[2].strip().strip("\"'") for line in parsed.others if (found := _FIELD.fullmatch(line))
     }
-    kind = label(fields.get("type", ""), "Note")
+    found = label(fields.get("type", ""), "Note")
     title = short(parsed.title, bounds.MAX_NAME)
     observations: list[JSON] = []
     marks: list[str] = []
@@ -153,7 +153,8 @@ def _drawn(parsed: AnchorText) -> _Drawn:
     attributes = {"permalink": fields.get("permalink", ""), "observations": _fitting(observations)}
     # Its links name a note by its title or by its permalink.
     aliases = (short(permalink, bounds.MAX_NAME),) if (permalink := fields.get("permalink", "")) else ()
-    node = NodeDraft(title, kind[:1].upper() + kind[1:], "", aliases, tags([*parsed.tags, *marks]), attributes)
+    node_kind = kind(found[:1].upper() + found[1:], "Note")
+    node = NodeDraft(title, node_kind, "", aliases, tags([*parsed.tags, *marks]), attributes)
     return _Drawn(node, list(relations.values())[: bounds.MAX_NODES - 1])
 
 

@@ -14,6 +14,7 @@ from pps.surfaces.cli.talk import Answer, AsJson, Name, absolute, objects, say, 
 
 app = typer.Typer(no_args_is_help=True, help="Folders of Markdown that an entity follows while the server runs.")
 _SHOWN = 20
+_WAITS = "; some still wait to be taken in, `pps jobs list` says which"
 _Folder = Annotated[Path, typer.Argument(help="A folder of Markdown files.", show_default=False)]
 
 
@@ -93,7 +94,8 @@ def add(name: Name, folder: _Folder, as_json: AsJson = False) -> None:
         show_json(result)
         return
     files = f"{result['added']} files new, {result['changed']} changed, {result['unchanged']} unchanged"
-    typer.echo(f"{name} follows {result['path']}: {files}; {result['stored']} passages stored")
+    waits = "" if result["settled"] else _WAITS
+    typer.echo(f"{name} follows {result['path']}: {files}; {result['stored']} passages stored{waits}")
     for one in objects(result["skipped"]):
         say(f"left out: {one['what']}: {one['why']}", err=True)
 
@@ -162,7 +164,7 @@ def _told(name: str, result: Answer) -> None:
             typer.echo(_estimated(estimate))
     else:
         redacted = f"; {result['redacted']} secrets were taken out" if result["redacted"] else ""
-        waits = "" if result["settled"] else "; some still wait to be taken in, `pps jobs list` says which"
+        waits = "" if result["settled"] else _WAITS
         typer.echo(f"{result['stored']} stored, {result['duplicates']} known already, in {name}{redacted}{waits}")
     passed = result["passed"]
     for why, count in passed.items() if isinstance(passed, dict) else ():

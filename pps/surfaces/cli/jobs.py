@@ -78,7 +78,7 @@ def drop(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give up turns that failed: the ones named, or all. Their texts stay in the journal; `retry` takes them up again.
+    """Give up turns that failed or wait: the ones named, or all that failed. Texts stay; `retry` takes them up again.
 
     Example: pps jobs drop ana 17
     """

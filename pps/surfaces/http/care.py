@@ -38,7 +38,7 @@ async def retry_jobs(app: App, arguments: Mapping[str, JSON], _: Progress) -> di
 
 
 async def drop_jobs(app: App, arguments: Mapping[str, JSON], _: Progress) -> dict[str, JSON]:
-    """Give parked jobs up: the ones named, or all."""
+    """Give jobs up: the parked or waiting ones named, or all that are parked."""
     async with app.memory(text(arguments, "entity")) as memory:
         return {"dropped": list(await memory.jobs.drop(_ids(arguments)))}
 

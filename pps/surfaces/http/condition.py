@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +29,17 @@ class Resuming:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, with what to do next; ``entity`` is empty when it concerns all."""
+    """One thing that is wrong, with what to do next.
+
+    Attributes:
+        entity: Whose it is; empty when it concerns all.
+        outage: It comes from what all share: the disk, a server, a model. Only such a problem makes the server unwell:
+            no caller of one entity can cause it.
+    """
 
     entity: str
     text: str
+    outage: bool = False
 
 
 class Condition:
@@ -44,13 +53,14 @@ class Condition:
 
     async def problems(self) -> list[Problem]:
         """Return what is wrong now; an entity that cannot take in what it is told is a problem."""
-        found = [Problem(name, f"unfinished jobs wait: {text}") for name, text in self.resuming.in_the_way.items()]
+        waiting = self.resuming.in_the_way.items()
+        found = [Problem(name, f"unfinished jobs wait: {text}", not name) for name, text in waiting]
         found += await self._stalled()
         for name in self._app.open_names():
             try:
                 async with self._app.memory(name) as memory:
                     health = await memory.health()
-                found.extend(Problem(name, text) for text in health.problems)
+                found.extend(Problem(name, text, health.outage) for text in health.problems)
             except PPSError as error:
                 found.append(Problem(name, error.message))
         return found
@@ -83,6 +93,8 @@ class Condition:
         """Return the numbers in Prometheus' text format."""
         entries = await asyncio.to_thread(self._app.registry.list, include_archived=True)
         pending = await self._app.closed_pending()
+        problems = await self.problems()
+        by_entity = Counter(f'entity="{one.entity}"' for one in problems if one.entity)
         lines = [
             *_gauge("pps_info", "The running version.", {f'version="{__version__}"': 1}),
             *_gauge("pps_uptime_seconds", "Seconds since the start.", {"": round(self._activity.uptime_s, 3)}),
@@ -90,7 +102,8 @@ class Condition:
             *_gauge("pps_entities", "Entities registered.", _by_state(entry.archived for entry in entries)),
             *_gauge("pps_open_entities", "Entities open.", {"": len(self._app.open_names())}),
             *_gauge("pps_pending_entities", "Closed entities with unfinished jobs.", {"": len(pending)}),
-            *_gauge("pps_problems", "Problems that /health counts.", {"": len(await self.problems())}),
+            *_gauge("pps_problems", "Problems, of entities and of the server.", {"": len(problems)}),
+            *_gauge("pps_entity_problems", "Problems of an entity that has some.", by_entity),
             *self._call_lines(),
             *await self._backlog_lines(),
             *_process_lines(),
@@ -109,9 +122,10 @@ class Condition:
     async def _backlog_lines(self) -> list[str]:
         jobs = lag = 0
         for name in self._app.open_names():
-            async with self._app.memory(name) as memory:
-                stats = await memory.stats()
-            jobs, lag = jobs + stats.unfinished_jobs, lag + stats.index_lag
+            with contextlib.suppress(PPSError):  # it counts among the problems; the other numbers are told
+                async with self._app.memory(name) as memory:
+                    stats = await memory.stats()
+                jobs, lag = jobs + stats.unfinished_jobs, lag + stats.index_lag
         return [
             *_gauge("pps_unfinished_jobs", "Acknowledged turns not yet in graph and indexes.", {"": jobs}),
             *_gauge("pps_index_lag", "Index entries to be made anew.", {"": lag}),

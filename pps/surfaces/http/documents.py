@@ -56,8 +56,8 @@ async def watch(app: App, arguments: Mapping[str, JSON], progress: Progress) -> 
     folder = await asyncio.to_thread(app.registry.watched.add, text(arguments, "path"), name)
     async with app.memory(name) as memory:
         done = await memory.documents.follow(Path(folder.path), progress)
-        await memory.settled()
-    return {**watched(folder), **_synced(done)}
+        settled = await memory.documents.settled(progress)
+    return {**watched(folder), **_synced(done), "settled": settled}
 
 
 async def unwatch(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:

@@ -116,11 +116,12 @@ class Routes:
 
     async def _health(self, request: Request) -> Response:
         problems = await self._parts.condition.problems()
-        status = 503 if problems else 200
-        said = "failing" if problems else "ok"
+        failing = any(one.outage for one in problems)
+        status, said = (503, "failing") if failing else (200, "ok")
         if not await self._parts.trust.is_operator(request):
             return JSONResponse({"status": said}, status_code=status)
         details = [{"entity": one.entity, "problem": one.text} for one in problems]
+        said = "degraded" if problems and not failing else said
         return JSONResponse(
             {"status": said, "problems": details, **await self._parts.condition.status()}, status_code=status
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TypeAlias, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
+from typing import Any, TypeAlias, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
@@ -82,7 +82,7 @@ class _Desk:
     ) -> None:
         self._calls = calls
         self._verbs = verbs_for(audience)
-        self._tools = [tool(verb) for verb in self._verbs.values()]
+        self._tools = [tool(verb, calls.unset) for verb in self._verbs.values()]
         server = make_server(self._list_tools, self._call_tool, instructions)
         # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
         self.sessions = StreamableHTTPSessionManager(server, security_settings=security)
@@ -114,13 +114,13 @@ class _Verifier:
         return AccessToken(token=token, client_id=whose, subject=name, scopes=[_SCOPE], claims={_CALLER: caller})
 
 
-def tool(verb: AnyVerb) -> types.Tool:
-    """Return a verb as a tool."""
+def tool(verb: AnyVerb, unset: Set[str] = frozenset()) -> types.Tool:
+    """Return a verb as a tool, without the ways to read that are not set up here."""
     return types.Tool(
         name=verb.name,
         title=verb.title,
         description=verb.description,
-        input_schema=verb.input_schema(),
+        input_schema=_offered(verb.input_schema(), unset),
         output_schema=verb.output_schema(),
         annotations=types.ToolAnnotations(
             title=verb.title,
@@ -130,6 +130,14 @@ def tool(verb: AnyVerb) -> types.Tool:
             open_world_hint=False,
         ),
     )
+
+
+def _offered(schema: dict[str, JSON], unset: Set[str]) -> dict[str, JSON]:
+    extraction: Any = cast("Any", schema["properties"]).get("extraction") or {}
+    for one in extraction.get("anyOf", ()):
+        if "enum" in one:
+            one["enum"] = [way for way in one["enum"] if way not in unset]
+    return schema
 
 
 def _caller() -> EntityId | Router:
