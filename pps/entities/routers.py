@@ -34,6 +34,11 @@ class Router:
     roots: tuple[str, ...]
     may_create: bool
 
+    @property
+    def is_owner(self) -> bool:
+        """Whether it is the owner of the machine, who may know the names of all entities."""
+        return self.id.startswith("owner:")
+
     def reaches(self, path: str) -> bool:
         """Tell whether a real path is inside one of the roots."""
         return any(is_inside(path, root) for root in self.roots)

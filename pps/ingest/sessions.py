@@ -43,7 +43,10 @@ _LINE = 300
 
 
 def _moment(value: object) -> object:
-    return from_micros(round(value * 1_000_000)) if isinstance(value, int | float) else value
+    try:
+        return from_micros(round(value * 1_000_000)) if isinstance(value, int | float) else value
+    except OverflowError:
+        raise ValueError("is no time") from None
 
 
 class SessionEvent(BaseModel):

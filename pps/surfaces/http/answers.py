@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from pps.core import errors
 from pps.core.logs import unforeseen
 from pps.core.values import JSON
+from pps.journal.bounds import check_length
 
 _log = logging.getLogger(__name__)
 
@@ -74,10 +75,11 @@ async def body(request: Request) -> dict[str, JSON]:
 
 
 def text(arguments: Mapping[str, JSON], name: str, default: str | None = None) -> str:
-    """Return an argument that must be text; InvalidRequest names it when it is not."""
+    """Return an argument that must be text, without NUL or a lone surrogate; InvalidRequest names it when it is not."""
     value = arguments.get(name, default)
     if not isinstance(value, str):
         raise errors.InvalidRequest(name, "must be text")
+    check_length(name, value, 0, MAX_BODY)
     return value
 
 

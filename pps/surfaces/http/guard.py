@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pps.link.runfile import OWNER_PREFIX
 from pps.surfaces.http.trust import bearer, is_local
 
+_PORT = re.compile("[0-9]{1,5}")  # of digits in other scripts, str.isdigit thinks otherwise
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
 
@@ -37,7 +39,10 @@ class Names:
 
     def is_origin(self, value: str) -> bool:
         """Tell whether a page of this origin may ask."""
-        parts = urlsplit(value.lower())
+        try:
+            parts = urlsplit(value.lower())
+        except ValueError:
+            return False
         return bool(parts.scheme and parts.netloc) and _allowed(f"{parts.scheme}://{parts.netloc}", self.origins)
 
 
@@ -85,6 +90,6 @@ def _allowed(value: str, patterns: Sequence[str]) -> bool:
         name, _, port = pattern.lower().rpartition(":")
         if port != "*" and value == pattern.lower():
             return True
-        if port == "*" and (value == name or (value.startswith(f"{name}:") and value[len(name) + 1 :].isdigit())):
+        if port == "*" and (value == name or (value.startswith(f"{name}:") and _PORT.fullmatch(value, len(name) + 1))):
             return True
     return False

@@ -20,6 +20,7 @@ from pps import __version__
 from pps.core.errors import ConfigError
 from pps.link import RunFile, runfile
 from pps.surfaces.http.activity import Activity
+from pps.surfaces.http.head import BoundedHead
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: P
     server = _Server(
         uvicorn.Config(
             app,
+            http=BoundedHead,
             lifespan="on",
             log_config=None,
             access_log=False,

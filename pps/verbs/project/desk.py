@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from pps.app import App
 from pps.core.errors import NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities import ProjectRoute, Router
-from pps.entities.paths import real_path
+from pps.entities.paths import name_of, real_path
 from pps.entities.tasks import AgentTask, Tasks
 from pps.journal.glance import tally
 from pps.memory import Memory
@@ -63,6 +64,9 @@ class Projects:
                 yield memory
         except UnknownEntity:
             raise NotFound("project") from None
+        except PPSError as error:
+            error.message = self._told(error.message, entity, project)
+            raise
 
     async def tasks(self, project: str, *, create: bool = False) -> Tasks:
         """Return the tasks of a project; raises as ``memory``."""
@@ -115,15 +119,19 @@ class Projects:
         except UnknownEntity:
             raise NotFound("project") from None
 
+    def _told(self, text: str, entity: EntityId, project: str) -> str:
+        """Return a text in which the project's folder names its entity: ``shop_2`` tells that there is a ``shop``."""
+        return text if self._router.is_owner else re.sub(rf"\b{entity.name}\b", name_of(project), text)
+
     def _folder(self, entity: EntityId) -> Path:
         return self._app.registry.by_group(entity.group).folder
 
     def _counted(self, route: ProjectRoute) -> Vault:
         entity = route.entity
-        vault = Vault(entity.name, route.path, route.created_at)
+        vault = Vault(self._told(entity.name, entity, route.path), route.path, route.created_at)
         try:
             file = self._folder(entity) / "data" / "memory.db"
             held = tally(file, entity.group, self_node_id(entity))
         except PPSError as error:
-            return replace(vault, error=error.message)
+            return replace(vault, error=self._told(error.message, entity, route.path))
         return replace(vault, nodes=held.nodes, edges=held.edges, tags=held.tags)
