@@ -96,6 +96,7 @@ class ServerSettings(_Section):
         port: 0 takes any free port; another free one is taken when it is in use.
         idle_stop_s: A server that was started by need stops after this long without a request.
         open_entities: Most entities open at once; the least recently used one is closed.
+        sessions: Most sessions of the MCP's older era that one entity or router has; beyond, the idlest is ended.
         allowed_hosts, allowed_origins: Names beside the loopback ones that a request's Host and Origin
             may carry, such as ``memory.example.org`` and ``https://memory.example.org``.
     """
@@ -104,6 +105,7 @@ class ServerSettings(_Section):
     port: int = Field(default=8377, ge=0, le=65_535)
     idle_stop_s: int = Field(default=1800, ge=1, le=604_800)
     open_entities: int = Field(default=32, ge=1, le=1000)
+    sessions: int = Field(default=64, ge=1, le=10_000)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
 

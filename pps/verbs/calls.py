@@ -45,12 +45,14 @@ class Calls:
 
     Attributes:
         unset: The ways to read a text that no setting makes possible here; no tool offers them.
+        most_sessions: How many protocol sessions one entity or router may have at once.
     """
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._writes: set[asyncio.Task[Answer]] = set()
         self.unset = unset(app.settings.extractor.mode)
+        self.most_sessions = app.settings.server.sessions
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
 
     async def answer(self, caller: Caller, verb: str, arguments: Mapping[str, JSON], *, runner: bool = False) -> Answer:

@@ -129,7 +129,7 @@ async def test_a_parked_job_blocks_nobody_and_is_listed_retried_and_dropped(jour
     assert await taken(journal, 1) == [first]
     await journal.queue.fail(first, "model", "refused", None)
     with pytest.raises(NotFound):
-        await journal.queue.drop([third])
+        await journal.queue.drop([second])
     assert await journal.queue.drop() == [first]
     state = await journal.queue.state(MOMENT)
     assert state.counts == {"queued": 1, "running": 1, "done": 0, "failed": 0, "dropped": 1}

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from filelock import FileLock
 from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import InvalidRequest, IsolationError, NotFound
@@ -377,3 +378,19 @@ def test_tasks_are_the_folders_own_and_go_with_it(registry: Registry, work: Path
     assert theirs.get([made.id])[0].state == "claimed"
     deleted(registry, two.entity.name)
     assert not two.folder.exists()
+
+
+async def test_the_names_that_a_router_sees_tell_of_no_entity_elsewhere(city: City) -> None:
+    city.served.link.admin("entity.create", {"name": "secret"})
+    (city.work / "proj" / "secret").mkdir()
+    project, nodes = city.path("/proj/secret"), [{"title": "N", "content": "x"}]
+    token = city.served.router(city.path("/proj"))
+    async with city.served.client(token, ERAS[-1]) as client:
+        await done(client, "create_graph", project=project, nodes=nodes)
+        (seen,) = [v for v in (await done(client, "list_vaults"))["vaults"] if v["project"] == project]
+        assert seen["name"] == "secret"
+        city.served.link.admin("entity.archive", {"name": "secret_2"})
+        city.served.link.admin("entity.archive", {"name": "secret_2", "undo": True})  # closed now
+        with FileLock(city.served.home / "entities" / "secret_2" / "data" / "lock"):
+            said = await refused(client, "search_nodes", project=project, query="x")
+        assert said.startswith("secret: its files are held")

@@ -21,6 +21,7 @@ from pps.core.ids import EntityId
 from pps.core.values import JSON
 from pps.entities import Router
 from pps.surfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
+from pps.surfaces.mcp.sessions import BoundedSessions
 from pps.verbs.all import verbs_for
 from pps.verbs.calls import Calls
 from pps.verbs.table import AnyVerb, Audience
@@ -70,8 +71,9 @@ class Endpoint:
         await self._app(scope, receive, send)
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
-        desk = self._routers if isinstance(_caller(), Router) else self._entities
-        await desk.app(scope, receive, send)
+        caller = _caller()
+        desk, name = (self._routers, caller.id) if isinstance(caller, Router) else (self._entities, caller.group)
+        await desk.bounded.serve(name, scope, receive, send)
 
 
 class _Desk:
@@ -86,7 +88,7 @@ class _Desk:
         server = make_server(self._list_tools, self._call_tool, instructions)
         # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
         self.sessions = StreamableHTTPSessionManager(server, security_settings=security)
-        self.app = StreamableHTTPASGIApp(self.sessions)
+        self.bounded = BoundedSessions(StreamableHTTPASGIApp(self.sessions), calls.most_sessions)
 
     async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._tools)

@@ -25,7 +25,7 @@ ROUTES = (
 )
 FIELDS = ("entity", "name", "path", "paths", "arguments", "ids", "roots", "id", "state", "limit", "after", "at", "size")
 VALUES: tuple[Any, ...] = (
-    *("", "ana", "\ud800", "a\0b", "/\0", "/tmp/\ud800", "/" * 5000, "../x", "x" * 300, "²", "1e300", "/proc/self/mem"),
+    *("", "ana", "\ud800", "a\0b", "/\0", "/work/\ud800", "/" * 5000, "../x", "x" * 300, "²", "1e9", "/proc/self/mem"),
     *(None, True, 0, -1, 1e300, float("nan"), float("inf"), 10**30, 2**63, [], {}, ["\ud800"], ["/\0"], [[[]]]),
     {"content": "\ud800"},
     {"ids": ["\ud800"]},
@@ -82,7 +82,7 @@ def bearer(served: Served) -> dict[str, str]:
 
 
 def requests(seed: int) -> Iterator[tuple[str, str, dict[str, str], bytes]]:
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - requests, no secrets
     for _ in range(250):
         method, path = chance.choice(ROUTES)
         fields = {name: chance.choice(VALUES) for name in chance.sample(FIELDS, 4)}
@@ -112,9 +112,16 @@ def test_an_endless_head_is_cut_off_before_anybody_is_asked_who_they_are(served:
     with socket.create_connection(("127.0.0.1", served.run.port), timeout=30) as stranger:
         stranger.sendall(part)
         piece = b"a: b\r\n" * 2_000 if part.endswith(b"\n") else b"a" * 12_000
-        sent = 0
-        with pytest.raises(OSError):  # noqa: PT011 - reset or broken, as the system likes
-            while sent < 8_000_000:
-                stranger.sendall(piece)
-                sent += len(piece)
-        assert sent < 8_000_000
+        assert taken(stranger, piece) < 8_000_000
+
+
+def taken(stranger: socket.socket, piece: bytes) -> int:
+    """Return how many bytes the server took before it hung up, at most 8 MB."""
+    sent = 0
+    while sent < 8_000_000:
+        try:
+            stranger.sendall(piece)
+        except OSError:  # reset or broken, as the system likes
+            break
+        sent += len(piece)
+    return sent
