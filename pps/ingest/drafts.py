@@ -49,7 +49,7 @@ class RememberOptions(TypedDict, total=False):
     chunk: Chunk | None
 
 
-READERS = ("model",)
+READERS = ("command", "model")
 """Ways to read that need a setting: each is there when ``extractor.mode`` names it."""
 
 

@@ -24,8 +24,8 @@ _ATTEMPTS = 2
 NO_EMBEDDER = "no embedder is set (embedder.name is 'none'), and this call needs one"
 NO_RERANKER = "no reranker is set (reranker.name is 'none'), and this call needs one"
 NO_EXTRACTOR = (
-    'no language model is set, and this needs one: set extractor.mode = "model" with extractor.provider and its key '
-    "(PPS_EXTRACTOR__MODE, …), then start the server anew"
+    "nothing that reads texts is set, and this needs it: set extractor.mode to 'command' or 'model' "
+    "(PPS_EXTRACTOR__MODE) with what that needs, then start the server anew"
 )
 
 
