@@ -118,6 +118,10 @@ class Revisions:
         rework = _Appending(redactor.text(normalise(content)), self._parts.automatic)
         return await self._revised(id, "appended", redactor.text(actor), rework, (wait, timeout_s, redactor, started))
 
+    async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
+        """Return record → the turn whose text it is, of those ids that are this entity's records."""
+        return await self._parts.journal.records.texts(nodes)
+
     async def history(self, id: str, *, limit: int = 20) -> list[HistoryEntry]:
         """Return the versions of a record or a turn, newest first, each with what it changed.
 

@@ -39,7 +39,9 @@ async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: i
         IsolationError: One of them met a foreign row.
     """
     started, embedding = clock.perf_counter(), ask.took_s("embed")
-    names = [name for name, weight in profile.perspectives.items() if weight > 0 and PERSPECTIVES[name].finds]
+    finders = {name: weight for name, weight in profile.perspectives.items() if PERSPECTIVES[name].finds}
+    # Where only what orders has a weight, the others bring the candidates and count nothing.
+    names = [name for name, weight in finders.items() if weight > 0] or list(finders)
     slowest_first = sorted(names, key=lambda name: not name.startswith("dense"))  # the embedding begins at once
     results = await asyncio.gather(*(_ask(ask, name, channel, depth) for name in slowest_first), return_exceptions=True)
     by_name = dict(zip(slowest_first, results, strict=True))

@@ -38,7 +38,7 @@ def summed(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float]) 
     """
     applying = {name: entries for name, entries in lists.items() if entries and weights[name] > 0}
     total = sum(weights[name] for name in applying) or 1.0
-    scores: dict[str, float] = {}
+    scores = dict.fromkeys((one.id for entries in lists.values() for one in entries), 0.0)
     for name, entries in applying.items():
         for one in entries:
             scores[one.id] = scores.get(one.id, 0.0) + weights[name] / total * one.signal

@@ -32,7 +32,8 @@ class RecallOptions(TypedDict, total=False):
         as_of: Aware instant of world time; None is now.
         session: What it was shown lately is damped, where the profile does so.
         center: Uuid of a node that the graph perspectives start from; the entity's own when None.
-        weights: Perspective → weight, 0 to 1,000, in place of the profile's (``pps profiles`` shows them).
+        weights: Perspective → weight, 0 to 1,000, in place of the profile's or beside them (``pps profiles`` shows
+            them); also as ``vector``, ``text``, ``graph``, ``tags`` and ``recency``.
         min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective drops what is below.
         max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
         include_relationships: With each node that is found, the newest facts and relations that hold and join it.

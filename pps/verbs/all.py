@@ -13,7 +13,7 @@ from pps.verbs.costs import COST_VERBS
 from pps.verbs.ingestion import INGESTION_VERBS
 from pps.verbs.merging import MERGE_VERBS
 from pps.verbs.project.table import PROJECT_VERBS
-from pps.verbs.records import RECORD_VERBS
+from pps.verbs.records import RECORD_VERBS, read_items
 from pps.verbs.table import AnyVerb, Audience, Hints, Verb
 
 REMEMBER_WAIT_S = 2.0
@@ -46,7 +46,7 @@ async def _timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Time
 
 
 async def _get(memory: Memory, given: inputs.GetInput) -> outputs.Items:
-    return outputs.Items(tuple(outputs.item_view(item) for item in await memory.get(given.ids)))
+    return await read_items(memory, given.ids)
 
 
 async def _forget(memory: Memory, given: inputs.ForgetInput) -> Forgotten:
@@ -225,12 +225,15 @@ _ALL: tuple[AnyVerb, ...] = (
     ),
 )
 
+_ENTITY_VERBS = (*_ALL, *RECORD_VERBS, *MERGE_VERBS, *INGESTION_VERBS, *COST_VERBS)
+
 VERBS: Mapping[str, AnyVerb] = {
-    verb.name: verb for verb in (*_ALL, *RECORD_VERBS, *MERGE_VERBS, *INGESTION_VERBS, *COST_VERBS, *PROJECT_VERBS)
+    **{verb.name: verb for verb in _ENTITY_VERBS},
+    **{verb.name: verb for verb in PROJECT_VERBS if verb.name not in {one.name for one in _ENTITY_VERBS}},
 }
-"""Every verb by its name, in the order in which they are listed."""
+"""Every verb by its name, in the order in which they are listed; of a name that routers share, the entity's."""
 
 
 def verbs_for(audience: Audience) -> dict[str, AnyVerb]:
     """Return the verbs of one audience; to any other they do not exist."""
-    return {name: verb for name, verb in VERBS.items() if verb.audience == audience}
+    return {verb.name: verb for verb in (*_ENTITY_VERBS, *PROJECT_VERBS) if verb.audience == audience}

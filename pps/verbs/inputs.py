@@ -138,7 +138,9 @@ class RecallInput(Input):
     )
     filters: FilterInput = FilterInput()
     weights: Mapping[Label, float] = Field(
-        default={}, description="Perspective to weight, 0 to 1000, in place of the profile's."
+        default={},
+        description="Signal to weight, 0 to 1000, in place of the profile's: vector, text, graph, tags, recency, or "
+        "a perspective of `pps profiles`.",
     )
     min_similarity: float | None = Field(default=None, ge=-1, le=1, description="Least cosine of what meaning finds.")
     max_hops: int = Field(default=2, ge=1, le=4, description="How far from the center profile 'hybrid' looks.")

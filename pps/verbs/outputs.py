@@ -20,7 +20,7 @@ from pps.ingest.anchors import AnchorInfo
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node."""
+    """A node; a record has its whole text as ``content``, and ``created_at`` is when that happened."""
 
     id: str
     name: str
@@ -30,6 +30,7 @@ class NodeView:
     aliases: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     attributes: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    content: str | None = None
     type: Literal["node"] = "node"
 
 
@@ -198,10 +199,13 @@ class AnchorDeleted:
     deleted: bool = True
 
 
-def item_view(item: Node | Fact | Episode | Turn) -> NodeView | FactView | TurnView | EpisodeView:
-    """Return the view of an item, whole."""
+def item_view(
+    item: Node | Fact | Episode | Turn, text: Turn | None = None
+) -> NodeView | FactView | TurnView | EpisodeView:
+    """Return the view of an item, whole; of a record with the turn whose text it is."""
     if isinstance(item, Node):
-        return _node(item)
+        view = _node(item)
+        return replace(view, content=text.content, created_at=text.occurred_at) if text else view
     if isinstance(item, Fact):
         return fact_view(item, {})
     return _turn(item) if isinstance(item, Turn) else _episode(item)

@@ -15,7 +15,7 @@ from pps.ingest import bounds
 from pps.ingest.events import MAX_PATH, EventOptions
 from pps.ingest.revising import Changes, HistoryEntry
 from pps.memory import Memory
-from pps.verbs import inputs
+from pps.verbs import inputs, outputs
 from pps.verbs.render import at, counted, redacted
 from pps.verbs.table import AnyVerb, Hints, Verb
 
@@ -42,7 +42,9 @@ class AddEventInput(inputs.Input):
         default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text."
     )
     metadata: Mapping[str, JsonValue] = Field(default={}, description="Any fields of your own, as JSON.")
-    project_path: str = Field(default="", max_length=MAX_PATH, description="Kept with it; changes nothing else.")
+    project_path: str = Field(
+        default="", max_length=MAX_PATH, description="Kept with it; whose memory it is goes by the connection."
+    )
     session: inputs.Label = Field(default="", description="Id of this conversation; the source if not given.")
     actor: inputs.Label = Field(default="", description="Who wrote it, if more than one shares this memory.")
 
@@ -130,17 +132,27 @@ class HistoryView:
     versions: tuple[VersionView, ...]
 
 
-async def _add_event(memory: Memory, given: AddEventInput) -> EventReceipt:
+async def read_items(memory: Memory, ids: Sequence[str]) -> outputs.Items:
+    """Return items whole; a record with its text, dated by it."""
+    found = await memory.get(ids)
+    texts = await memory.records.texts(ids)
+    return outputs.Items(tuple(outputs.item_view(item, texts.get(item.uuid)) for item in found))
+
+
+async def add_event(memory: Memory, given: AddEventInput) -> EventReceipt:
+    """Keep a record; its receipt within ``WAIT_S``."""
     if not given.content.strip():
         raise InvalidRequest("content", "must hold more than white space")
     return await memory.records.add_event(given.content, timeout_s=WAIT_S, **given.options())
 
 
-async def _update(memory: Memory, given: UpdateInput) -> EventReceipt:
+async def update(memory: Memory, given: UpdateInput) -> EventReceipt:
+    """Change a record or a turn; its receipt within ``WAIT_S``."""
     return await memory.records.update(given.id, timeout_s=WAIT_S, **given.changes())
 
 
-async def _append(memory: Memory, given: AppendInput) -> EventReceipt:
+async def append(memory: Memory, given: AppendInput) -> EventReceipt:
+    """Add to a record or a turn; its receipt within ``WAIT_S``."""
     return await memory.records.append(given.id, given.content, actor=given.actor, timeout_s=WAIT_S)
 
 
@@ -198,7 +210,7 @@ RECORD_VERBS: tuple[AnyVerb, ...] = (
         "conversation use 'remember'.",
         AddEventInput,
         EventReceipt,
-        _add_event,
+        add_event,
         event,
         Hints(),
     ),
@@ -209,7 +221,7 @@ RECORD_VERBS: tuple[AnyVerb, ...] = (
         "'history' shows.",
         UpdateInput,
         EventReceipt,
-        _update,
+        update,
         event,
         Hints(destructive=False, idempotent=True),
     ),
@@ -219,7 +231,7 @@ RECORD_VERBS: tuple[AnyVerb, ...] = (
         "Add a paragraph to the text of a record or a turn. What it was stays as a version.",
         AppendInput,
         EventReceipt,
-        _append,
+        append,
         event,
         Hints(),
     ),

@@ -162,7 +162,7 @@ def _fact(fact: FactView) -> str:
 def _item(item: NodeView | FactView | TurnView | EpisodeView) -> str:
     if isinstance(item, NodeView):
         names = f" (also {', '.join(item.aliases)})" if item.aliases else ""
-        return f"node {item.name}{names}, {item.kind} [{item.id}]\n{item.summary}".rstrip()
+        return f"node {item.name}{names}, {item.kind} [{item.id}]\n{item.content or item.summary}".rstrip()
     if isinstance(item, FactView):
         return f"fact {_fact(item)}"
     who = f"{item.actor or item.role}" if isinstance(item, TurnView) else item.name

@@ -104,6 +104,51 @@ async def test_a_hundred_events_from_every_source_end_to_end(app: App) -> None:
     assert [vaults["/work/other"][name] for name in ("nodes", "edges", "tags")] == [1, 0, 0]
 
 
+async def test_an_agent_reads_back_and_changes_what_it_wrote(app: App) -> None:
+    agent, project = Agent(app), "/work/notes"
+    text = "The gate is green, see [[Hinge]] and [[Nowhere]]. Its bolt is iron."
+    nodes = [{"title": "Gate", "content": text}, {"title": "Hinge", "content": "Oil it.", "parent_id": "Gate"}]
+    edges = [{"from": "Hinge", "to": "Gate", "relation_type": "holds"}]
+    made = await agent.do("create_graph", project, nodes=nodes, edges=edges)
+    assert made["edges_created"] == 3  # the link to a node that the same call makes later counts
+    assert [one["what"] for one in made["skipped"]] == ["[[Nowhere]]"]
+    gate = made["node_ids"][0]["id"]
+
+    [hit] = (await agent.do("search_nodes", project, query="bolt", limit=1))["results"]
+    around = await agent.do("get_graph", project, node_id=gate, operation="neighbors")
+    [whole] = (await agent.do("get", project, ids=[gate]))["items"]
+    assert hit["content"] == around["nodes"][0]["content"] == whole["content"] == text
+    again = await agent.do("append", project, id=gate, content="It creaks.")
+    assert again["node_id"] == gate
+    await agent.do("update", project, id=gate, title="Door")
+    [whole] = (await agent.do("get", project, ids=[gate]))["items"]
+    assert (whole["name"], whole["content"]) == ("Door", f"{text}\n\nIt creaks.")
+
+
+async def test_events_are_dated_by_when_they_happened_and_only_what_is_weighed_counts(app: App) -> None:
+    agent, project = Agent(app), "/work/days"
+    await agent.do("create_graph", "/work/older", nodes=[{"title": "x", "content": "x"}])
+    await agent.do("create_graph", project, nodes=[{"title": "Start", "content": "Day of the start."}])
+    for day in ("2024-03-01", "2025-03-01", "2023-03-01"):
+        event = {"project_path": f"{project}/src", "content": f"Day {day}.", "title": day, "source_ref": day}
+        await Calls(app).answer(ROUTER, "add_event", {**event, "timestamp": f"{day}T08:00:00Z"})
+    found = (await agent.do("search_nodes", project, query="day", filters={"until": "2026-01-01T00:00:00Z"}))["results"]
+    dated = {one["title"]: one["created_at"][:10] for one in found}
+    assert dated == {one: one for one in ("2023-03-01", "2024-03-01", "2025-03-01")}
+    alone: dict[str, JSON] = {"vector": 0, "full_text": 0, "graph": 0, "tags": 0, "recency": 1}
+    results = (await agent.do("search_nodes", project, query="day", weights=alone))["results"]
+    assert results[0]["title"] == "Start"
+    assert results[0]["score"] == results[0]["breakdown"]["recency"] == 1.0
+    house = app.registry.route(project)
+    assert house is not None
+    async with app.memory(house) as memory:
+        weighed = await memory.recall("day", channels=("nodes",), weights={"recency": 1, "vector": 0, "full_text": 0})
+        assert weighed["nodes"][0].ranks["recency"] == 1
+    listed: Any = (await Calls(app).answer(ROUTER, "list_vaults", {})).data["vaults"]
+    assert [one["project"] for one in listed] == [project, "/work/older"]
+    assert listed[0]["id"] == house.group
+
+
 async def test_a_graph_of_more_than_a_hundred_nodes_comes_back_whole(app: App) -> None:
     agent, project = Agent(app), "/work/ring"
     nodes = [{"title": f"Stone {n}", "content": f"Stone {n} of the ring. #ring", "tags": [f"n{n}"]} for n in range(120)]

@@ -113,7 +113,18 @@ def test_deleting_an_entity_takes_its_routes_and_only_its(registry: Registry, wo
 
 
 CANARY = "kanarienvogel 4711"
-TOOLS = ("create_graph", "search_nodes", "get_graph", "list_vaults", "spawn_agent", "wait_for_agents")
+TOOLS = (
+    "create_graph",
+    "search_nodes",
+    "get_graph",
+    "get",
+    "update",
+    "append",
+    "add_event",
+    "list_vaults",
+    "spawn_agent",
+    "wait_for_agents",
+)
 RUNNER = ("task_claim", "task_extend", "task_complete", "task_fail", "task_list")
 
 
@@ -177,6 +188,10 @@ def _calls(project: str) -> list[tuple[str, dict[str, Any]]]:
         ("create_graph", {"project": project, "nodes": [{"title": "Vault", "content": "mine now"}]}),
         ("search_nodes", {"project": project, "query": "vault word"}),
         ("get_graph", {"project": project, "node_id": uuid, "operation": "subgraph"}),
+        ("get", {"project": project, "ids": [uuid]}),
+        ("update", {"project": project, "id": uuid, "content": "mine now"}),
+        ("append", {"project": project, "id": uuid, "content": "mine now"}),
+        ("add_event", {"project_path": project, "content": "mine now"}),
         ("spawn_agent", {"project": project, "task": "x"}),
         ("wait_for_agents", {"project": project, "task_ids": [uuid], "timeout_s": 0}),
     ]
@@ -201,7 +216,7 @@ async def test_a_path_that_is_none_is_refused_without_a_word_about_projects(city
     async with city.served.client(city.mine, ERAS[-1]) as client:
         for path in ("proj", "../proj", "~/proj", "", " ", "/a\0b", "/" + "x" * 4096):
             for tool, arguments in _calls(path):
-                assert (await refused(client, tool, **arguments)).startswith("project: ")
+                assert (await refused(client, tool, **arguments)).startswith(("project: ", "project_path: "))
 
 
 async def test_ids_of_the_project_next_door_are_nobodys(city: City) -> None:
@@ -209,6 +224,9 @@ async def test_ids_of_the_project_next_door_are_nobodys(city: City) -> None:
     node = {"title": "N", "content": "n"}
     attacks: list[tuple[str, dict[str, Any]]] = [
         ("get_graph", {"node_id": "<id>", "operation": "neighbors"}),
+        ("get", {"ids": ["<id>"]}),
+        ("update", {"id": "<id>", "content": "mine now"}),
+        ("append", {"id": "<id>", "content": "mine now"}),
         ("get_graph", {"node_id": "<id>", "operation": "shortest_path", "target_node_id": "<id>"}),
         ("search_nodes", {"query": "vault", "anchor_node_id": "<id>"}),
         ("spawn_agent", {"task": "x", "node_id": "<id>"}),
@@ -228,6 +246,21 @@ async def test_ids_of_the_project_next_door_are_nobodys(city: City) -> None:
             assert said[0] == said[1], tool
             assert CANARY not in json.dumps(said)
             assert said[0][0] or "nothing of this memory has that id" in json.dumps(said), tool
+    assert await asyncio.to_thread(city.theirs) == before
+
+
+async def test_a_project_path_leads_an_event_of_a_router_to_the_project_that_holds_it_and_to_no_other(
+    city: City,
+) -> None:
+    before = await asyncio.to_thread(city.theirs)
+    event = {"content": "The lamp is lit.", "title": "Lamp"}
+    async with city.served.client(city.mine, ERAS[-1]) as client:
+        made = await done(client, "add_event", project_path=city.path("/proj/src/deep"), **event)
+        read = await done(client, "get", project=city.path("/proj"), ids=[made["node_id"]])
+        assert read["items"][0]["content"] == event["content"]
+    async with city.served.client(city.entity, ERAS[-1]) as client:  # its own token stays in its own entity
+        own = await done(client, "add_event", project_path=city.path("/project2"), **event)
+        assert [one["id"] for one in (await done(client, "get", ids=[own["node_id"]]))["items"]] == [own["node_id"]]
     assert await asyncio.to_thread(city.theirs) == before
 
 
@@ -269,12 +302,16 @@ async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City)
 async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them(city: City) -> None:
     async with city.served.client(city.mine, ERAS[-1]) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
-        for verb in (*verbs_for("entity"), *RUNNER):
+        for verb in (*(set(verbs_for("entity")) - {*TOOLS}), *RUNNER):
             with pytest.raises(MCPError, match="no tool of that name"):
                 await client.call_tool(verb, {})
     async with city.served.client(city.entity, ERAS[-1]) as client:
-        assert not {tool.name for tool in (await client.list_tools()).tools} & {*TOOLS, *RUNNER}
-        for tool, arguments in [*_calls(city.path("/project2")), *((name, {}) for name in (*TOOLS, *RUNNER))]:
+        theirs = {*TOOLS, *RUNNER} - {*verbs_for("entity")}
+        assert not {tool.name for tool in (await client.list_tools()).tools} & theirs
+        for tool, arguments in [*_calls(city.path("/project2")), *((name, {}) for name in theirs)]:
+            if tool not in theirs:  # an entity has tools of these names that act on itself: they take no project
+                assert tool == "add_event" or "unknown argument" in await refused(client, tool, **arguments)
+                continue
             with pytest.raises(MCPError, match="no tool of that name"):
                 await client.call_tool(tool, arguments)
     async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:

@@ -35,11 +35,16 @@ async def create_graph(projects: Projects, given: CreateGraphInput) -> CreatedGr
         ids = {fold(node.title): one.node_id for node, one in zip(given.nodes, receipts, strict=True) if one.node_id}
         made, skipped = await _related(memory, given, ids)
     pairs = list(zip(given.nodes, receipts, strict=True))
+    late = [one for node, receipt in pairs for one in _left_out(node, receipt)]
+    # A link to a node that comes later in the call waited for it, and was made when that appeared.
+    appeared = {f"[[{fold(node.title)}]]" for node, receipt in pairs if receipt.state == "done"}
+    left_out = [one for one in late if fold(one.what) not in appeared]
+    linked = len(late) - len(left_out)
     return CreatedGraph(
         nodes_created=sum(one.state == "done" for one in receipts),
         node_ids=tuple(NodeId(one.title or node.title, one.node_id) for node, one in pairs if one.node_id),
-        edges_created=made + sum(one.edges_created for one in receipts if one.state == "done"),
-        skipped=(*(late for node, one in pairs for late in _left_out(node, one)), *skipped),
+        edges_created=made + linked + sum(one.edges_created for one in receipts if one.state == "done"),
+        skipped=(*left_out, *skipped),
         redacted=sum(one.redacted for one in receipts),
     )
 

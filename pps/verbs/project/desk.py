@@ -14,7 +14,7 @@ from pps.app import App
 from pps.core.errors import NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities import ProjectRoute, Router
-from pps.entities.paths import name_of, real_path
+from pps.entities.paths import is_inside, name_of, real_path
 from pps.entities.tasks import AgentTask, Tasks
 from pps.journal.glance import tally
 from pps.memory import Memory
@@ -25,6 +25,7 @@ from pps.opening import self_node_id
 class Vault:
     """A project and how much is known of it; ``error`` is set, and the counts are None, when it cannot be opened."""
 
+    id: str
     name: str
     project: str
     created_at: datetime
@@ -68,19 +69,29 @@ class Projects:
             error.message = self._told(error.message, entity, project)
             raise
 
+    @contextlib.asynccontextmanager
+    async def memory_of(self, path: str) -> AsyncGenerator[Memory]:
+        """Lend the memory of the longest mapped folder, inside the roots, that is or holds a path; none is made.
+
+        Raises: As ``memory``.
+        """
+        async with self.memory(await asyncio.to_thread(self._holding, path)) as memory:
+            yield memory
+
     async def tasks(self, project: str, *, create: bool = False) -> Tasks:
         """Return the tasks of a project; raises as ``memory``."""
         entity = await asyncio.to_thread(self._entity, project, create)
         return Tasks(await asyncio.to_thread(self._folder, entity))
 
     async def vaults(self) -> list[Vault]:
-        """Return every project inside the roots that has a memory, by path."""
+        """Return every project inside the roots that has a memory, the newest first."""
         return await asyncio.to_thread(self._vaults)
 
     def _vaults(self) -> list[Vault]:
         """Count from the files: to open every memory would close those that are in use."""
         routes = self._app.registry.routes.list(self._router.roots)
-        return [self._counted(one) for one in routes if not one.archived]
+        newest = sorted(routes, key=lambda one: one.created_at, reverse=True)
+        return [self._counted(one) for one in newest if not one.archived]
 
     async def claim(self, project: str | None, runner: str, lease_s: int, agent: str) -> Claimed | None:
         """Give a runner the task that has waited longest, of one project or of all inside the roots."""
@@ -123,12 +134,22 @@ class Projects:
         """Return a text in which the project's folder names its entity: ``shop_2`` tells that there is a ``shop``."""
         return text if self._router.is_owner else re.sub(rf"\b{entity.name}\b", name_of(project), text)
 
+    def _holding(self, path: str) -> str:
+        """Return the longest mapped folder, of those that this router reaches, that is or holds a path."""
+        real = real_path(path, "project_path")
+        routes = self._app.registry.routes.list(self._router.roots)
+        folders = [one.path for one in routes if is_inside(real, one.path)]
+        if not (folders and self._router.reaches(real)):
+            raise NotFound("project")
+        return max(folders, key=len)
+
     def _folder(self, entity: EntityId) -> Path:
         return self._app.registry.by_group(entity.group).folder
 
     def _counted(self, route: ProjectRoute) -> Vault:
         entity = route.entity
-        vault = Vault(self._told(entity.name, entity, route.path), route.path, route.created_at)
+        name = self._told(entity.name, entity, route.path)
+        vault = Vault(entity.group, name, route.path, route.created_at)
         try:
             file = self._folder(entity) / "data" / "memory.db"
             held = tally(file, entity.group, self_node_id(entity))

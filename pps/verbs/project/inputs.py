@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AliasChoices, Field, StringConstraints
 
 from pps.entities.paths import MAX_PATH
 from pps.graph.protocol import MAX_HOPS
 from pps.ingest import bounds
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.values import ItemFilter
-from pps.verbs.inputs import Label, Uuid
+from pps.verbs.inputs import GetInput, Label, Uuid
+from pps.verbs.records import AddEventInput, AppendInput, UpdateInput
 
 MAX_WAIT_S = 60
 """Longest that ``wait_for_agents`` waits, in seconds."""
@@ -97,7 +98,13 @@ class Weights(Input):
     """How much each signal counts; only their relation matters, and 0 leaves one out."""
 
     vector: float | None = Field(default=None, ge=0, le=100, description="Nearness of meaning (0.4).")
-    text: float | None = Field(default=None, ge=0, le=100, description="Words in common (0.3).")
+    text: float | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        validation_alias=AliasChoices("text", "full_text"),
+        description="Words in common (0.3); also called full_text.",
+    )
     graph: float | None = Field(default=None, ge=0, le=100, description="Nearness to the anchor node (0.15).")
     tags: float | None = Field(default=None, ge=0, le=100, description="Share of the tags asked for (0.1).")
     recency: float | None = Field(default=None, ge=0, le=100, description="Youth, over four weeks (0.05).")
@@ -111,6 +118,24 @@ class SearchNodesInput(ProjectInput):
     filters: NodeFilter = NodeFilter()
     weights: Weights = Weights()
     anchor_node_id: Uuid | None = Field(default=None, description="Id of a node: what is near it ranks higher.")
+
+
+class GetNodesInput(ProjectInput, GetInput):
+    """Nodes to read whole."""
+
+
+class UpdateNodeInput(ProjectInput, UpdateInput):
+    """What a node is to be from now on; what is not given stays as it is."""
+
+
+class AppendNodeInput(ProjectInput, AppendInput):
+    """A paragraph more for a node."""
+
+
+class RoutedEventInput(AddEventInput):
+    """Something that happened in a project, to be kept by the memory that the project has."""
+
+    project_path: Project = Field(default=...)
 
 
 class GetGraphInput(ProjectInput):

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Literal
 
 from pps.core.recalled import Hit
-from pps.core.values import Fact, Node, Path, Skipped, Subgraph
+from pps.core.values import Fact, Node, Path, Skipped, Subgraph, Turn
 from pps.entities.tasks import FINISHED, AgentTask, TaskState
 from pps.verbs.project.desk import Claimed, Vault
 
+MOST_CONTENT = 2_000
+"""Characters of a node's content in a list; ``get`` has the whole."""
 MOST_NODES = 200
 """Most nodes that ``get_graph`` returns beside the one asked about."""
 
@@ -43,7 +45,12 @@ class CreatedGraph:
 
 @dataclass(frozen=True, slots=True)
 class NodeHit:
-    """A node that was found. ``score`` compares only within its list; ``breakdown`` has each signal, 0 to 1."""
+    """A node that was found. ``score`` compares only within its list; ``breakdown`` has each signal, 0 to 1.
+
+    Attributes:
+        content: What it says, at most 2,000 characters; ``get`` returns the whole.
+        created_at: When what it says happened; of a node without a text, when it was taken in.
+    """
 
     id: str
     title: str
@@ -53,6 +60,7 @@ class NodeHit:
     score: float
     breakdown: Mapping[str, float]
     created_at: datetime
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +73,19 @@ class NodeHits:
 
 @dataclass(frozen=True, slots=True)
 class GraphNodeView:
-    """A node of a look; ``hops`` is its distance from the node asked about, or its place on the path."""
+    """A node of a look; ``hops`` is its distance from the node asked about, or its place on the path.
+
+    ``content`` and ``created_at`` as in ``NodeHit``.
+    """
 
     id: str
     title: str
     kind: str
     hops: int
+    created_at: datetime
     summary: str = ""
     tags: tuple[str, ...] = ()
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,7 @@ class GraphView:
 
 @dataclass(frozen=True, slots=True)
 class Vaults:
-    """The projects that have a memory, by path."""
+    """The projects that have a memory, the newest first."""
 
     vaults: tuple[Vault, ...]
 
@@ -163,28 +176,36 @@ class MaybeTask:
     claimed: ClaimedTask | None = None
 
 
-def node_hit(hit: Hit, item: Node) -> NodeHit:
-    """Return the view of a node that was found."""
+def node_hit(hit: Hit, item: Node, text: Turn | None) -> NodeHit:
+    """Return the view of a node that was found, with the text that makes it a record."""
     signals = {name: round(value, 4) for name, value in hit.signals.items()}
     return NodeHit(
-        item.uuid, item.name, item.summary, item.kind, item.tags, round(hit.score, 6), signals, item.created_at
+        item.uuid,
+        item.name,
+        item.summary,
+        item.kind,
+        item.tags,
+        round(hit.score, 6),
+        signals,
+        text.occurred_at if text else item.created_at,
+        _clipped(text.content if text else item.summary),
     )
 
 
-def subgraph_view(operation: Literal["neighbors", "subgraph"], found: Subgraph) -> GraphView:
+def subgraph_view(operation: Literal["neighbors", "subgraph"], found: Subgraph, texts: Mapping[str, Turn]) -> GraphView:
     """Return the view of what lies around a node; it was asked for one node more than is shown."""
     shown = found.nodes[: MOST_NODES + 1]
     ids = {one.uuid for one in shown}
     edges = tuple(_edge(fact) for fact in found.facts if {fact.subject, fact.object} <= ids)
-    nodes = tuple(_node(one, found.hops[one.uuid]) for one in shown)
+    nodes = tuple(_node(one, found.hops[one.uuid], texts.get(one.uuid)) for one in shown)
     return GraphView(operation, nodes, edges, truncated=len(shown) < len(found.nodes))
 
 
-def path_view(path: Path | None) -> GraphView:
+def path_view(path: Path | None, texts: Mapping[str, Turn]) -> GraphView:
     """Return the view of a path."""
     if path is None:
         return GraphView("shortest_path", found=False)
-    nodes = tuple(_node(one, place) for place, one in enumerate(path.nodes))
+    nodes = tuple(_node(one, place, texts.get(one.uuid)) for place, one in enumerate(path.nodes))
     return GraphView("shortest_path", nodes, tuple(_edge(fact) for fact in path.facts))
 
 
@@ -223,8 +244,13 @@ def claimed_view(claimed: Claimed | None) -> MaybeTask:
     )
 
 
-def _node(node: Node, hops: int) -> GraphNodeView:
-    return GraphNodeView(node.uuid, node.name, node.kind, hops, node.summary, node.tags)
+def _clipped(text: str) -> str:
+    return text if len(text) <= MOST_CONTENT else text[: MOST_CONTENT - 1].rstrip() + "…"
+
+
+def _node(node: Node, hops: int, text: Turn | None) -> GraphNodeView:
+    made, said = (text.occurred_at, text.content) if text else (node.created_at, node.summary)
+    return GraphNodeView(node.uuid, node.name, node.kind, hops, made, node.summary, node.tags, _clipped(said))
 
 
 def _edge(fact: Fact) -> GraphEdgeView:

@@ -40,7 +40,7 @@ def graph(view: GraphView) -> str:
     if not view.found:
         return "No path within max_hops."
     titles = {one.id: one.title for one in view.nodes}
-    lines = [f"{one.hops}: {_line(one.title)} ({one.kind}) [{one.id}]" for one in view.nodes]
+    lines = [f"{one.hops}: {_line(one.title)} ({one.kind}) [{one.id}]{_said(one.content)}" for one in view.nodes]
     lines += [_edge(one, titles) for one in view.edges]
     return "\n".join([*lines, *(["… and more nodes"] if view.truncated else [])])
 
@@ -81,8 +81,11 @@ def claimed(view: MaybeTask) -> str:
 
 def _hit(hit: NodeHit) -> str:
     tags = "".join(f" #{tag}" for tag in hit.tags)
-    summary = f": {_line(hit.summary)}" if hit.summary else ""
-    return f"{hit.title} ({hit.kind}){summary}{tags} {hit.score:.3f} [{hit.id}]"
+    return f"{hit.title} ({hit.kind}){_said(hit.content)}{tags} {hit.score:.3f} [{hit.id}]"
+
+
+def _said(content: str) -> str:
+    return f": {_line(content)}" if content else ""
 
 
 def _edge(edge: GraphEdgeView, titles: dict[str, str]) -> str:
@@ -95,7 +98,9 @@ def _vault(vault: Vault) -> str:
     if vault.error:
         return f"{vault.project} ({vault.name}): cannot be opened: {vault.error}"
     held = (("node", vault.nodes), ("edge", vault.edges), ("tag", vault.tags))
-    return f"{vault.project} ({vault.name}): {', '.join(counted(number or 0, word) for word, number in held)}"
+    return (
+        f"{vault.project} ({vault.name}) [{vault.id}]: {', '.join(counted(number or 0, word) for word, number in held)}"
+    )
 
 
 def _task(view: TaskView) -> str:

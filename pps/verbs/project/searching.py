@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pps.core.errors import StoreError
 from pps.core.values import Node
+from pps.recall.tuned import SIGNALS
 from pps.verbs.project.desk import Projects
 from pps.verbs.project.inputs import SearchNodesInput, Weights
 from pps.verbs.project.outputs import NodeHits, node_hit
@@ -15,16 +16,7 @@ PROFILE = "blended"
 MOST = 100
 """Most results of one recall."""
 
-SIGNALS: Mapping[str, str] = {
-    "vector": "dense",
-    "text": "bm25",
-    "graph": "near_center",
-    "tags": "tags",
-    "recency": "recency",
-}
-"""What a signal is called here, and the perspective that it is."""
-
-_NAMES = {perspective: name for name, perspective in SIGNALS.items()}
+_NAMES = {SIGNALS[name]: name for name in reversed([*SIGNALS])}
 
 
 async def search_nodes(projects: Projects, given: SearchNodesInput) -> NodeHits:
@@ -43,16 +35,19 @@ async def search_nodes(projects: Projects, given: SearchNodesInput) -> NodeHits:
             filters=given.filters.filters(),
             weights=_weights(given.weights),
         )
+        texts = await memory.records.texts([hit.id for hit in found.channels["nodes"].hits])
     channel = found.channels["nodes"]
     if channel.error:
         raise StoreError(f"the nodes could not be searched: {channel.error}")
     hits = [(hit, hit.item) for hit in channel.hits if hit.id != own]
     named = [(replace(hit, signals=_named(hit.signals)), item) for hit, item in hits if isinstance(item, Node)]
-    return NodeHits(tuple(node_hit(hit, item) for hit, item in named[: given.limit]), channel.notes)
+    return NodeHits(
+        tuple(node_hit(hit, item, texts.get(item.uuid)) for hit, item in named[: given.limit]), channel.notes
+    )
 
 
 def _weights(weights: Weights) -> dict[str, float]:
-    return {SIGNALS[name]: value for name, value in weights.model_dump().items() if value is not None}
+    return {name: value for name, value in weights.model_dump().items() if value is not None}
 
 
 def _named(signals: Mapping[str, float]) -> dict[str, float]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pps.core.errors import InvalidRequest
+from pps.core.values import EventReceipt, Node, Turn
 from pps.entities.tasks import FINISHED, TaskDraft
 from pps.ingest.bounds import MAX_CONTENT, check_length
 from pps.ingest.redact import Redactor
+from pps.memory import Memory
+from pps.verbs import records
+from pps.verbs.outputs import Items
 from pps.verbs.project import inputs, outputs, render
 from pps.verbs.project.creating import create_graph
 from pps.verbs.project.desk import Projects
 from pps.verbs.project.searching import search_nodes
+from pps.verbs.records import read_items
+from pps.verbs.render import items
 from pps.verbs.table import AnyVerb, Hints, Verb
 
 _LOOK_S = 0.25
@@ -25,11 +32,35 @@ async def _get_graph(projects: Projects, given: inputs.GetGraphInput) -> outputs
     async with projects.memory(given.project) as memory:
         if given.target_node_id is not None:
             path = await memory.graph.between(given.node_id, given.target_node_id, max_hops=given.max_hops)
-            return outputs.path_view(path)
+            return outputs.path_view(path, await _texts(memory, path.nodes if path else ()))
         operation: Literal["neighbors", "subgraph"] = "neighbors" if given.operation == "neighbors" else "subgraph"
         hops = 1 if operation == "neighbors" else given.max_hops
         found = await memory.graph.around(given.node_id, max_hops=hops, limit=outputs.MOST_NODES + 1)
-        return outputs.subgraph_view(operation, found)
+        return outputs.subgraph_view(operation, found, await _texts(memory, found.nodes))
+
+
+async def _texts(memory: Memory, nodes: Sequence[Node]) -> Mapping[str, Turn]:
+    return await memory.records.texts([one.uuid for one in nodes])
+
+
+async def _get(projects: Projects, given: inputs.GetNodesInput) -> Items:
+    async with projects.memory(given.project) as memory:
+        return await read_items(memory, given.ids)
+
+
+async def _update(projects: Projects, given: inputs.UpdateNodeInput) -> EventReceipt:
+    async with projects.memory(given.project) as memory:
+        return await records.update(memory, given)
+
+
+async def _append(projects: Projects, given: inputs.AppendNodeInput) -> EventReceipt:
+    async with projects.memory(given.project) as memory:
+        return await records.append(memory, given)
+
+
+async def _add_event(projects: Projects, given: inputs.RoutedEventInput) -> EventReceipt:
+    async with projects.memory_of(given.project_path) as memory:
+        return await records.add_event(memory, given)
 
 
 async def _list_vaults(projects: Projects, _: inputs.NoInput) -> outputs.Vaults:
@@ -126,6 +157,51 @@ PROJECT_VERBS: tuple[AnyVerb, ...] = (
         _get_graph,
         render.graph,
         _READ,
+        "router",
+    ),
+    Verb(
+        "get",
+        "Read nodes of a project whole",
+        "Everything that nodes of a project say, by the ids that another tool returned.",
+        inputs.GetNodesInput,
+        Items,
+        _get,
+        items,
+        _READ,
+        "router",
+    ),
+    Verb(
+        "update",
+        "Change a node of a project",
+        "Give a node of a project another text, title, kind, tags or fields. What it was stays as a version.",
+        inputs.UpdateNodeInput,
+        EventReceipt,
+        _update,
+        records.event,
+        Hints(destructive=False, idempotent=True),
+        "router",
+    ),
+    Verb(
+        "append",
+        "Add to a node of a project",
+        "Add a paragraph to what a node of a project says. What it was stays as a version.",
+        inputs.AppendNodeInput,
+        EventReceipt,
+        _append,
+        records.event,
+        Hints(),
+        "router",
+    ),
+    Verb(
+        "add_event",
+        "Keep what happened in a project",
+        "Keep something that happened as a record of the project whose folder holds 'project_path'. A path that no "
+        "project of yours holds is not found: create_graph makes a project's memory.",
+        inputs.RoutedEventInput,
+        EventReceipt,
+        _add_event,
+        records.event,
+        Hints(),
         "router",
     ),
     Verb(
