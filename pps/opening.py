@@ -52,7 +52,7 @@ from pps.journal.journal import Journal
 from pps.memory import Memory, Parts
 from pps.models.command import make_command
 from pps.models.extractor import ExtractorModel
-from pps.models.factory import make_embedder, make_extractor, make_reranker
+from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
 from pps.models.protocols import Embedder, Fingerprint, Reranker
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
@@ -70,6 +70,7 @@ class Shared:
     profiles: Profiles
     work: SharedWork
     counters: IsolationCounters = field(default_factory=IsolationCounters)
+    _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -83,9 +84,23 @@ class Shared:
                 )
             return self._server
 
+    async def embedder_of(self, pinned: str) -> Embedder | None:
+        """Return the model that an entity's vectors are of, where that is not the one set; None if it needs settings.
+
+        Raises:
+            ConfigError: It is not on this machine.
+        """
+        async with self._lock:
+            if pinned not in self._others:
+                found = await asyncio.to_thread(embedder_of, json.loads(pinned)["model"])
+                if found is None or _fingerprint(found.fingerprint) != pinned:
+                    return None
+                self._others[pinned] = found
+            return self._others[pinned]
+
     async def close(self) -> None:
         """Give back the server's connections, the models and the threads."""
-        for model in (self.embedder, self.reranker):
+        for model in (self.embedder, self.reranker, *self._others.values()):
             if model is not None:
                 await asyncio.to_thread(model.close)
         if self._server:
@@ -120,7 +135,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
 
     Raises:
         StoreConflict: Another process holds the files; the message names it.
-        ConfigError: The vectors are of another model (unless they begin anew).
+        ConfigError: The vectors are of another model, which cannot be had (unless they begin anew).
         StoreError, StoreUnavailable: A file or server cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -129,8 +144,8 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         await asyncio.to_thread(template.check, entry.folder, entry.entity)  # it may have been deleted before that
         journal = await Journal.open(data / "memory.db", entry.entity.group)
         stack.push_async_callback(journal.close)
-        await _pin(journal, entry.entity.name, shared.embedder, reembed=anew == "vectors")
-        memory = await _assembled(stack, entry, shared, journal, anew)
+        embedder = await _embedder(journal, entry.entity.name, shared, reembed=anew == "vectors")
+        memory = await _assembled(stack, entry, shared, journal, embedder, anew)
         stack.pop_all()
         return memory
 
@@ -154,11 +169,13 @@ def self_node_id(entity: EntityId) -> str:
     return stable_id(entity.group, "self")
 
 
-async def _indexes(stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, anew: Anew) -> EntityIndexes:
+async def _indexes(
+    stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, embedder: Embedder | None, anew: Anew
+) -> EntityIndexes:
     indexes = await EntityIndexes.open(
         entry.folder / "data",
         group=entry.entity.group,
-        fingerprint=shared.embedder.fingerprint if shared.embedder else None,
+        fingerprint=embedder.fingerprint if embedder else None,
         kept=Kept(shared.settings.text.language, shared.settings.vectors.in_memory),
         executor=shared.threads,
         rebuild=anew,
@@ -171,6 +188,7 @@ async def _client(
     stack: contextlib.AsyncExitStack,
     entry: Entry,
     shared: Shared,
+    embedder: Embedder | None,
     indexes: EntityIndexes,
     extractor: ExtractorSettings,
 ) -> IsolatedGraphitiClient:
@@ -181,7 +199,7 @@ async def _client(
         driver.driver,
         store=driver.store,
         indexes=indexes,
-        embedder=shared.embedder,
+        embedder=embedder,
         reranker=shared.reranker,
         extractor=shared.extractor if extractor == shared.settings.extractor else make_extractor(extractor),
         counters=shared.counters,
@@ -192,22 +210,27 @@ async def _client(
 
 
 async def _assembled(
-    stack: contextlib.AsyncExitStack, entry: Entry, shared: Shared, journal: Journal, anew: Anew
+    stack: contextlib.AsyncExitStack,
+    entry: Entry,
+    shared: Shared,
+    journal: Journal,
+    embedder: Embedder | None,
+    anew: Anew,
 ) -> Memory:
     entity, settings = entry.entity, shared.settings
     own = await asyncio.to_thread(own_settings, entry.folder)
     extractor = settings.extractor.model_validate({**settings.extractor.model_dump(), **own.extractor})
-    indexes = await _indexes(stack, entry, shared, anew)
-    client = await _client(stack, entry, shared, indexes, extractor)
+    indexes = await _indexes(stack, entry, shared, embedder, anew)
+    client = await _client(stack, entry, shared, embedder, indexes, extractor)
     redaction = settings.redaction == "on"
     redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=redaction)
-    anchors = Anchors(entry.folder / "anchors", indexes, shared.embedder, journal, redaction=redaction)
-    vectors = _vectors(shared)
+    anchors = Anchors(entry.folder / "anchors", indexes, embedder, journal, redaction=redaction)
+    vectors = _vectors(shared, embedder)
     indexer = Indexer(client, journal, indexes, vectors, anchors)
     costs = await _costs(journal, settings.home, extractor)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
     self_node = await _self_node(entity, client, journal, pipeline)
-    rules = shared.work.rules(client, shared.embedder, self_node, own_store=entry.store == "embedded")
+    rules = shared.work.rules(client, embedder, self_node, own_store=entry.store == "embedded")
     reader: Reader | None = None
     if extractor.mode == "command":
         groups = Groups(extractor.group_tokens, extractor.idle_s)
@@ -223,9 +246,7 @@ async def _assembled(
     records = Records(
         RecordParts(journal, client, pipeline, intake, worker, extractor.mode, redactor, automatic), merging
     )
-    engine = RecallEngine(
-        client, journal, indexes, shared.embedder, shared.reranker, shared.profiles, self_node, anchors
-    )
+    engine = RecallEngine(client, journal, indexes, embedder, shared.reranker, shared.profiles, self_node, anchors)
     await _started(worker, journal, rules)
     stack.push_async_callback(worker.stop)
     return Memory(
@@ -251,17 +272,17 @@ async def _assembled(
             engine=engine,
             forgetter=forgetter,
             closing=stack.pop_all(),
-            notes=notes if shared.embedder else ("no embedder is set: recall goes by text and graph",),
+            notes=notes if embedder else ("no embedder is set: recall goes by text and graph",),
         )
     )
 
 
-def _vectors(shared: Shared) -> PassageVectors | None:
-    if shared.embedder is None:
+def _vectors(shared: Shared, embedder: Embedder | None) -> PassageVectors | None:
+    if embedder is None:
         return None
-    if shared.settings.embedder.name != "minilm":  # the others work elsewhere, or on every core for a single text
-        return PassageVectors(shared.embedder)
-    return PassageVectors(shared.embedder, shared.work.backlog.flows)
+    if shared.settings.embedder.name not in ("minilm", "bge-small") and embedder is shared.embedder:
+        return PassageVectors(embedder)  # it works elsewhere, or on every core for a single text
+    return PassageVectors(embedder, shared.work.backlog.flows)
 
 
 async def _costs(journal: Journal, home: Path, extractor: ExtractorSettings) -> Costs:
@@ -310,25 +331,37 @@ async def _kept_open() -> None:
     """The pool to a server is shared; it is closed with the process's other shared things."""
 
 
-async def _pin(journal: Journal, name: str, embedder: Embedder | None, *, reembed: bool) -> None:
-    """Hold the entity to the model of its vectors; ``reembed`` starts anew with the configured one."""
+async def _embedder(journal: Journal, name: str, shared: Shared, *, reembed: bool) -> Embedder | None:
+    """Return the model that an entity is held to from its first vector on; ``reembed`` holds it to the one set now."""
     pinned = await journal.get_meta("fingerprint")
+    embedder = shared.embedder
     current = _fingerprint(embedder.fingerprint) if embedder else ""
     if reembed:
         if not current:
             raise ConfigError("embedder.name: is 'none', so there is nothing to embed with; set a model first")
         await journal.set_meta(REEMBEDDING, "1")
         await journal.set_meta("fingerprint", current)
-        return
+        return embedder
     if await journal.get_meta(REEMBEDDING):
         raise ConfigError(f"{name}: a re-embedding was cut short; run `pps reembed {name}`")
     if pinned and current and pinned != current:
-        raise ConfigError(
-            f"{name}: its vectors are of {json.loads(pinned)['model']}, the embedder set is "
-            f"{json.loads(current)['model']}; set it back or run `pps reembed {name}`"
-        )
+        return await _as_before(name, pinned, current, shared)
     if current and not pinned:
         await journal.set_meta("fingerprint", current)
+    return embedder
+
+
+async def _as_before(name: str, pinned: str, current: str, shared: Shared) -> Embedder:
+    was, now_set = json.loads(pinned)["model"], json.loads(current)["model"]
+    try:
+        embedder = await shared.embedder_of(pinned)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: its vectors are of {was}. {error.message}; or run `pps reembed {name}`") from None
+    if embedder is None:
+        raise ConfigError(
+            f"{name}: its vectors are of {was}, the embedder set is {now_set}; set it back or run `pps reembed {name}`"
+        )
+    return embedder
 
 
 def _fingerprint(fingerprint: Fingerprint) -> str:

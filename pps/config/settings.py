@@ -29,10 +29,10 @@ class EmbedderSettings(_Section):
         path: A file or folder to load the model from instead of finding it.
         base_url, api_key: For ``openai``: any server that speaks its embeddings protocol.
         dimension: Length of the vectors; needed for ``openai``, free for ``hash``, else fixed by the model.
-        threads: For ``minilm``: threads of one call; None takes the machine's, at most 4.
+        threads: For ``minilm`` and ``bge-small``: threads of one call; None takes the machine's, at most 4.
     """
 
-    name: Literal["minilm", "e5", "sentence-transformers", "openai", "hash", "none"] = "minilm"
+    name: Literal["minilm", "bge-small", "e5", "sentence-transformers", "openai", "hash", "none"] = "minilm"
     model: str = ""
     path: Path | None = None
     base_url: str = ""
@@ -42,18 +42,22 @@ class EmbedderSettings(_Section):
 
 
 class RerankerSettings(_Section):
-    """Which model reorders the top of a list, and for how long it may.
+    """Which model reads the best of a channel together with the query, and for how long it may.
 
     Attributes:
         model: A cross-encoder's name or folder; needed for ``cross-encoder``.
-        deadline_ms: Past it the list keeps the order it had, and says so.
-        batch: Pairs scored at once; the deadline is checked between batches.
+        path: For ``minilm``: a file or folder to load the model from instead of finding it.
+        deadline_ms: Past it the other lists are joined without it, and the answer says so.
+        batch: Pairs scored between two looks at the clock.
+        threads: For ``minilm``: batches scored side by side; None takes the machine's, at most 4.
     """
 
-    name: Literal["none", "cross-encoder"] = "none"
+    name: Literal["none", "minilm", "cross-encoder"] = "none"
     model: str = ""
+    path: Path | None = None
     deadline_ms: int = Field(default=500, ge=1, le=60_000)
-    batch: int = Field(default=16, ge=1, le=256)
+    batch: int = Field(default=4, ge=1, le=256)
+    threads: int | None = Field(default=None, ge=1, le=64)
 
 
 class ExtractorSettings(_Section):

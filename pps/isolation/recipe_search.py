@@ -157,10 +157,12 @@ class RecipeSearch(Bound):
             return _best([(value, score) for (value, _), score in zip(values, scores, strict=True)], limit)
 
         reranked = GraphitiResults(
-            await channel(results.nodes, [node.name for node, _ in results.nodes]),
-            await channel(results.facts, [fact.text for fact, _ in results.facts]),
-            await channel(results.episodes, [episode.content for episode, _ in results.episodes]),
-            await channel(results.communities, [community.name for community, _ in results.communities]),
+            *await asyncio.gather(  # side by side: one deadline holds for all
+                channel(results.nodes, [node.name for node, _ in results.nodes]),
+                channel(results.facts, [fact.text for fact, _ in results.facts]),
+                channel(results.episodes, [episode.content for episode, _ in results.episodes]),
+                channel(results.communities, [community.name for community, _ in results.communities]),
+            )
         )
         return replace(reranked, notes=(*results.notes, TOO_LATE) if late else results.notes)
 

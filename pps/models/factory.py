@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import Literal
 
 from pps.config import EmbedderSettings, ExtractorSettings, RerankerSettings
 from pps.core.errors import ConfigError
@@ -13,6 +15,12 @@ from pps.models.protocols import Embedder, Reranker
 
 _OPENAI_URL = "https://api.openai.com/v1"
 _OPENAI_MODEL = "text-embedding-3-small"
+_BY_MODEL: Mapping[str, Literal["minilm", "bge-small", "e5"]] = {
+    "all-MiniLM-L6-v2": "minilm",
+    "bge-small-en-v1.5": "bge-small",
+    "multilingual-e5-small": "e5",
+}
+"""Models that need no setting."""
 _SERVED = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -39,14 +47,28 @@ def make_embedder(settings: EmbedderSettings, *, keep_queries: bool = True) -> E
     return CachedEmbedder(embedder) if embedder is not None and keep_queries else embedder
 
 
+def embedder_of(model: str) -> Embedder | None:
+    """Return the embedder of a model that an entity's vectors are of already; None for one that needs settings.
+
+    Raises:
+        ConfigError: Its file or extra is missing; the message names it.
+    """
+    name = _BY_MODEL.get(model)
+    return make_embedder(EmbedderSettings(name=name)) if name else None
+
+
 def make_reranker(settings: RerankerSettings) -> Reranker | None:
     """Return the reranker that the settings name; None for ``none``.
 
     Raises:
-        ConfigError: The extra is missing, or no model is named.
+        ConfigError: The extra or the model's file is missing, or no model is named.
     """
     if settings.name == "none":
         return None
+    if settings.name == "minilm":
+        from pps.models.reranker import MiniLMReranker
+
+        return MiniLMReranker(settings.path, batch=settings.batch, threads=settings.threads)
     from pps.models.cross_encoder import CrossEncoderReranker
 
     return CrossEncoderReranker(settings.model, batch=settings.batch)
@@ -83,10 +105,11 @@ def _embedder(settings: EmbedderSettings) -> Embedder | None:
             return HashEmbedder(settings.dimension or 256)
         case "openai":
             return _served(settings)
-        case "minilm":
-            from pps.models.minilm import MiniLMEmbedder
+        case "minilm" | "bge-small":
+            from pps.models.bert import BGE_SMALL, MINILM, BertEmbedder
 
-            return _of_dimension(MiniLMEmbedder(settings.path, threads=settings.threads), settings)
+            bert = MINILM if settings.name == "minilm" else BGE_SMALL
+            return _of_dimension(BertEmbedder(bert, settings.path, threads=settings.threads), settings)
         case "e5":
             from pps.models.e5 import E5Embedder
 

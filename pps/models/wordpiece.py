@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+CLS, SEP = 101, 102
 SPECIAL_TOKENS = 2
 """``[CLS]`` and ``[SEP]`` around a text."""
 
@@ -27,6 +28,6 @@ def wordpiece() -> Tokenizer:
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 (a token of text)
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 102), ("[CLS]", 101))
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", SEP), ("[CLS]", CLS))
     tokenizer.decoder = decoders.WordPiece()
     return tokenizer

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, ServerSettings, Settings
 from pps.core.errors import ConfigError, StoreConflict, StoreError, UnknownEntity
+from pps.models.bert import BGE_SMALL
 
 
 async def remembered(app: App, name: str, text: str) -> None:
@@ -47,6 +50,36 @@ async def test_another_model_is_refused_until_everything_is_embedded_anew(tmp_pa
             await found(app, "ana", "tea")
         await app.reembed("ana")
         assert await found(app, "ana", "tea") == ["user: Tea is in the blue tin."]
+
+
+async def model_of(app: App, name: str) -> str:
+    async with app.memory(name) as memory:
+        return json.loads((await memory.stats()).fingerprint)["model"]
+
+
+async def test_an_entity_goes_on_with_the_model_of_its_vectors_and_a_new_one_begins_with_the_one_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="minilm"))) as app:
+        await remembered(app, "ana", "Tea is in the blue tin.")
+    async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="bge-small"))) as app:
+        await remembered(app, "ben", "Coffee is in the red jar.")
+        async with app.memory("ana") as memory:
+            await memory.remember("The kettle is broken.")
+            await memory.settled()
+            recalled = await memory.recall("Where is the tea kept?")
+        assert recalled["episodes"][0].text == "user: Tea is in the blue tin."
+        assert recalled["episodes"][0].ranks["dense"] == 1
+        assert (await model_of(app, "ana"), await model_of(app, "ben")) == ("all-MiniLM-L6-v2", "bge-small-en-v1.5")
+        await app.reembed("ana")
+        assert await model_of(app, "ana") == "bge-small-en-v1.5"
+    gone = replace(BGE_SMALL, weights=replace(BGE_SMALL.weights, package="no_such_package"))
+    monkeypatch.setattr("pps.models.bert.BGE_SMALL", gone)
+    async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="minilm"))) as app:
+        with pytest.raises(
+            ConfigError, match=r"vectors are of bge-small-en-v1.5.*pip install .*or run `pps reembed ana`"
+        ):
+            await found(app, "ana", "tea")
 
 
 async def test_without_any_model_recall_goes_by_text_and_says_so(tmp_path: Path) -> None:

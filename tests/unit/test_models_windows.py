@@ -71,7 +71,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=1500)
 @settings(max_examples=60, deadline=None)
 @given(st.text())
 def test_a_word_piece_has_a_byte_or_more(text: str) -> None:
-    """``MiniLMEmbedder.split`` counts on it."""
+    """``BertEmbedder.split`` counts on it."""
     text = readable(text)
     assert pieces(text) <= len(text.encode())
 

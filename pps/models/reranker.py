@@ -1,0 +1,224 @@
+"""Rerankers: scoring pairs of texts within a time, whatever engine does the scoring."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pps.core.errors import ModelError, ModelOutputInvalid
+from pps.core.footprint import cores
+from pps.models.model_file import MS_MARCO, locate
+from pps.models.onnx import Network
+from pps.models.protocols import Reranked
+from pps.models.windows import readable
+from pps.models.wordpiece import CLS, SEP, wordpiece
+
+Pair: TypeAlias = tuple[str, str]
+Score: TypeAlias = Callable[[list[Pair]], NDArray[np.float32]]
+"""From pairs of query and passage to a score each, shape (pairs,)."""
+
+_FAILURE_KEPT_S = 60.0
+_MAX_THREADS = 4
+_QUERY_TOKENS, _PAIR_TOKENS, _SPECIAL_TOKENS = 64, 256, 3
+_MOST_CHARS = 2_000
+"""Of either text; what is cut off here would not be read in any case, and cutting it into word pieces takes time."""
+
+
+class TimedReranker(ABC):
+    """Scores passages against a query jointly; never holds a caller longer than its deadline.
+
+    All work, the loading too, is done by threads of its own, in the order of the calls. A call that is past its
+    deadline before its turn comes costs nothing; one that is past it in the middle stops at the next batch. So the
+    first call after a start usually answers ``complete=False`` while the model loads behind it; ``preload`` starts
+    that early.
+
+    Args:
+        name: The model's name or folder.
+        batch: Pairs scored between two looks at the clock, 1 or more.
+        threads: Batches scored side by side, 1 or more.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self, name: str, *, batch: int = 16, threads: int = 1, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name = name
+        self._batch = batch
+        self._threads = threads
+        self._clock = clock
+        self._lock, self._loading = threading.Lock(), threading.Lock()
+        self._workers: ThreadPoolExecutor | None = None
+        self._model: Score | None = None
+        self._failure: tuple[float, ModelError] | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name or folder, as set."""
+        return self._name
+
+    @abstractmethod
+    def _load(self) -> Score:
+        """Return the model; ModelError or ConfigError where it cannot be loaded."""
+
+    def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
+        """Score each passage, higher is better.
+
+        Args:
+            query: Any text; the model cuts a pair that is over its window.
+            passages: Best first: when time runs out, the first ones have been scored.
+            deadline_s: Seconds from now.
+
+        Returns:
+            A score a passage, in the order given; when ``complete`` is False, only those of the first
+            passages that were scored in time, perhaps none.
+
+        Raises:
+            ModelUnavailable: The model cannot be loaded; said again for a minute, then tried again.
+            ModelOutputInvalid: The model gives several scores, or none, for a pair.
+        """
+        if not passages:
+            return Reranked(scores=(), complete=True)
+        self._raise_failure()
+        pairs = [(readable(query), readable(passage)) for passage in passages]
+        job = _Job(pairs, self._batch, self._clock() + deadline_s)
+        work = [self._submit(partial(self._score, job)) for _ in range(min(self._threads, job.batches))]
+        done, late = wait(work, timeout=max(deadline_s, 0.0))
+        for one in late:
+            one.cancel()
+        for one in done:
+            one.result()
+        scores = job.taken()
+        return Reranked(scores=scores, complete=len(scores) == len(passages))
+
+    def preload(self) -> None:
+        """Start loading the model, and return at once."""
+        self._submit(self._loaded)
+
+    def close(self) -> None:
+        """Let the work that has begun finish, drop the rest, and give the threads back."""
+        with self._lock:
+            workers, self._workers = self._workers, None
+        if workers is not None:
+            workers.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, work: Callable[[], object]) -> Future[object]:
+        with self._lock:
+            if self._workers is None:
+                self._workers = ThreadPoolExecutor(max_workers=self._threads, thread_name_prefix="pps-rerank")
+            return self._workers.submit(work)
+
+    def _score(self, job: _Job) -> None:
+        if self._clock() >= job.ends_at:
+            return
+        score = self._loaded()
+        while (start := job.next()) is not None:
+            if self._clock() >= job.ends_at:
+                return
+            pairs = job.pairs[start : start + self._batch]
+            job.add(start, _checked(score(pairs), len(pairs)))
+
+    def _loaded(self) -> Score:
+        with self._loading:
+            if self._model is None:
+                self._raise_failure()
+                try:
+                    self._model = self._load()
+                except ModelError as error:
+                    self._failure = (self._clock() + _FAILURE_KEPT_S, error)
+                    raise
+            return self._model
+
+    def _raise_failure(self) -> None:
+        failure = self._failure
+        if failure is None:
+            return
+        if self._clock() < failure[0]:
+            raise failure[1]
+        self._failure = None
+
+
+class MiniLMReranker(TimedReranker):
+    """The reranker ``minilm``: ms-marco-MiniLM-L-12-v2 at 8 bits on onnxruntime, English; no torch, no download.
+
+    Pairs go through the network one at a time, so that a score does not depend on the other pairs: the file rounds
+    activations by what else is in their batch. Of a query 64 word pieces are read, of a pair 256.
+
+    Args:
+        path: A ``model.onnx``, or a folder that has one; None looks for it in the package that brings it.
+        batch: As ``TimedReranker``.
+        threads: As ``TimedReranker``; None takes the machine's, at most 4.
+
+    Raises:
+        ConfigError: The model is nowhere to be found (its contents are checked when it loads).
+    """
+
+    def __init__(self, path: Path | None = None, *, batch: int = 4, threads: int | None = None) -> None:
+        super().__init__(MS_MARCO.model, batch=batch, threads=threads or min(_MAX_THREADS, cores()))
+        self._path = path
+        locate(MS_MARCO, path)
+
+    def _load(self) -> Score:
+        network = Network(MS_MARCO, self._path)
+        return lambda pairs: np.asarray([_logit(network, *pair) for pair in pairs], dtype=np.float32)
+
+
+class _Job:
+    """The pairs of one call and their scores so far; workers take batches and add while the caller may look."""
+
+    def __init__(self, pairs: list[Pair], batch: int, ends_at: float) -> None:
+        self.pairs = pairs
+        self.ends_at = ends_at
+        self._starts = range(0, len(pairs), batch)
+        self._waiting = iter(self._starts)
+        self._scores: dict[int, Sequence[float]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def batches(self) -> int:
+        return len(self._starts)
+
+    def next(self) -> int | None:
+        """Return where the next batch starts that nobody has taken; None after the last."""
+        with self._lock:
+            return next(self._waiting, None)
+
+    def add(self, start: int, scores: Sequence[float]) -> None:
+        with self._lock:
+            self._scores[start] = scores
+
+    def taken(self) -> tuple[float, ...]:
+        """Return the scores of the first pairs, as far as there is no gap."""
+        found: list[float] = []
+        with self._lock:
+            for start in self._starts:
+                if start not in self._scores:
+                    break
+                found += self._scores[start]
+        return tuple(found)
+
+
+def _logit(network: Network, query: str, passage: str) -> float:
+    tokenizer = wordpiece()
+    asked = tokenizer.encode(query[:_MOST_CHARS], add_special_tokens=False).ids[:_QUERY_TOKENS]
+    room = _PAIR_TOKENS - _SPECIAL_TOKENS - len(asked)
+    said = tokenizer.encode(passage[:_MOST_CHARS], add_special_tokens=False).ids[:room]
+    tokens = np.asarray([[CLS, *asked, SEP, *said, SEP]], dtype=np.int64)
+    kinds = np.zeros_like(tokens)
+    kinds[:, len(asked) + 2 :] = 1
+    return float(network.run(tokens, np.ones_like(tokens), kinds)[0, 0])
+
+
+def _checked(scores: NDArray[np.float32], count: int) -> list[float]:
+    flat = np.asarray(scores, dtype=np.float64)
+    if flat.shape != (count,) or not np.isfinite(flat).all():
+        raise ModelOutputInvalid("reranker.model: it does not give one finite score for a pair, so it is no reranker")
+    return [float(score) for score in flat]
