@@ -64,9 +64,9 @@ class ExtractorSettings(_Section):
     """Where nodes and facts come from when ``remember`` gets text.
 
     Attributes:
-        mode: ``given``: only what the caller passes. ``rules``: offline and deterministic, for turns
-            without given facts. ``command``: a program that answers prompts. ``model``: Graphiti's pipeline on a
-            language model.
+        mode: ``given``: only what the caller passes. ``rules``: that, and for turns of people without given
+            facts what their sentences say plainly; offline and deterministic. ``command``: a program that answers
+            prompts. ``model``: Graphiti's pipeline on a language model.
         command: For ``command``: a name of ``config/extractors.toml``, or the words of any program that reads a
             prompt on stdin and writes JSON on stdout.
         command_timeout_s: For one prompt.
@@ -78,7 +78,7 @@ class ExtractorSettings(_Section):
             they wait until the next. 0 is none. An entity's ``entity.toml`` may set its own.
     """
 
-    mode: Literal["given", "rules", "command", "model"] = "given"
+    mode: Literal["given", "rules", "command", "model"] = "rules"
     command: str | tuple[str, ...] = ""
     command_timeout_s: float = Field(default=180.0, gt=0, le=3_600)
     group_tokens: int = Field(default=3_000, ge=100, le=100_000)

@@ -170,8 +170,8 @@ class FactDraft:
 
     Attributes:
         text: The sentence; empty means ``subject relation object``.
-        invalidates: Texts or uuids of facts of this entity that this one replaces: they are closed at
-            this fact's ``valid_at``.
+        invalidates: Facts of this entity that this one replaces: uuids, texts (case and punctuation folded), or
+            ``Subject RELATION``, with or without an object. They are closed at this fact's ``valid_at``.
     """
 
     subject: str

@@ -40,6 +40,7 @@ class Batch:
         fresh: Folded names that this batch gives to nodes: texts may be waiting for them.
         reworded: Turns whose words the graph knows from before they were changed.
         parted: (episode, node) pairs that are parted before ``mentions`` are saved.
+        stated: (subject, relation, object) to the facts that say so, by uuid.
     """
 
     entity: EntityId
@@ -57,10 +58,13 @@ class Batch:
     fresh: set[str] = field(default_factory=set[str])
     reworded: set[str] = field(default_factory=set[str])
     parted: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    stated: dict[tuple[str, str, str], dict[str, None]] = field(
+        default_factory=dict[tuple[str, str, str], dict[str, None]]
+    )
 
     def copy(self) -> Batch:
         """Return a batch that knows what this one knows of the graph, and changes nothing yet."""
-        return Batch(
+        batch = Batch(
             self.entity,
             self.at,
             dict(self.names),
@@ -69,6 +73,9 @@ class Batch:
             records=dict(self.records),
             record_nodes=set(self.record_nodes),
         )
+        for fact in batch.stored.values():
+            batch.note_stated(fact)
+        return batch
 
     def node_named(self, name: str) -> str | None:
         """Return the uuid that a name or alias stands for, if it is known."""
@@ -94,6 +101,15 @@ class Batch:
     def put_fact(self, fact: Fact) -> None:
         """Add or change a fact."""
         self.facts[fact.uuid] = fact
+        self.note_stated(fact)
+
+    def note_stated(self, fact: Fact) -> None:
+        """Let a fact be found by what it joins."""
+        self.stated.setdefault((fact.subject, fact.relation, fact.object), {})[fact.uuid] = None
+
+    def alike(self, subject: str, relation: str, object_: str) -> list[Fact]:
+        """Return the known facts that join the same two nodes in the same way, in their latest form."""
+        return [fact for uuid in self.stated.get((subject, relation, object_), ()) if (fact := self.fact(uuid))]
 
     def mention(self, episode: str, nodes: Sequence[str]) -> None:
         """Note that an episode mentions nodes."""

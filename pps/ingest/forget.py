@@ -10,12 +10,14 @@ import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten
 from pps.core.values import Fact
 from pps.ingest.anchors import Anchors
+from pps.ingest.given import is_undated
 from pps.ingest.indexer import Indexer
 from pps.ingest.records import record_id
 from pps.ingest.windows import WINDOW_TURNS
@@ -159,9 +161,9 @@ class Forgetter:
         ]
         await self._journal.mark_dirty(changes)
         weakened = await self._client.facts(list(plan.weakened))
-        lost = set(plan.turns)
+        said = {turn.uuid: turn.occurred_at for turn in await self._journal.turns(list(plan.turns))}
         await self._client.save_facts(
-            [replace(fact, episodes=tuple(e for e in fact.episodes if e not in lost)) for fact in weakened], {}
+            [self._without(fact, set(plan.turns), set(said.values())) for fact in weakened], {}
         )
         await self._strip(plan.stripped)
         await self._client.delete_facts(list(plan.facts))
@@ -179,6 +181,11 @@ class Forgetter:
         await self._indexer.drain()
         await self._indexer.purge()
         await self._journal.set_meta(_INTENT, "")
+
+    def _without(self, fact: Fact, lost: set[str], days: set[datetime]) -> Fact:
+        """Return a fact without some supports, and without a day that is theirs: its next first text gives it one."""
+        since = None if fact.valid_at in days and is_undated(self._client.entity.group, fact) else fact.valid_at
+        return replace(fact, valid_at=since, episodes=tuple(one for one in fact.episodes if one not in lost))
 
     async def _strip(self, nodes: Sequence[str]) -> None:
         """Let nodes be plain again: name, aliases and what others made of them stay."""

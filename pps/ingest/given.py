@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from pps.core.ids import is_uuid, stable_id
+from pps.core.ids import stable_id
 from pps.core.text import fold
 from pps.core.time import iso
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
+from pps.ingest.closing import close_replaced
 from pps.ingest.support import said_by, taken_back
 
 
@@ -86,12 +87,17 @@ def _free_aliases(batch: Batch, uuid: str, draft: NodeDraft, outcome: TurnOutcom
 
 
 def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) -> Fact:
-    """Make the fact that a draft states, or add this turn to its supports; close what it replaces."""
+    """Make the fact that a draft states, or add this turn to its supports; close what it replaces.
+
+    A statement is one with the open fact that joins the same nodes in the same way, whatever their words, which stay
+    the older ones; unless both name a day on which it began, and not the same. One without a day holds from the first
+    turn that says it; a day that is named later counts from then on.
+    """
     subject = batch.node_named(draft.subject) or plan_node(batch, NodeDraft(draft.subject), outcome)
     object_ = batch.node_named(draft.object) or plan_node(batch, NodeDraft(draft.object), outcome)
     text = said(draft)
     uuid = fact_id(batch, draft, subject, object_, text)
-    fact = batch.fact(uuid)
+    fact = batch.fact(uuid) or _restated(batch, turn, draft, (subject, object_))
     if fact and _ended_before(fact, draft, turn):
         draft = replace(draft, valid_at=turn.occurred_at)
         uuid = fact_id(batch, draft, subject, object_, text)
@@ -100,20 +106,50 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
         outcome.facts += draft.kind == "fact"
         outcome.edges += 1
     if fact is None:
-        fact = _new_fact(batch, draft, (uuid, subject, object_, turn.uuid), text)
+        fact = _new_fact(batch, draft, (uuid, subject, object_), text, turn)
     elif taken_back(fact):
-        fact = replace(said_by(fact, turn.uuid), invalid_at=draft.invalid_at)
-    elif draft.invalid_at and fact.invalid_at is None:
-        fact = replace(fact, invalid_at=draft.invalid_at)
+        fact = replace(said_by(fact, turn.uuid), valid_at=since_of(draft, turn), invalid_at=draft.invalid_at)
+    else:
+        fact = _said_again(batch, fact, draft, turn)
     fact = batch.support(fact, turn.uuid)
     batch.put_fact(fact)
-    close_replaced(batch, fact, draft.invalidates, fact.valid_at or turn.occurred_at, outcome)
-    return fact
+    close_replaced(batch, fact, draft.invalidates, turn, outcome)
+    return batch.fact(fact.uuid) or fact
 
 
 def said(draft: FactDraft) -> str:
     """Return the sentence of a fact: its own, or subject, relation and object."""
     return draft.text.strip() or f"{draft.subject} {draft.relation.replace('_', ' ').lower()} {draft.object}"
+
+
+def since_of(draft: FactDraft, turn: Turn) -> datetime | None:
+    """Return since when a statement holds: its day, else the turn's; unknown of what had ended by then."""
+    if draft.valid_at or draft.kind != "fact" or (draft.invalid_at and draft.invalid_at <= turn.occurred_at):
+        return draft.valid_at
+    return turn.occurred_at
+
+
+def _restated(batch: Batch, turn: Turn, draft: FactDraft, ends: tuple[str, str]) -> Fact | None:
+    """Return the fact that a statement says once more, in other words or of another day."""
+    if draft.kind != "fact" or draft.invalid_at:
+        return None
+    for fact in batch.alike(ends[0], draft.relation, ends[1]):
+        same_day = draft.valid_at in (None, fact.valid_at) or is_undated(batch.entity.group, fact)
+        holds = fact.expired_at is None if fact.invalid_at is None else fact.invalid_at > turn.occurred_at
+        if fact.kind == "fact" and same_day and (holds or turn.uuid in fact.episodes) and not taken_back(fact):
+            return fact
+    return None
+
+
+def _said_again(batch: Batch, fact: Fact, draft: FactDraft, turn: Turn) -> Fact:
+    """Return a fact with what a statement of it adds: when it began, when it ended."""
+    if draft.invalid_at and fact.invalid_at is None:
+        fact = replace(fact, invalid_at=draft.invalid_at)
+    if fact.kind != "fact" or not is_undated(batch.entity.group, fact):
+        return fact
+    first = turn.occurred_at if fact.valid_at is None else min(fact.valid_at, turn.occurred_at)
+    since = draft.valid_at or (first if fact.invalid_at is None or fact.invalid_at > first else fact.valid_at)
+    return replace(fact, valid_at=since)
 
 
 def _ended_before(fact: Fact, draft: FactDraft, turn: Turn) -> bool:
@@ -124,12 +160,20 @@ def _ended_before(fact: Fact, draft: FactDraft, turn: Turn) -> bool:
 
 def fact_id(batch: Batch, draft: FactDraft, subject: str, object_: str, text: str) -> str:
     """Return the uuid5 of what a fact says and since when: the same statement is one fact."""
-    since = iso(draft.valid_at) if draft.valid_at else ""
-    return stable_id(batch.entity.group, "fact", subject, draft.relation, object_, fold(text), since)
+    return _fact_id(batch.entity.group, (subject, draft.relation, object_), text, draft.valid_at)
 
 
-def _new_fact(batch: Batch, draft: FactDraft, ids: tuple[str, str, str, str], text: str) -> Fact:
-    """Return a fact; ``ids`` are its own, those of its ends and that of the turn that states it."""
+def is_undated(group: str, fact: Fact) -> bool:
+    """Tell whether a fact was stated without a day: its id shows it."""
+    return fact.uuid == _fact_id(group, (fact.subject, fact.relation, fact.object), fact.text, None)
+
+
+def _fact_id(group: str, joins: tuple[str, str, str], text: str, since: datetime | None) -> str:
+    return stable_id(group, "fact", *joins, fold(text), iso(since) if since else "")
+
+
+def _new_fact(batch: Batch, draft: FactDraft, ids: tuple[str, str, str], text: str, turn: Turn) -> Fact:
+    """Return a fact; ``ids`` are its own and those of its ends."""
     return Fact(
         uuid=ids[0],
         subject=ids[1],
@@ -138,29 +182,7 @@ def _new_fact(batch: Batch, draft: FactDraft, ids: tuple[str, str, str, str], te
         text=text,
         created_at=batch.at,
         kind=draft.kind,
-        episodes=(ids[3],),
-        valid_at=draft.valid_at,
+        episodes=(turn.uuid,),
+        valid_at=since_of(draft, turn),
         invalid_at=draft.invalid_at,
     )
-
-
-def close_replaced(batch: Batch, fact: Fact, replaced: Sequence[str], since: datetime, outcome: TurnOutcome) -> None:
-    """Close each fact that is named by uuid or by its text, at the moment the new one begins."""
-    for name in replaced:
-        olds = [old for old in _named_facts(batch, name) if old.uuid != fact.uuid]
-        if not olds:
-            outcome.skipped.append(Skipped("invalidates", "no fact of this entity has that id or text"))
-        for old in olds:
-            end = max(since, old.valid_at) if old.valid_at else since
-            if old.invalid_at is None or old.invalid_at > end:
-                expired_at = batch.at if end <= batch.at else old.expired_at
-                batch.put_fact(replace(old, invalid_at=end, expired_at=expired_at))
-
-
-def _named_facts(batch: Batch, name: str) -> list[Fact]:
-    if is_uuid(name):
-        fact = batch.fact(name)
-        return [fact] if fact else []
-    wanted = fold(name)
-    latest = {**batch.stored, **batch.facts}
-    return [fact for fact in latest.values() if fold(fact.text) == wanted]

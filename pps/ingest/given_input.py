@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, WithJsonSchema
 
@@ -19,6 +19,14 @@ def _moment(value: object) -> object:
         return parse(value) if isinstance(value, str) else utc(value) if isinstance(value, datetime) else value
     except InvalidRequest as error:
         raise ValueError(error.message.partition(": ")[2]) from None
+
+
+def _named(value: object) -> object:
+    """Return a pair of subject and relation as the text that stands for it."""
+    return " ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else value
+
+
+Replaced = Annotated[str, BeforeValidator(_named), StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)]
 
 
 def described_time(description: str) -> WithJsonSchema:
@@ -64,10 +72,11 @@ class FactInput(Input):
     text: str = Field(default="", max_length=bounds.MAX_TEXT, description="The whole sentence, readable alone.")
     valid_at: Annotated[Moment, described_time("Since when it holds.")] | None = None
     invalid_at: Annotated[Moment, described_time("Until when it held.")] | None = None
-    invalidates: tuple[Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)], ...] = Field(
+    invalidates: tuple[Replaced, ...] = Field(
         default=(),
         max_length=50,
-        description="Texts or ids of facts that this one replaces; they are closed, not erased.",
+        description="Texts or ids of facts that this one replaces, or subject and relation, such as 'Ana LIVES_IN'; "
+        "they are closed, not erased.",
     )
     kind: Literal["fact", "relation"] = Field(default="fact", description="'relation' for a link that is no sentence.")
 

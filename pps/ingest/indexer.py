@@ -16,6 +16,7 @@ from pps.core.values import Fact, ItemKind, Node
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.episodes import EpisodeDocs
+from pps.ingest.support import with_days
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.windows import WINDOW_TURNS
 from pps.ingest.written import NOTHING_WRITTEN, Written
@@ -269,8 +270,9 @@ class Indexer:
     async def _rebuild_facts(self, progress: Progress | None) -> int:
         done, total, after = 0, (await self._client.counts()).facts, ""
         while page := await self._client.scan_facts(after, _PAGE):
-            await self._journal.mirror_facts(page)
-            await self._indexes.apply(await self._embedded(_fact_texts(page)), [])
+            facts = await with_days(page, self._client, self._journal)
+            await self._journal.mirror_facts(facts)
+            await self._indexes.apply(await self._embedded(_fact_texts(facts)), [])
             done, after = done + len(page), page[-1].uuid
             _tell(progress, "facts", done, total)
         return done
@@ -288,7 +290,8 @@ class Indexer:
             return await self._node_docs(ids, written)
         if kind == "fact":
             facts = [written.facts[uuid] for uuid in ids if uuid in written.facts]
-            facts += await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
+            read = await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
+            facts += await with_days(read, self._client, self._journal)
             await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
             return await self._embedded(_fact_texts(facts))
         if kind == "episode":

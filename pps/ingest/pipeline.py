@@ -21,6 +21,7 @@ from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
 from pps.ingest.batch import Batch, TurnOutcome
+from pps.ingest.closing import pair_of
 from pps.ingest.given import plan_given, said
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import Linker
@@ -103,6 +104,8 @@ class Pipeline:
 
     def _plan(self, batch: Batch, job: Job, drafts: _Drafts, old: Mapping[str, OldWords]) -> TurnOutcome:
         outcome = plan_given(batch, job.turn, *drafts)
+        if job.payload.extraction == "rules" and not job.payload.facts:  # rules do not know what there is to be closed
+            outcome.skipped = [one for one in outcome.skipped if one.what != "invalidates"]
         self._linker.plan(batch, job, outcome)
         if words := old.get(job.turn.uuid):
             plan_rewording(batch, job, words)
@@ -129,21 +132,27 @@ class Pipeline:
         for node in nodes:
             for name in (node.name, *node.aliases):
                 known.names.setdefault(fold(name), node.uuid)
-        await self._load_replaced(known, drafts)
+        await self._load_stated(known, drafts)
         await self._linker.load(known, jobs)
         return known
 
-    async def _load_replaced(self, known: Batch, drafts: Sequence[_Drafts]) -> None:
-        """Load the facts that the drafts say they replace: by uuid, by their ends, by their text."""
-        replacing = [fact for _, facts in drafts for fact in facts if fact.invalidates]
-        named = {name for fact in replacing for name in fact.invalidates}
-        ids = [name for name in named if is_uuid(name)]
-        ends = {known.node_named(name) for fact in replacing for name in (fact.subject, fact.object)} - {None}
-        for text in named - set(ids):
+    async def _load_stated(self, known: Batch, drafts: Sequence[_Drafts]) -> None:
+        """Load the facts that the drafts may say again, and those that they say they replace."""
+        given = [fact for _, facts in drafts for fact in facts]
+        named = {name for fact in given for name in fact.invalidates}
+        pairs = {name: pair for name in named if (pair := pair_of(name))}
+        joined = {(known.node_named(one.subject), one.relation, known.node_named(one.object)) for one in given}
+        joined |= {(known.node_named(subject), relation, "") for subject, relation in pairs.values()}
+        wanted = [(one[0], one[1], one[2]) for one in joined if one[0] and one[2] is not None]
+        ids = [*await self._journal.facts_joining(wanted), *filter(is_uuid, named)]
+        texts = named - set(ids) - set(pairs)
+        for text in texts:
             ids += [hit.owner for hit in await self._indexes.text_search("facts", text, _SAME_TEXT)]
-        found = await self._client.facts(list(dict.fromkeys(ids)))
-        if ends:
-            found += await self._client.facts_of_nodes(sorted(filter(None, ends)), _FACTS_OF_A_NODE)
+        found = await self._client.facts(list(dict.fromkeys(ids))) if ids else []
+        replacing = [fact for fact in given if texts.intersection(fact.invalidates)]
+        ends = {known.node_named(name) for fact in replacing for name in (fact.subject, fact.object)}
+        if ends := sorted(filter(None, ends)):
+            found += await self._client.facts_of_nodes(ends, _FACTS_OF_A_NODE)
         known.stored.update((fact.uuid, fact) for fact in found)
 
     async def write(self, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None) -> None:
@@ -259,17 +268,19 @@ async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:
 
 
 def _drafts(job: Job) -> _Drafts:
+    """Return what was given with a turn, and what rules read in it where no fact was given."""
     nodes, facts = tuple(job.payload.nodes), tuple(job.payload.facts)
     if job.payload.read:
         nodes, facts = (*nodes, *job.payload.read.nodes), (*facts, *job.payload.read.facts)
-    if job.payload.extraction != "rules":
+    if job.payload.extraction != "rules" or facts:
         return nodes, facts
     found = extract(job.turn)
-    return (*nodes, *found.nodes), (*facts, *found.facts)
+    return (*nodes, *found.nodes), found.facts
 
 
 def _names(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> list[str]:
     ends = [name for fact in facts for name in (fact.subject, fact.object)]
+    ends += [pair[0] for fact in facts for name in fact.invalidates if (pair := pair_of(name))]
     return [name for draft in nodes for name in (draft.name, *draft.aliases)] + ends
 
 

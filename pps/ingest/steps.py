@@ -23,8 +23,10 @@ _SPACE = re.compile(r"\s+")
 # A full stop of a script with spaces ends a sentence before white space; one of a script without, at once.
 _END = re.compile(r"[.!?…؟।۔։]+[\"'”’»)\]]*(?=\s|$)|[。！？]+[」』”’）]*|\n\s*\n")
 _ABBREVIATED = re.compile(
-    r"(?:^|\W)(?:\w|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$", re.IGNORECASE
+    r"(?:^|\W)(?:[^\W\d_]|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$", re.IGNORECASE
 )
+_NUMBERED = re.compile(r"^[ \t]*\d{1,3}\.$", re.MULTILINE)
+_AFTER_ORDINAL = ("Jan", "Feb", "Mär", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez")
 _JOINERS = "\u200c\u200d"
 _KINDS = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent"}
 
@@ -115,9 +117,16 @@ def title_of(content: str) -> str:
 
 def _sentence_end(text: str) -> int:
     for match in _END.finditer(text):
-        if not _ABBREVIATED.search(text, max(0, match.start() - 8), match.start() + 1):
+        before = (text, max(0, match.start() - 8), match.start() + 1)
+        if not (_ABBREVIATED.search(*before) or _NUMBERED.search(*before) or _is_ordinal(text, match.start())):
             return match.end()
     return len(text)
+
+
+def _is_ordinal(text: str, stop: int) -> bool:
+    """Tell whether a full stop makes the number before it a third, as in "am 3. Mai"."""
+    rest = text[stop + 1 : stop + 8].lstrip(" ")
+    return text[stop - 1 : stop].isdigit() and (rest[:1].islower() or rest.startswith(_AFTER_ORDINAL))
 
 
 def _cut(text: str, size: int) -> str:

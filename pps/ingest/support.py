@@ -6,10 +6,13 @@ one and the same moment. It keeps the text as its support, so that forgetting th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from pps.core.values import Fact
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
 
 
 def taken_back(fact: Fact) -> bool:
@@ -35,3 +38,17 @@ def said_by(fact: Fact, turn: str) -> Fact:
     if taken_back(fact):
         return replace(fact, invalid_at=None, expired_at=None, episodes=(turn,))
     return replace(fact, episodes=tuple(dict.fromkeys((*fact.episodes, turn))))
+
+
+async def with_days(facts: Sequence[Fact], client: IsolatedGraphitiClient, journal: Journal) -> list[Fact]:
+    """Return facts of the graph, those without a day from the first text that says them on; the graph has it then."""
+    undated = [fact for fact in facts if fact.kind == "fact" and fact.valid_at is None]
+    said = await journal.turns(list({turn for fact in undated for turn in fact.episodes}))
+    days = {turn.uuid: turn.occurred_at for turn in said}
+    begun: dict[str, Fact] = {}
+    for fact in undated:
+        first = min((days[turn] for turn in fact.episodes if turn in days), default=None)
+        if first is not None and (fact.invalid_at is None or first < fact.invalid_at):
+            begun[fact.uuid] = replace(fact, valid_at=first)
+    await client.save_facts(list(begun.values()), {})
+    return [begun.get(fact.uuid, fact) for fact in facts]

@@ -313,6 +313,10 @@ class Journal:
         """Return every node within reach of one, nearest first, and how a shortest way comes to it."""
         return await self._readers.read(partial(links.reach, start=start, max_hops=max_hops, at=at))
 
+    async def facts_joining(self, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
+        """Return ids of facts between subject and object in any relation; without an object, in that relation."""
+        return await self._readers.read(partial(mirror.facts_joining, wanted=list(wanted))) if wanted else []
+
     async def facts_turning(self, after: datetime, until: datetime) -> list[str]:
         """Return ids of facts that the clock alone made begin or end to hold in ``(after, until]``."""
         return await self._readers.read(partial(mirror.facts_turning, after=after, until=until))

@@ -231,6 +231,23 @@ def facts_turning(connection: sqlite3.Connection, after: datetime, until: dateti
     return [uuid for (uuid,) in rows]
 
 
+def facts_joining(connection: sqlite3.Connection, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return ids of facts between subject and object in any relation; without an object, in that relation."""
+    rows = connection.execute(
+        """SELECT f.uuid FROM json_each(?) AS w
+            CROSS JOIN mirror_id AS s ON s.uuid = json_extract(w.value, '$[0]')
+            CROSS JOIN mirror_id AS o ON o.uuid = json_extract(w.value, '$[2]')
+            CROSS JOIN mirror_fact AS f ON f.subject = s.id AND f.object = o.id
+            WHERE f.kind = 'fact'
+        UNION SELECT f.uuid FROM json_each(?) AS w
+            CROSS JOIN mirror_id AS s ON s.uuid = json_extract(w.value, '$[0]')
+            CROSS JOIN mirror_fact AS f ON f.subject = s.id AND +f.relation = json_extract(w.value, '$[1]')
+            WHERE json_extract(w.value, '$[2]') = '' AND f.kind = 'fact'""",
+        (json.dumps(wanted), json.dumps([one for one in wanted if not one[2]])),
+    )
+    return [uuid for (uuid,) in rows]
+
+
 def numbers_of(connection: sqlite3.Connection, uuids: Iterable[str]) -> dict[str, int]:
     """Return uuid → the number by which the mirror's tables name it; an unknown uuid is left out."""
     (found,) = connection.execute(

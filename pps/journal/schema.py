@@ -228,5 +228,10 @@ _MENTIONS = (
     "INSERT OR IGNORE INTO outbox (kind, id) SELECT 'node', uuid FROM mirror_node",
 )
 
-MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS, _MENTIONS)
+# Facts without a day get that of the first text that says them when they are mirrored anew.
+_DAYS = (
+    "INSERT OR IGNORE INTO outbox (kind, id) SELECT 'fact', uuid FROM mirror_fact WHERE valid_at < 0 AND kind = 'fact'",
+)
+
+MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS, _MENTIONS, _DAYS)
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar, cast
 
+from pps.core.spans import Span
 from pps.core.time import now
+from pps.core.time_reading import read_times
+from pps.core.time_words import names_time
 from pps.core.values import (
     AnchorPassage,
     ChannelName,
@@ -28,9 +31,6 @@ from pps.models.protocols import Vector
 from pps.recall.query import condensed, content_words
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Sources
-from pps.recall.spans import Span
-from pps.recall.time_reading import read_times
-from pps.recall.time_words import names_time
 
 Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage | Community
 Candidate: TypeAlias = FactOutline | NodeOutline | Episode | Turn | AnchorPassage | Community

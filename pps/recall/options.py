@@ -11,11 +11,11 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import check_uuid
 from pps.core.layers import LAYERS
 from pps.core.time import now, utc
+from pps.core.time_reading import read_time
 from pps.core.values import ChannelName
 from pps.journal.values import ItemFilter
 from pps.recall.proximity import MAX_HOPS
 from pps.recall.request import DEFAULT_PROFILE, RecallRequest
-from pps.recall.time_reading import read_time
 
 MAX_WEIGHT = 1_000
 MAX_QUERY = 65_536

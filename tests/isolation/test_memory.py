@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from pps.core.errors import NotFound
-from pps.core.values import FactDraft, NodeDraft, RelationDraft
+from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.journal.spending import Spent
 from tests.isolation.house import SAME, House, One, everything, outcome
 
@@ -68,6 +69,25 @@ async def test_a_fact_of_another_cannot_be_ended_or_joined(house: House) -> None
     )
     assert await everything(other) == before
     assert house.seen(one, await one.memory.timeline(limit=1000)) == []
+
+
+async def test_what_is_said_again_closed_or_dated_stays_with_whoever_says_it(house: House) -> None:
+    one, other, _ = house.all
+    early = datetime(2001, 1, 1, tzinfo=UTC)
+    before = await everything(other)
+    fact = (await other.memory.get([other.fact]))[0]
+    assert isinstance(fact, Fact)
+    names = {node.uuid: node.name for node in await other.memory._parts.client.scan_nodes("", 100)}
+    same = FactDraft(names[fact.subject], fact.relation, names[fact.object], text="So it is.")
+    pair = f"{same.subject} {same.relation}"
+    closing = replace(same, object="Porto", text="", invalidates=(pair, f"{pair} {same.object}", "so it is"))
+    receipts = [await one.memory.remember("Early.", facts=[said], occurred_at=early) for said in (same, closing)]
+    receipts += [await one.memory.remember("I live in Porto. Ana lives in Porto.", occurred_at=early)]
+    missing = replace(same, object="Faro", invalidates=("nothing at all",))
+    receipts += [await one.memory.remember("Later.", facts=[missing])]
+    assert "nearest" in str(receipts[-1].skipped)
+    assert house.seen(one, receipts) == []
+    assert await everything(other) == before
 
 
 async def test_what_one_does_to_all_of_itself_leaves_the_others_as_they_were(house: House) -> None:

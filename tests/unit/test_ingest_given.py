@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +13,7 @@ from pps.core.ids import EntityId, stable_id
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.ingest.batch import Batch
 from pps.ingest.given import plan_given
+from pps.ingest.given_input import FactInput
 
 ENTITY = EntityId("ana", "ent_" + "a" * 26)
 OTHER = EntityId("bob", "ent_" + "b" * 26)
@@ -85,8 +88,71 @@ def test_a_fact_that_will_end_is_believed_until_then() -> None:
 
 
 def test_replacing_a_fact_that_is_not_there_is_reported() -> None:
-    outcome = plan_given(batch(), turn(), [], [FactDraft("A", "IS", "B", invalidates=("no such fact",))])
-    assert [skipped.what for skipped in outcome.skipped] == ["invalidates"]
+    made = batch()
+    plan_given(made, turn(1), [], [FactDraft("A", "LIKES", "green tea", text="A likes green tea.")])
+    plan_given(made, turn(1), [], [FactDraft("A", "LIKES", "jazz", text="A likes jazz.")])
+    plan_given(made, turn(1), [], [FactDraft("B", "LIKES", "tea", text="B likes tea.")])
+    outcome = plan_given(made, turn(2), [], [FactDraft("A", "LIKES", "coffee", invalidates=("A likes tea",))])
+    (skipped,) = outcome.skipped
+    tea = next(uuid for uuid, fact in made.facts.items() if "green" in fact.text)
+    assert skipped.what == "invalidates"
+    assert f"nearest: 'A likes green tea.' [{tea}]; 'A likes jazz.'" in skipped.why
+    assert "B likes" not in skipped.why
+
+
+@pytest.mark.parametrize(
+    "named", ["PRIYA lives in Tarn", "priya, lives in tarn!", "Priya LIVES_IN", "Pri LIVES_IN", "Priya LIVES_IN Tarn"]
+)
+def test_a_replaced_fact_is_named_by_its_words_or_by_what_it_joins(named: str) -> None:
+    made = batch()
+    nodes = [NodeDraft("Priya", aliases=("Pri",))]
+    plan_given(made, turn(1), nodes, [FactDraft("Priya", "LIVES_IN", "Tarn", text="Priya lives in Tarn.")])
+    moved = START + timedelta(days=3)
+    outcome = plan_given(made, turn(2, moved), [], [FactDraft("Priya", "LIVES_IN", "Oslo", invalidates=(named,))])
+    old = next(fact for fact in made.facts.values() if "Tarn" in fact.text)
+    assert (old.invalid_at, outcome.skipped) == (moved, [])
+
+
+def test_what_was_told_late_of_an_earlier_time_ends_where_the_later_began() -> None:
+    made = batch()
+    later = START + timedelta(days=30)
+    pair = ("Priya LIVES_IN",)
+    plan_given(made, turn(2, later), [], [FactDraft("Priya", "LIVES_IN", "Oslo", invalidates=pair)])
+    outcome = plan_given(made, turn(1), [], [FactDraft("Priya", "LIVES_IN", "Tarn", invalidates=pair)])
+    ends = {fact.text: (fact.valid_at, fact.invalid_at) for fact in made.facts.values()}
+    assert ends == {"Priya lives in Oslo": (later, None), "Priya lives in Tarn": (START, later)}
+    assert not outcome.skipped
+
+
+def test_a_statement_in_other_words_is_the_same_open_fact_and_keeps_the_older_ones() -> None:
+    made = batch()
+    plan_given(made, turn(1), [], [FactDraft("Priya", "LIVES_IN", "Tarn", text="Priya lives in Tarn.")])
+    again = plan_given(made, turn(2), [], [FactDraft("Priya", "LIVES_IN", "Tarn", text="Priya is at home in Tarn.")])
+    (fact,) = made.facts.values()
+    assert (fact.text, fact.episodes, again.facts) == ("Priya lives in Tarn.", (turn(1).uuid, turn(2).uuid), 0)
+
+
+def test_a_day_that_is_told_later_counts_and_two_days_that_differ_are_two_facts() -> None:
+    made = batch()
+    days = [START - timedelta(days=9), START + timedelta(days=9)]
+    for number, since in enumerate([None, days[0]], start=1):
+        plan_given(made, turn(number), [], [FactDraft("Priya", "LIVES_IN", "Tarn", valid_at=since)])
+    assert [fact.valid_at for fact in made.facts.values()] == [days[0]]
+    for number, since in enumerate([*days, None], start=3):
+        plan_given(made, turn(number), [], [FactDraft("Priya", "VISITS", "Oslo", valid_at=since)])
+    visits = {fact.valid_at: len(fact.episodes) for fact in made.facts.values() if fact.relation == "VISITS"}
+    assert visits == {days[0]: 2, days[1]: 1}
+
+
+def test_a_fact_without_a_day_holds_from_the_first_turn_that_says_it() -> None:
+    made = batch()
+    tea = FactDraft("Mira", "LIKES", "tea")
+    plan_given(made, turn(2, START + timedelta(days=2)), [], [tea])
+    plan_given(made, turn(1), [], [tea])
+    plan_given(made, turn(3, START + timedelta(days=3)), [], [tea])
+    assert [fact.valid_at for fact in made.facts.values()] == [START]
+    plan_given(made, turn(4), [], [FactDraft("Mira", "LIVED_IN", "Rome", invalid_at=START - timedelta(days=1))])
+    assert [fact.valid_at for fact in made.facts.values() if fact.relation == "LIVED_IN"] == [None]
 
 
 def test_a_statement_that_holds_again_after_its_end_is_a_new_fact() -> None:
@@ -119,3 +185,8 @@ def test_two_entities_never_mint_the_same_id_for_the_same_words(facts: list[Fact
     plan_given(theirs, turn(), [], facts)
     assert not set(mine.nodes) & set(theirs.nodes)
     assert not set(mine.facts) & set(theirs.facts)
+
+
+def test_a_pair_of_subject_and_relation_is_taken_for_its_text() -> None:
+    given = {"subject": "Ana", "relation": "LIVES_IN", "object": "Oslo", "invalidates": [["Ana", "LIVES_IN"], "x"]}
+    assert FactInput.model_validate_json(json.dumps(given)).draft().invalidates == ("Ana LIVES_IN", "x")

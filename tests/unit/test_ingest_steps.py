@@ -134,3 +134,18 @@ def test_summary_and_title_are_short_one_line_and_made_of_the_text(text: str) ->
 def test_a_cut_does_not_tear_an_accent_from_its_letter() -> None:
     assert title_of("a" * 79 + "e\u0301" * 5) == "a" * 79
     assert summary_of("b" * 199 + "क\u0940" * 9) == "b" * 199 + "…"
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("This is about topic 0. The next one is not.", "This is about topic 0."),
+        ("We sold 12. Nobody knows why.", "We sold 12."),
+        ("It costs 0.5 cents. Not more.", "It costs 0.5 cents."),
+        ("1. Buy milk. 2. Drink it.", "1. Buy milk."),
+        ("Wir kommen am 3. Mai. Dann gehen wir.", "Wir kommen am 3. Mai."),
+        ("He came on the 3. of May. Then he left.", "He came on the 3. of May."),
+    ],
+)
+def test_a_number_ends_a_sentence_unless_it_counts_or_is_a_third(text: str, summary: str) -> None:
+    assert summary_of(text) == summary

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.recall.spans import Grain, Span, months_on, unit
-from pps.recall.time_reading import MOST, read_time, read_times
-from pps.recall.time_words import names_time, phrases
+from pps.core.spans import Grain, Span, months_on, unit
+from pps.core.time_reading import MOST, read_time, read_times
+from pps.core.time_words import names_time, phrases
 
 THURSDAY = datetime(2023, 6, 15, 12, tzinfo=UTC)
 MOMENTS = st.integers(-70 * 366 * 86_400, 200 * 366 * 86_400).map(

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from pps.recall.spans import SEASONS, Grain, Span, joined, months_on, season, third, unit
-from pps.recall.time_words import Phrase, phrases
+from pps.core.spans import SEASONS, Grain, Span, joined, months_on, season, third, unit
+from pps.core.time_words import Phrase, phrases
 
 MOST = 4
 """Most phrases of one text that are read."""
