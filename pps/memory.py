@@ -44,6 +44,7 @@ from pps.recall.options import RecallOptions, TimelineOptions, check_range, make
 from pps.recall.request import RecallRequest
 from pps.recall.timeline import Timeline
 from pps.recall.walks import Walks
+from pps.recall.why import Why
 
 _READ_OWN_WRITES_S = 0.05
 Item = Node | Fact | Episode | Turn
@@ -173,10 +174,8 @@ class Memory:
         drafts = [await self._draft(content, options) for content, options in items]
         appended = await self._parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
         took_ms = (clock.perf_counter() - started) * 1000
-        return [
-            replace(accepted(one, redacted), duration_ms=took_ms)
-            for one, (_, _, redacted) in zip(appended, drafts, strict=True)
-        ]
+        pairs = zip(appended, drafts, strict=True)
+        return [replace(accepted(one, redacted), duration_ms=took_ms) for one, (_, _, redacted) in pairs]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
         """Wait until all that was acknowledged is in graph and indexes; False when time ran out."""
@@ -199,6 +198,10 @@ class Memory:
         request = self._known_by(make_request(query, options))
         await self._parts.worker.saved(_READ_OWN_WRITES_S)
         return await self._parts.engine.recall(request)
+
+    async def why(self, query: str, expect: str = "", **options: Unpack[RecallOptions]) -> Why:
+        """Return what became of each candidate of a recall, and why the id ``expect`` is not in it; as ``recall``."""
+        return await self._parts.engine.why(self._known_by(make_request(query, options)), expect)
 
     async def ambient_recall(
         self,

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pps.core.spans import Span
 from pps.core.time import now
@@ -31,6 +31,9 @@ from pps.models.protocols import Vector
 from pps.recall.query import condensed, content_words
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Sources
+
+if TYPE_CHECKING:
+    from pps.recall.why import Trace
 
 Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage | Community
 Candidate: TypeAlias = FactOutline | NodeOutline | Episode | Turn | AnchorPassage | Community
@@ -82,6 +85,7 @@ class Ask:
         self.outlines: dict[str, FactOutline | NodeOutline] = {}
         self.supports: dict[str, Support] = {}
         self.parts: dict[tuple[str, str], int] = {}
+        self.traces: dict[ChannelName, Trace] | None = None
         self.reached: Mapping[str, Reached] = {}
         self._took_s: dict[tuple[str, str], float] = {}
         self._running: dict[Hashable, asyncio.Task[object]] = {}

@@ -20,6 +20,7 @@ from pps.recall.hits import make_hits, names_of
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
+from pps.recall.why import Trace
 
 NO_EMBEDDER = "no embedder is set: found by text and graph only"
 _DEEPER = 4
@@ -78,6 +79,17 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
     filled = await _filled(ask, channel, profile, limit, _Effort(depth, max(_POOL * limit, _LEAST_POOL), wide))
     if filled.deeper:
         filled = await _filled(ask, channel, profile, limit, _Effort(wide, wide, wide))
+    if ask.traces is not None:
+        ranking, lists = filled.ranking, filled.lists
+        ask.traces[channel] = Trace(
+            profile,
+            limit,
+            lists.said,
+            _joined(profile, lists),
+            ranking.scores,
+            tuple(ranking.order),
+            ranking.passed,
+        )
     with ask.timed("fetch", channel):
         hits = await make_hits(ask, filled.picked, filled.ranking.scores, filled.lists)
     return Channel(channel, hits, notes=tuple(_notes(ask, profile, filled.lists)))

@@ -23,6 +23,7 @@ from pps.recall.request import RecallRequest
 from pps.recall.routing import routed
 from pps.recall.sources import AnchorSource, Sources
 from pps.recall.tuned import tuned
+from pps.recall.why import Why, explain
 
 
 class RecallEngine:
@@ -55,6 +56,14 @@ class RecallEngine:
             NotFound: ``center`` is not a node of this entity.
             IsolationError: A foreign row came back; nothing is returned.
         """
+        return (await self._recalled(request, why=False))[1]
+
+    async def why(self, request: RecallRequest, expect: str) -> Why:
+        """Recall, and return what became of each candidate and why ``expect``, an id, is not there; as ``recall``."""
+        ask, recall = await self._recalled(request, why=True)
+        return await explain(ask, recall, ask.traces or {}, expect)
+
+    async def _recalled(self, request: RecallRequest, *, why: bool) -> tuple[Ask, Recall]:
         started = clock.perf_counter()
         if request.profile not in self._profiles:
             await asyncio.to_thread(self._profiles.look_for, request.profile)
@@ -63,6 +72,7 @@ class RecallEngine:
         if request.center:
             await self._sources.client.nodes([request.center], strict=True)
         ask = Ask(self._sources, request)
+        ask.traces = {} if why else None
         ask.narrow(profile.filters)
         try:
             if request.channels == "auto":
@@ -77,7 +87,7 @@ class RecallEngine:
             await ask.close()
         took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
         took["total"] = (clock.perf_counter() - started) * 1000
-        return Recall(request.query, profile.name, channels, took)
+        return ask, Recall(request.query, profile.name, channels, took)
 
     async def _channels(self, ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
         if profile.recipe:

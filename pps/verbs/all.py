@@ -8,6 +8,7 @@ from pps.core.reports import Forgotten, Health, Stats
 from pps.core.values import Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.memory import Memory
+from pps.recall.why import Why
 from pps.verbs import inputs, outputs, render
 from pps.verbs.costs import COST_VERBS
 from pps.verbs.ingestion import INGESTION_VERBS
@@ -35,6 +36,10 @@ async def _ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> o
 
 async def _recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallView:
     return outputs.recall_view(await memory.recall(given.query, **given.options()))
+
+
+async def _why(memory: Memory, given: inputs.WhyInput) -> Why:
+    return await memory.why(given.query, given.expect, **given.options())
 
 
 async def _remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
@@ -105,6 +110,17 @@ _ALL: tuple[AnyVerb, ...] = (
         outputs.RecallView,
         _recall,
         render.recall,
+        _READ,
+    ),
+    Verb(
+        "why",
+        "Why a recall answers so",
+        "What became of each candidate of a recall: its rank in every perspective, what factors, floor and limit did "
+        "to it; and why the one that you expected ('expect') is not there. Takes what 'recall' takes.",
+        inputs.WhyInput,
+        Why,
+        _why,
+        render.why,
         _READ,
     ),
     Verb(

@@ -164,6 +164,12 @@ class RecallInput(Input):
         }
 
 
+class WhyInput(RecallInput):
+    """A question to the memory, and what should answer it."""
+
+    expect: str = Field(default="", max_length=100, description="Id of what should be there: why it is not.")
+
+
 class AmbientRecallInput(Input):
     """What is being talked about; at start-up it may be empty."""
 

@@ -8,6 +8,7 @@ from pps.core.reports import Forgotten, Health, Stats
 from pps.core.text import first_line
 from pps.core.values import Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
+from pps.recall.why import Why
 from pps.verbs.outputs import (
     AnchorDeleted,
     AnchorHits,
@@ -129,6 +130,26 @@ def stats(value: Stats) -> str:
     ]
     if value.unfinished_jobs or value.index_lag:
         lines.append(f"in work: {counted(value.unfinished_jobs, 'turn')}, {counted(value.index_lag, 'index entry')}")
+    return "\n".join(lines)
+
+
+def why(value: Why) -> str:
+    """Return what became of the expected one, then of each candidate, channel by channel, and what the words mean."""
+    lines = [f"Profile {value.profile}." + "".join(f" Only {one}." for one in value.filters)]
+    if value.expected:
+        lines.append(f"The expected one: {value.expected}.")
+    for name, channel in value.channels.items():
+        weighed = ", ".join(f"{one} {weight:g}" for one, weight in channel.weights.items() if weight)
+        how = "signals are added up" if channel.fusion == "sum" else "ranks are joined, 1 is best"
+        lines.append(
+            f"\n{name}: {counted(channel.found, 'candidate')}, at most {channel.limit} shown; {how} ({weighed})"
+        )
+        for one in channel.candidates:
+            ranks = ", ".join(f"{perspective} #{rank}" for perspective, rank in one.ranks.items())
+            factor = "" if one.factor == 1 else f" x {one.factor:g} (fresh, new, telling)"
+            lines.append(
+                f"- {_line(one.text)} [{one.id}]\n  {one.verdict}; {ranks or 'no rank'}; {one.joined:.4f}{factor}"
+            )
     return "\n".join(lines)
 
 

@@ -173,6 +173,17 @@ async def test_the_records_of_another_are_nobodys(house: House) -> None:
     assert facts == [], "a title that appeared elsewhere is not the one that is waited for"
 
 
+async def test_of_what_is_anothers_no_reason_is_told_but_that_it_is_not_there(house: House) -> None:
+    one, other, _ = house.all
+    for query in ("coffee", other.mark):
+        nobody = await one.memory.why(query, str(uuid.uuid4()))
+        for id in (other.turn, other.node, other.fact, other.slug):
+            why = await one.memory.why(query, id)
+            assert why.expected == nobody.expected, "as of an id that is nobody's"
+            assert why == nobody
+            assert house.seen(one, str(why).replace(other.mark, ""), id) == []
+
+
 async def test_the_merges_of_another_are_nobodys(house: House) -> None:
     one, other, _ = house.all
     coffee = {

@@ -34,6 +34,7 @@ INITIALIZE = {
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
+    "why": [{"query": "vault 4711 canary", "expect": "<fact>"}, {"query": "vault", "expect": "<turn>"}],
     "ambient_recall": [{"context": "vault 4711 canary"}, {"context": "", "mode": "startup"}],
     "recall": [
         {"query": "vault 4711 canary", "limit": 100},
@@ -117,6 +118,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "mcp": ["--entity", "mine"],
     "profiles": [],
     "recall": ["mine", "vault 4711 canary"],
+    "why": ["mine", "vault 4711 canary", "--expect", "<fact>"],
     "reembed": ["mine"],
     "reindex": ["mine"],
     "remember": ["mine", "nothing"],

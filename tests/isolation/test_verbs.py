@@ -20,6 +20,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         {"query": "Ana coffee", "center": "{node}", "profile": "nodes"},
         {"query": "Ana", "channels": "auto"},
     ],
+    "why": [{"query": "{mark}", "expect": "{fact}"}, {"query": "coffee", "expect": "{node}"}],
     "remember": [
         {
             "content": "A look.",

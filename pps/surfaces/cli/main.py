@@ -58,7 +58,7 @@ def build() -> typer.Typer:
     app.add_typer(route.app, name="route")
     app.add_typer(router.app, name="router")
     app.add_typer(task.app, name="task")
-    for command in (memory.remember, memory.recall, memory.ambient):
+    for command in (memory.remember, memory.recall, memory.why, memory.ambient):
         app.command()(command)
     for command in (records.event, records.update, records.append, records.history, records.costs):
         app.command()(command)

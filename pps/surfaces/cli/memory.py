@@ -78,6 +78,28 @@ def recall(
     ask("recall", name, arguments, as_json=as_json)
 
 
+def why(
+    name: Name,
+    query: Annotated[str, typer.Argument(help="The question that was asked.", show_default=False)],
+    expect: Annotated[str, typer.Option(help="Id of what should have been found.")] = "",
+    channels: Annotated[str, typer.Option(help="Such as facts,nodes.")] = "",
+    profile: Annotated[str, typer.Option(help="How to rank; `pps profiles` lists them.")] = "default",
+    limit: Annotated[int, typer.Option(help="Most results in each channel, 1 to 100.")] = 10,
+    as_of: Annotated[str, typer.Option(help="What held at that time (ISO 8601) instead of now.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say why a search answers as it does, and why what was expected is not there.
+
+    Each candidate comes with its rank in every perspective (dense: by meaning, bm25: by words, supports: by the facts
+    that it supports, …), what they add up to, and what was then done to it.
+
+    Example: pps why ana "Who keeps bees?" --expect 1b4e28ba-2fa1-5d2b-883f-0016d3cca427
+    """
+    chosen: JSON = [one.strip() for one in channels.split(",")] if channels else None
+    arguments: dict[str, JSON] = {"query": query, "expect": expect, "channels": chosen, "profile": profile}
+    ask("why", name, {**arguments, "limit": limit, "as_of": as_of or None}, as_json=as_json)
+
+
 def ambient(
     name: Name,
     context: Annotated[str, typer.Argument(help="What is being talked about.")] = "",

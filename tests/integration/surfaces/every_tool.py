@@ -12,6 +12,7 @@ from mcp_types import CallToolResult
 TOOLS = {
     "ambient_recall",
     "recall",
+    "why",
     "remember",
     "timeline",
     "get",
@@ -90,6 +91,7 @@ async def use_every_tool(client: Client) -> None:
     fact = found["channels"]["facts"]["hits"][0]
     assert "coffee" in fact["text"]
     assert found["channels"]["nodes"]["hits"]
+    assert (await done(client, "why", query="Who makes coffee?", expect=fact["id"]))["expected"].startswith("facts: ")
 
     pack = await done(client, "ambient_recall", context="coffee in the kitchen", session="s2", budget_tokens=800)
     assert "Mira makes coffee" in pack["text"]
