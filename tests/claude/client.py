@@ -86,7 +86,9 @@ class Claude:
     @property
     def version(self) -> str:
         """The program's version, such as ``2.1.330``."""
-        told = subprocess.run([self.program, "--version"], env=self.env_of_its_own(), capture_output=True, check=True, timeout=60)
+        told = subprocess.run(
+            [self.program, "--version"], env=self.env_of_its_own(), capture_output=True, check=True, timeout=60
+        )
         return told.stdout.decode().split()[0]
 
     def prints(self, prompt: str, *arguments: str) -> str:
