@@ -155,12 +155,14 @@ class Jobs:
         return "; ".join(self._waits_for())
 
     async def notes(self) -> tuple[str, ...]:
-        """Return what is worth knowing of the facts: how to get some where there are none, and what was left out."""
+        """Return what is worth knowing of the budget and of the facts: how to get some, and what was left out."""
+        notes = await self._costs.notes()
         turns = await self._journal.count_turns()
         if turns >= _MANY_TURNS and not await self._journal.count_facts():
-            return (f"{turns:,} turns and no facts: {NO_FACTS.format(name=self._name)}",)
+            return (*notes, f"{turns:,} turns and no facts: {NO_FACTS.format(name=self._name)}")
         dropped = (await self._queue.readings()).dropped if self._worker.reader else 0
-        return (f"a command's readings left out {dropped:,} facts or nodes that no turn says",) if dropped else ()
+        said = f"a command's readings left out {dropped:,} facts or nodes that no turn says"
+        return (*notes, said) if dropped else notes
 
     async def stats(self) -> IngestionStats:
         """Return how the queue stands and what the latest attempts came to."""

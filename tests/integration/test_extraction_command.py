@@ -8,7 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,13 @@ def ana(tmp_path: Path, command: Scripted) -> Opened:
     return opened
 
 
+@asynccontextmanager
+async def opened(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        yield memory
+
+
 LIVES = {"subject": "User", "relation": "lives in", "object": "Oslo", "text": "User lives in Oslo.", "said": "in Oslo"}
 MOVED = {"subject": "User", "relation": "LIVES_IN", "object": "Rome", "text": "User lives in Rome.", "said": "to Rome"}
 
@@ -80,10 +87,11 @@ async def facts(memory: Memory) -> dict[str, bool]:
 
 
 async def test_turns_are_read_together_and_a_later_group_ends_what_an_earlier_one_found(
-    ana: Opened, command: Scripted
+    settings: Settings, command: Scripted
 ) -> None:
     command.says([LIVES, {**MOVED, "invalidates": ["F1"]}])
-    async with ana() as memory:
+    extractor = command.settings(settings.home).extractor
+    async with App.open(settings.model_copy(update={"extractor": extractor})) as app, opened(app) as memory:
         first = await memory.remember("I live in Oslo.", session="one")
         await memory.remember("I keep bees there.", session="one")
         assert (first.state, first.facts, command.asked) == ("done", 0, [])
@@ -147,7 +155,7 @@ async def test_a_program_runs_in_an_empty_folder_and_gets_nothing_of_ours_but_th
 
 
 async def until_asked(command: Scripted, times: int) -> None:
-    while len(command.asked) < times:
+    while len(command.asked) < times:  # noqa: ASYNC110 - another process is
         await asyncio.sleep(0.02)
 
 
@@ -187,7 +195,7 @@ async def test_a_command_that_is_away_keeps_its_turns_waiting_and_saves_go_on(
         receipt = await memory.remember("I live in Oslo.")
         await memory.settled(0)  # somebody asks for it
         while not (job := await memory.jobs.status(receipt.job_id)).failures:
-            await asyncio.sleep(0.02)
+            pass
         assert why in job.error
         assert (await memory.remember("I keep bees.")).state == "done"
         assert (await memory.recall("bees"))["episodes"]
@@ -286,23 +294,32 @@ async def test_a_command_is_set_for_one_entity_and_taken_back(tmp_path: Path, co
     assert len(command.asked) == 1
 
 
+REFUSED = "conversations of the program that reads turns for this memory"
+
+
+def ended(work: Generator[Any, None, Any]) -> Any:
+    while True:
+        try:
+            next(work)
+        except StopIteration as told:
+            return told.value
+
+
 def test_transcripts_and_prompts_of_the_extractor_are_nobodys_memory(tmp_path: Path) -> None:
     home = tmp_path / "home"
     said = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": f"{MARK}\nWrite."}}
     (tmp_path / "own.jsonl").write_text(json.dumps(said))
     with serving(home) as served:
         served.create("ana")
-        found = json.loads(served.pps("import", "ana", str(tmp_path / "own.jsonl"), "--json").stdout)
-        assert (found["turns"], found["passed"]) == (
-            0,
-            {"conversations of the program that reads turns for this memory": 1},
-        )
+        app_import = served.link.work("import", {"entity": "ana", "paths": [str(tmp_path / "own.jsonl")]})
+        found = ended(app_import)
+        assert (found["turns"], found["passed"]) == (0, {REFUSED: 1})
         for prompt, env in ((f"{MARK}\nWrite.", {}), ("Said inside an extractor.", {INSIDE: "1"})):
             command = [sys.executable, "-I", "-S", str(program()), "UserPromptSubmit", "--entity", "ana"]
             told = json.dumps({"session_id": "s", "cwd": str(tmp_path), "prompt": prompt}).encode()
             hook = subprocess.run([*command, "--home", str(home)], input=told, env=env, capture_output=True, check=True)
             assert (hook.stdout, hook.stderr) == (b"", b"")
-        assert json.loads(served.pps("stats", "ana", "--json").stdout)["turns"] == 0
+        assert served.link.call("stats", "ana", {})["turns"] == 0
         assert not spool.waiting(home)
         inside = pps({**served.env, INSIDE: "1"}, "mcp", "--entity", "ana", given="")
         assert (inside.returncode, inside.stdout) == (0, "")
