@@ -27,13 +27,20 @@ _LOOK_S = 0.2
 _CHARACTERS_A_TOKEN = 3.5
 _MANY_TURNS = 5
 HOW_TO_SET = "`pps hooks install --entity NAME --extract claude` sets it, or extractor.mode and .command in pps.toml"
-NO_FACTS = (
-    "they come from the agent that remembers (nodes, facts), from a command that reads the turns (`pps hooks install "
-    "--entity {name} --extract claude`, then `pps extract {name}`), or from a model (extractor.mode)"
+_NO_FACTS = (
+    "{turns:,} turns and no facts: they come from the agent that remembers (nodes, facts), from a command that reads "
+    "the turns (`pps hooks install --entity {name} --extract claude`, then `pps extract {name}`), or from a model "
+    "(extractor.mode)"
 )
 _MOST_IDS = 1_000
 _TEXT = 120
 _MICROS = 1_000_000
+
+
+async def no_facts(name: str, journal: Journal) -> str:
+    """Return how a memory that has turns and no facts gets some; empty when it has some, or hardly any turns."""
+    turns = await journal.count_turns()
+    return "" if turns < _MANY_TURNS or await journal.count_facts() else _NO_FACTS.format(name=name, turns=turns)
 
 
 class Jobs:
@@ -157,9 +164,8 @@ class Jobs:
     async def notes(self) -> tuple[str, ...]:
         """Return what is worth knowing of the budget and of the facts: how to get some, and what was left out."""
         notes = await self._costs.notes()
-        turns = await self._journal.count_turns()
-        if turns >= _MANY_TURNS and not await self._journal.count_facts():
-            return (*notes, f"{turns:,} turns and no facts: {NO_FACTS.format(name=self._name)}")
+        if hint := await no_facts(self._name, self._journal):
+            return (*notes, hint)
         dropped = (await self._queue.readings()).dropped if self._worker.reader else 0
         said = f"a command's readings left out {dropped:,} facts or nodes that no turn says"
         return (*notes, said) if dropped else notes

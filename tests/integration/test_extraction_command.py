@@ -6,9 +6,8 @@ import asyncio
 import json
 import os
 import shlex
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,11 @@ from typing import Any
 import pytest
 
 from pps.app import App
-from pps.config import INSIDE, EmbedderSettings, ExtractorSettings, JobsSettings, Settings
+from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import FactDraft
-from pps.ingest.extraction import MARK
-from pps.link import spool
 from pps.memory import Memory
-from pps.surfaces.cli.claude_settings import program
 from tests import stand_in
-from tests.integration.surfaces.serving import pps, serving
 
 
 class Scripted:
@@ -227,6 +222,7 @@ async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(
         assert "no facts" not in " ".join((await memory.health()).notes)
         await memory.remember("I keep bees.")
         assert "5 turns and no facts" in " ".join((await memory.health()).notes)
+        assert "5 turns and no facts" in (await memory.ambient_recall("", mode="startup")).text
         await memory.remember("Ana sails.", facts=[FactDraft("Ana", "SAILS", "Sea")])
         await memory.remember("Not for reading.", extraction="none")
         with pytest.raises(InvalidRequest, match=r"extractor\.mode"):
@@ -292,34 +288,3 @@ async def test_a_command_is_set_for_one_entity_and_taken_back(tmp_path: Path, co
             await memory.remember("I moved to Rome.")
             assert await memory.settled()
     assert len(command.asked) == 1
-
-
-REFUSED = "conversations of the program that reads turns for this memory"
-
-
-def ended(work: Generator[Any, None, Any]) -> Any:
-    while True:
-        try:
-            next(work)
-        except StopIteration as told:
-            return told.value
-
-
-def test_transcripts_and_prompts_of_the_extractor_are_nobodys_memory(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    said = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": f"{MARK}\nWrite."}}
-    (tmp_path / "own.jsonl").write_text(json.dumps(said))
-    with serving(home) as served:
-        served.create("ana")
-        app_import = served.link.work("import", {"entity": "ana", "paths": [str(tmp_path / "own.jsonl")]})
-        found = ended(app_import)
-        assert (found["turns"], found["passed"]) == (0, {REFUSED: 1})
-        for prompt, env in ((f"{MARK}\nWrite.", {}), ("Said inside an extractor.", {INSIDE: "1"})):
-            command = [sys.executable, "-I", "-S", str(program()), "UserPromptSubmit", "--entity", "ana"]
-            told = json.dumps({"session_id": "s", "cwd": str(tmp_path), "prompt": prompt}).encode()
-            hook = subprocess.run([*command, "--home", str(home)], input=told, env=env, capture_output=True, check=True)
-            assert (hook.stdout, hook.stderr) == (b"", b"")
-        assert served.link.call("stats", "ana", {})["turns"] == 0
-        assert not spool.waiting(home)
-        inside = pps({**served.env, INSIDE: "1"}, "mcp", "--entity", "ana", given="")
-        assert (inside.returncode, inside.stdout) == (0, "")
