@@ -198,8 +198,7 @@ def read_later(connection: sqlite3.Connection, since: datetime | None, limit: in
     """Queue the first turns that nothing has read, said since a moment, to be read by a command; return their jobs."""
     wanted = unread_ids(connection, since, limit)
     connection.execute(
-        """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?,
-            payload = json_set(payload, '$.extraction', 'command')
+        """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
             WHERE id IN (SELECT value FROM json_each(?))""",
         (micros(now()), listed(wanted)),
     )

@@ -242,6 +242,20 @@ async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(
         assert (await memory.ledger()).problems == ()
 
 
+async def test_what_rules_found_in_a_turn_stays_when_a_command_reads_it(ana: Opened, command: Scripted) -> None:
+    bees = {"subject": "User", "relation": "KEEPS", "object": "bees", "text": "User keeps bees.", "said": "bees"}
+    command.says([bees])
+    async with ana(mode="rules") as memory:
+        receipt = await memory.remember("My sister is called Mara. I keep bees.")
+        by_rules = {fact.uuid for fact in (await memory.timeline()).facts}
+        assert by_rules
+    async with ana() as memory:
+        await memory.jobs.extract(dry_run=False, progress=lambda *_: None)
+        found = {fact.uuid: fact.episodes for fact in (await memory.timeline()).facts}
+        assert by_rules < set(found)
+        assert set(found.values()) == {(receipt.turn_id,)}
+
+
 async def test_a_reading_that_is_cut_short_is_done_again_and_nothing_is_doubled(ana: Opened, command: Scripted) -> None:
     command.says([{"do": "hold"}, LIVES])
     async with ana() as memory:

@@ -79,7 +79,8 @@ async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(app: App
 
 async def test_a_command_that_is_set_for_one_reads_nothing_of_another(tmp_path: Path, command: Path) -> None:
     (command / "script.json").write_text(json.dumps([LIVES]))
-    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
+    given = ExtractorSettings(mode="given")
+    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), extractor=given)
     async with App.open(settings) as app:
         for name, mark in (("ana", "kanariedach"), ("tom", "zinnoberrot")):
             await app.create(name)
