@@ -43,7 +43,10 @@ def _quality(report: Mapping[str, Any]) -> str:
     return "\n".join([caption, "", *header, *rows])
 
 
-_BLOCKS: dict[str, Callable[[Mapping[str, Any]], str]] = {"quality": _quality, "quality-musique": _quality}
+QUALITY = ("quality", "quality-musique")
+"""What is measured by the same command on data of different kinds."""
+
+_BLOCKS: dict[str, Callable[[Mapping[str, Any]], str]] = dict.fromkeys(QUALITY, _quality)
 
 
 def write() -> None:

@@ -1,8 +1,9 @@
-"""Choosing k and the weights of the episodes channel by cross-validation over conversations.
+"""Choosing k and the weights of the episodes channel by cross-validation over sets of data.
 
 A coordinate search over a grid of round numbers: one number at a time is set to the value that scores best, until no
-single change gains a tenth of a point. Each conversation is held out in turn: what was chosen without it is compared
-on it with the profile as it is. Only what wins there on most conversations is worth a change.
+single change gains a tenth of a point. Each set weighs the same, however many questions it has, and is held out in
+turn (of one set alone, each conversation): what was chosen without it is compared on it with the profile as it is.
+Only what wins there on most of them is worth a change.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ FIGURES = ("R@5", "R@10", "MRR@10")
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """One conversation, scored by what was chosen without it. Figures in percent, in the order of ``FIGURES``."""
+    """A set or a conversation, scored by what was chosen without it. Figures in percent, as ``FIGURES`` has them."""
 
-    conversation: str
+    name: str
     questions: int
     chosen: Weights
     before: tuple[float, ...]
@@ -42,8 +43,9 @@ class HeldOut:
 
 
 def means(lists: Lists, weights: Weights) -> tuple[float, ...]:
-    """Return the mean figures over the questions, in percent."""
-    return tuple(float(one) for one in 100 * lists.figures(weights).mean(axis=0))
+    """Return the mean figures over the questions, in percent, each set weighing the same."""
+    _, at, sizes = np.unique(lists.sets, return_inverse=True, return_counts=True)
+    return tuple(float(one) for one in 100 * np.average(lists.figures(weights), axis=0, weights=1 / sizes[at]))
 
 
 def search(lists: Lists, start: Weights) -> Weights:
@@ -65,23 +67,22 @@ def search(lists: Lists, start: Weights) -> Weights:
 
 
 def cross_validated(lists: Lists, start: Weights, progress: Callable[[str, int, int], None]) -> list[HeldOut]:
-    """Return each conversation scored by what was chosen on the others."""
-    names = list(dict.fromkeys(lists.conversations))
+    """Return each set, or each conversation of the only one, scored by what was chosen on the others."""
+    names = list(dict.fromkeys(lists.parts()))
     found: list[HeldOut] = []
     for name in names if len(names) > 1 else []:
-        inside = [one == name for one in lists.conversations]
+        inside = [one == name for one in lists.parts()]
         held, others = lists.of(inside), lists.of([not one for one in inside])
         chosen = search(others, start)
         found.append(HeldOut(name, len(held.golden), chosen, means(held, start), means(held, chosen)))
-        progress("choosing without each conversation", len(found), len(names))
+        progress("choosing without each part", len(found), len(names))
     return found
 
 
 def better_on_most(held_out: Sequence[HeldOut]) -> bool:
-    """Tell whether the choice wins on more than half of the conversations, and over all questions."""
-    won = sum(one.gain > 0 for one in held_out)
-    total = sum(one.gain * one.questions for one in held_out)
-    return won * 2 > len(held_out) and total > 0
+    """Tell whether the choice wins on more than half of what was held out, and over all of it."""
+    gains = [one.gain for one in held_out]
+    return sum(gain > 0 for gain in gains) * 2 > len(gains) and sum(gains) > 0
 
 
 def written(text: str, k: float, weights: Mapping[str, float]) -> str:

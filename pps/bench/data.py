@@ -34,6 +34,7 @@ class Said:
     """A turn of the data with the nodes and facts that stand on it.
 
     Attributes:
+        role: Whose turn it is, as ``remember`` has it.
         at: When it was said; None is not known.
         session: Neighbouring turns are those of one session.
     """
@@ -41,6 +42,7 @@ class Said:
     id: str
     content: str
     actor: str = ""
+    role: str = "user"
     session: str = "default"
     at: datetime | None = None
     nodes: dict[str, NodeDraft] = field(default_factory=dict[str, NodeDraft])

@@ -138,10 +138,12 @@ def _said(row: Row) -> Said:
     uuid, content = row.text("uuid", "id", "dia_id"), row.text("content", "text", default="")
     # A document is nobody's message, and what lies beside it in the file is not around it.
     is_message = row.text("source", default="message") == "message"
+    actor = speaker(content) if is_message else ""
     return Said(
         id=uuid,
         content=content,
-        actor=speaker(content) if is_message else "",
+        actor=actor,
+        role="assistant" if actor == "Assistant" else "user",
         session=row.text("session", default="default" if is_message else uuid),
         at=row.time("valid_at"),
     )

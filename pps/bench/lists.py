@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import groupby
+from itertools import compress, groupby
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pps.bench.ablation import write_profile
-from pps.bench.data import Conversation, Question
-from pps.bench.quality import Progress, Written
+from pps.bench.data import Question
+from pps.bench.quality import Written
 from pps.config import Settings
 from pps.core.recalled import Hit
 from pps.core.values import Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.recall.damping import substance
+from pps.recall.damping import of_turns
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
-from pps.recall.query import is_question
 
 _POOL = 50
 """Candidates that the engine reads for ten results: what lies farther down is not damped and not shown."""
@@ -49,6 +47,7 @@ class Lists:
         gold: (Q, C); whether it answers.
         golden: (Q,); how many turns answer.
         conversations: (Q,); by name.
+        sets: (Q,); the data that it is of, by name.
     """
 
     ranks: Floats
@@ -56,22 +55,34 @@ class Lists:
     gold: NDArray[np.bool_]
     golden: NDArray[np.int64]
     conversations: tuple[str, ...]
+    sets: tuple[str, ...]
 
     def of(self, wanted: Sequence[bool]) -> Lists:
         """Return some of the questions."""
         kept = np.asarray(wanted)
-        names = tuple(name for name, keep in zip(self.conversations, wanted, strict=True) if keep)
-        return Lists(self.ranks[kept], self.factors[kept], self.gold[kept], self.golden[kept], names)
+        names, sets = (tuple(compress(one, wanted)) for one in (self.conversations, self.sets))
+        return Lists(self.ranks[kept], self.factors[kept], self.gold[kept], self.golden[kept], names, sets)
+
+    def parts(self) -> tuple[str, ...]:
+        """Return what is held out in turn, a question each: its set, or its conversation where there is but one set."""
+        return self.sets if len(set(self.sets)) > 1 else self.conversations
 
     def figures(self, weights: Weights) -> Floats:
         """Return R@5, R@10 and MRR@10 of each question in [0, 1], shape (Q, 3)."""
         fused = (np.asarray(weights.of) / (weights.k + self.ranks)).sum(axis=2)
         pool = np.argsort(-fused, axis=1, kind="stable")[:, :_POOL]
-        scores = np.take_along_axis(fused * self.factors, pool, axis=1)
+        ahead = fused.max() * self.factors.max() * self.unanimous(weights)
+        scores = np.take_along_axis(fused * self.factors + ahead, pool, axis=1)
         best = np.take_along_axis(pool, np.argsort(-scores, axis=1, kind="stable")[:, :10], axis=1)
         gains = np.take_along_axis(self.gold, best, axis=1)
         first = np.where(gains.any(axis=1), 1 / (1 + gains.argmax(axis=1)), 0.0)
         return np.stack([gains[:, :5].sum(axis=1) / self.golden, gains.sum(axis=1) / self.golden, first], axis=1)
+
+    def unanimous(self, weights: Weights) -> NDArray[np.bool_]:
+        """Return which candidates every list that says anything ranks first, shape (Q, C)."""
+        ranks = self.ranks[:, :, np.asarray(weights.of) > 0]
+        best = ranks.min(axis=1, keepdims=True)
+        return ((ranks == best) | np.isinf(best)).all(axis=2) & np.isfinite(ranks).any(axis=2)
 
 
 def tunable(channel: ChannelProfile) -> tuple[str, ...]:
@@ -90,42 +101,26 @@ class Asked:
     """One question's lists: (id, rank) by perspective, and the turns' factors."""
 
     question: Question
+    data: str
     conversation: str
     said: list[list[tuple[str, float]]]
     factors: Mapping[str, float]
 
 
 async def ask_lists(
-    memory: Memory, conversation: Conversation, written: Written, channel: ChannelProfile, progress: Progress
+    memory: Memory, data: str, written: Written, questions: Sequence[Question], channel: ChannelProfile
 ) -> list[Asked]:
     """Ask every question of each perspective alone."""
     names = tunable(channel)
-    questions = conversation.scored()
-    answering = after_questions(conversation, written) if channel.answers > 1 else frozenset[str]()
     asked: list[Asked] = []
     for question in questions:
         hits = [await _hits(memory, question.text, name) for name in names]
         turns = {hit.id: hit.item for found in hits for hit in found if isinstance(hit.item, Turn)}
-        damped = substance(turns, channel.substance) if channel.substance else {}
-        factors = {written.ids[one]: damped.get(one, 1.0) for one in turns if one in written.ids}
-        factors.update((one, factors[one] * channel.answers) for one in answering & factors.keys())
+        damped = of_turns(question.text, turns, channel)
+        factors = {written.ids[one]: factor for one, factor in damped.items() if one in written.ids}
         said = [[(written.ids[one], rank) for one, rank in ranked(found, channel.depth)] for found in hits]
-        asked.append(Asked(question, conversation.name, said, factors))
-        progress(f"asking {conversation.name} of each perspective", len(asked), len(questions))
+        asked.append(Asked(question, data, written.conversation, said, factors))
     return asked
-
-
-def after_questions(conversation: Conversation, written: Written) -> frozenset[str]:
-    """Return the turns of the data that follow a question in their session, in the order that the journal has them."""
-    kept, before = frozenset(written.ids.values()), dict[str, str]()
-    found: set[str] = set()
-    undated = datetime.max.replace(tzinfo=UTC)  # the moment of receipt: after all that the data date
-    for turn in sorted(conversation.turns.values(), key=lambda one: one.at or undated):
-        if turn.id in kept:
-            if is_question(before.get(turn.session, "")):
-                found.add(turn.id)
-            before[turn.session] = turn.content
-    return frozenset(found)
 
 
 def ranked(hits: Sequence[Hit], depth: int) -> list[tuple[str, float]]:
@@ -151,7 +146,8 @@ def gathered(asked: Sequence[Asked]) -> Lists:
         factors[row, : len(turns)] = [each.factors.get(turn, 1.0) for turn in turns]
         gold[row, : len(turns)] = [turn in each.question.gold for turn in turns]
     golden = np.asarray([len(each.question.gold) for each in asked], dtype=np.int64)
-    return Lists(ranks, factors, gold, golden, tuple(each.conversation for each in asked))
+    names, sets = tuple(each.conversation for each in asked), tuple(each.data for each in asked)
+    return Lists(ranks, factors, gold, golden, names, sets)
 
 
 async def _hits(memory: Memory, query: str, name: str) -> Sequence[Hit]:

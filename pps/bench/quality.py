@@ -131,6 +131,7 @@ async def _episodes(memory: Memory, query: str, profile: str, limit: int) -> Seq
 def _drafted(turn: Said, number: int) -> tuple[str, RememberOptions]:
     options: RememberOptions = {
         "actor": turn.actor,
+        "role": turn.role,
         "session": turn.session,
         "source": "bench",
         # The data's own id may be longer than a reference is allowed to be.

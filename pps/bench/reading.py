@@ -1,4 +1,4 @@
-"""Where a benchmark's data come from: a folder of JSON lines, or MuSiQue's file."""
+"""Where a benchmark's data come from: a folder of JSON lines, MuSiQue's file, or the short notes that are shipped."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from pps.bench.data import Conversation
 from pps.bench.jsonl import read_folder
 from pps.bench.musique import read_musique
+from pps.bench.notes import NAME, read_notes
 from pps.core.errors import ConfigError, InvalidRequest
 
 VARIABLE = "PPS_BENCH_DATA"
@@ -21,7 +22,7 @@ def data_path(given: str | None, env: Mapping[str, str]) -> Path:
     """
     found = given or env.get(VARIABLE)
     if not found:
-        raise ConfigError(f"no data: give --data DIR or set {VARIABLE}; the data of a benchmark are not shipped")
+        raise ConfigError(f"no data: give --data DIR or set {VARIABLE}; {NAME!r} is the only data that are shipped")
     return Path(found).expanduser()
 
 
@@ -31,8 +32,10 @@ def read(path: Path) -> list[Conversation]:
     Raises:
         InvalidRequest: Nothing is there, or it is not what a benchmark reads.
     """
+    if path == Path(NAME):
+        return read_notes()
     if path.is_dir():
         return read_folder(path)
     if path.is_file():
         return read_musique(path)
-    raise InvalidRequest("data", f"{path} is missing; it must be a folder of JSON lines or MuSiQue's file")
+    raise InvalidRequest("data", f"{path} is missing; it must be a folder of JSON lines, MuSiQue's file or {NAME!r}")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from pps import __version__
@@ -30,24 +31,22 @@ class TuneWanted:
     """What a tuning run is asked for.
 
     Attributes:
-        data: Folder or file to choose on; empty for the environment's.
-        watch: Data that nothing is chosen on; what hurts them is not recommended.
+        data: Folders or files to choose on, each weighing the same; none for the environment's.
         profile: Whose episodes channel is tuned.
         write: The profile's TOML file, changed when the choice is recommended.
         out: Folder where the result is kept as ``tune.json``, ``tune.md`` and ``tune.png``.
     """
 
-    data: str = ""
-    watch: str = ""
+    data: tuple[str, ...] = ()
     profile: str = DEFAULT_PROFILE
     write: Path | None = None
     out: Path | None = None
 
     def command(self) -> str:
         """Return the command that asks for the same, without this machine's paths."""
-        watched = " --watch DATA" if self.watch else ""
+        data = " --data DATA" * max(1, len(self.data))
         profile = f" --profile {self.profile}" if self.profile != DEFAULT_PROFILE else ""
-        return f"scripts/bench tune --data DATA{watched}{profile}{' --out docs/benchmarks' if self.out else ''}"
+        return f"scripts/bench tune{data}{profile}{' --out docs/benchmarks' if self.out else ''}"
 
 
 async def tune(wanted: TuneWanted, env: Mapping[str, str], progress: Progress) -> dict[str, Any]:
@@ -57,20 +56,19 @@ async def tune(wanted: TuneWanted, env: Mapping[str, str], progress: Progress) -
         ConfigError: Data are missing, or the profile's episodes channel is not joined by ranks.
         InvalidRequest: The data or an option are not what they should be.
     """
-    chosen_on = await asyncio.to_thread(read, data_path(wanted.data, env))
-    watched = await asyncio.to_thread(read, data_path(wanted.watch, {})) if wanted.watch else []
+    paths = [data_path(one, env) for one in wanted.data or ("",)]
+    sets = {path.stem: await asyncio.to_thread(read, path) for path in paths}
     if wanted.write and not wanted.write.is_file():
         raise InvalidRequest("write", f"{wanted.write} is not a profile's file")
     async with throw_away(env) as settings:
         channel = _channel(settings, wanted.profile)
         whose = origins(settings, [wanted.profile])
-        lists, answers = await _asked(settings, chosen_on, wanted.profile, progress)
-        watched_lists = (await _asked(settings, watched, wanted.profile, progress))[0] if watched else None
+        lists, answers = await _asked(settings, sets, wanted.profile, progress)
     if not len(lists.golden):
         raise InvalidRequest("data", "no question names a turn that answers it, so there is nothing to choose by")
     start = Weights(channel.k, tuple(channel.perspectives[name] for name in tunable(channel)))
     found = await asyncio.to_thread(_chosen, lists, start, progress)
-    told = await asyncio.to_thread(_told, wanted, channel, found, (lists, watched_lists, answers))
+    told = await asyncio.to_thread(_told, wanted, channel, found, (lists, answers))
     told = {**told, "origins": whose}
     if wanted.out:
         await asyncio.to_thread(pages.save, told, wanted.out, "tune", markdown, _draw)
@@ -96,19 +94,19 @@ def _channel(settings: Settings, profile: str) -> ChannelProfile:
 
 
 async def _asked(
-    settings: Settings, conversations: Sequence[Conversation], profile: str, progress: Progress
-) -> tuple[Lists, list[Answer]]:
+    settings: Settings, sets: Mapping[str, Sequence[Conversation]], profile: str, progress: Progress
+) -> tuple[Lists, dict[str, list[Answer]]]:
     """Return every question's lists, and the profile's own answers to compare their joining with."""
     channel = _channel(settings, profile)
     single_profiles(settings, tunable(channel), Profiles.load(settings).get(profile).filters)
     asked: list[Asked] = []
-    answers: list[Answer] = []
+    answers: dict[str, list[Answer]] = {name: [] for name in sets}
     async with App.open(settings) as app:
-        for one in conversations:
+        for data, one in [(name, one) for name, conversations in sets.items() for one in conversations]:
             kept = await write(app, one, f"tune_{len(app.registry.list())}", progress)
             async with app.memory(kept.entity) as memory:
-                asked += await ask_lists(memory, one, kept, channel, progress)
-                answers += await ask(memory, one, kept, Asking(profile, long=False), progress)
+                asked += await ask_lists(memory, data, kept, one.scored(), channel)
+                answers[data] += await ask(memory, one, kept, Asking(profile, long=False), progress)
     return gathered(asked), answers
 
 
@@ -116,16 +114,15 @@ def _told(
     wanted: TuneWanted,
     channel: ChannelProfile,
     choice: _Choice,
-    asked: tuple[Lists, Lists | None, Sequence[Answer]],
+    asked: tuple[Lists, Mapping[str, Sequence[Answer]]],
 ) -> dict[str, Any]:
-    lists, watched, answers = asked
+    lists, answers = asked
     names = tunable(channel)
-    hurts = watched is not None and sum(means(watched, choice.chosen)) < sum(means(watched, choice.start))
-    recommended = choice.chosen != choice.start and better_on_most(choice.held_out) and not hurts
+    recommended = choice.chosen != choice.start and better_on_most(choice.held_out)
     weights = dict(zip(names, choice.chosen.of, strict=True))
     if wanted.write and recommended:
         wanted.write.write_text(written(wanted.write.read_text("utf-8"), choice.chosen.k, weights), "utf-8")
-    asked_of_engine = mean(answers)
+    engine = [mean(found) for found in answers.values() if found]
     return {
         "benchmark": "tune",
         "title": f"k and weights of the profile {wanted.profile}",
@@ -136,13 +133,13 @@ def _told(
         "questions": len(lists.golden),
         "check": {
             "joined_again": _figures(means(lists, choice.start)),
-            "asked": {name: asked_of_engine[name] for name in FIGURES},
+            "asked": {name: round(fmean(one[name] or 0.0 for one in engine), 2) for name in FIGURES},
         },
         "now": {**_as_json(names, choice.start), **_figures(means(lists, choice.start))},
         "chosen": {**_as_json(names, choice.chosen), **_figures(means(lists, choice.chosen))},
         "held_out": [
             {
-                "conversation": one.conversation,
+                "name": one.name,
                 "questions": one.questions,
                 "chosen_without_it": _as_json(names, one.chosen),
                 "now": _figures(one.before),
@@ -151,9 +148,6 @@ def _told(
             }
             for one in choice.held_out
         ],
-        "watched": None
-        if watched is None
-        else {"now": _figures(means(watched, choice.start)), "chosen": _figures(means(watched, choice.chosen))},
         "recommended": recommended,
         "written": str(wanted.write) if wanted.write and recommended else None,
     }
@@ -163,17 +157,16 @@ def markdown(found: Mapping[str, Any], name: str) -> str:
     """Return the result as a page."""
     parts = [
         *pages.head(found, name),
-        "Chosen by cross-validation over conversations: each was held out in turn, and what was chosen on the others "
-        "is compared on it with the profile as it was. Figures in percent.",
+        "Chosen by cross-validation: each set of data (of a single one, each conversation) was held out in turn, and "
+        "what was chosen on the others is compared on it with the profile as it was. Each set weighs the same. Figures "
+        "in percent.",
         f"```text\n{text(found)}\n```",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _draw(found: Mapping[str, Any], file: Path) -> None:
-    rows = [(f"{one['conversation']}\nheld out", one) for one in found["held_out"]]
-    if found["watched"]:
-        rows.append(("watched", found["watched"]))
+    rows = [(f"{one['name']}\nheld out", one) for one in found["held_out"]]
     with pages.panels(file, len(FIGURES)) as axes:
         for axis, figure in zip(axes, FIGURES, strict=True):
             for shift, when, colour in ((-0.2, "now", pages.THEIRS_COLOUR), (0.2, "chosen", pages.OURS_COLOUR)):
@@ -191,18 +184,16 @@ def text(found: Mapping[str, Any]) -> str:
     """Return what was found, for a terminal."""
     lines = [f"now:    {_line(found['now'])}", f"chosen: {_line(found['chosen'])}", "held out, chosen on the others:"]
     lines += [
-        f"  {one['conversation']} ({one['questions']}): {_figures_line(one['now'])} → {_figures_line(one['chosen'])} "
+        f"  {one['name']} ({one['questions']}): {_figures_line(one['now'])} → {_figures_line(one['chosen'])} "
         f"({one['gain']:+.2f})"
         for one in found["held_out"]
     ]
-    if watched := found["watched"]:
-        lines.append(f"watched: {_figures_line(watched['now'])} → {_figures_line(watched['chosen'])}")
     if found["written"]:
         lines.append(f"written to {found['written']}")
     elif found["recommended"]:
-        lines.append("better on most conversations that it had not seen: --write FILE changes the profile")
+        lines.append("better on most of what it had not seen: --write FILE changes the profile")
     else:
-        lines.append("not better on most conversations that it had not seen: nothing to change")
+        lines.append("not better on most of what it had not seen: nothing to change")
     return "\n".join(lines)
 
 

@@ -24,6 +24,8 @@ _UNSEEN = re.compile(
     r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
     r"|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])"
 )
+_CLAUSE = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
+_QUESTION_MARKS = ("?", "？", "؟", "՞", ";")
 _SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n{2,}")
 
 
@@ -46,6 +48,16 @@ def fold(text: str) -> str:
     """Return the form in which two names are the same: NFKC, case folded, one space between words."""
     plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return " ".join(plain.split())
+
+
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, each with its marks; a line's end ends one too."""
+    return _CLAUSE.findall(text)
+
+
+def is_question(sentence: str) -> bool:
+    """Tell whether a sentence ends with a question mark, in any script."""
+    return sentence.rstrip(" \t\n\"'”’)»」』").endswith(_QUESTION_MARKS)
 
 
 def content_hash(text: str) -> str:

@@ -29,7 +29,7 @@ class EpisodeDocs:
         self._vectors = vectors
 
     async def of(self, turns: Sequence[Turn], known: Mapping[str, Fact] = _NONE) -> list[IndexDoc]:
-        """Return two entries a turn: ``episodes`` (its exchange, its own vector) and ``windows``.
+        """Return two entries a turn: ``episodes`` (its own text and vector) and ``windows``.
 
         Args:
             turns: Whose entries.
@@ -78,7 +78,7 @@ def _docs(
     turn, at = window.own.turn, micros(window.own.turn.occurred_at)
     passages, vectors = parts or ((), None)
     return (
-        IndexDoc("episode", turn.uuid, "episodes", window.exchange(), at=at, passages=passages, vectors=vectors),
+        IndexDoc("episode", turn.uuid, "episodes", window.own_text(), at=at, passages=passages, vectors=vectors),
         IndexDoc(
             "episode", turn.uuid, "windows", window.text(), at=at, vectors=None if vector is None else vector[None]
         ),

@@ -1,6 +1,6 @@
 """What a turn is found by: its own words, those around it, and the facts that it supports.
 
-A question is rarely in the words of its answer: the turn before says what was asked, neighbours say what
+A question is rarely in the words of its answer: the turn before asks it, neighbours say what
 it is about, and a fact says it in plain words. A window's vector is made of the vectors of its turns and
 facts, so a window costs no call of the model.
 """
@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pps.core.spoken import spoken
+from pps.core.spoken import speaker_of, spoken
+from pps.core.text import is_question, sentences_of
+from pps.core.time_reading import read_times
+from pps.core.time_words import LONGEST, names_time
 from pps.core.values import Turn
 from pps.models.protocols import Vector
 
@@ -22,6 +25,10 @@ FADING = 0.5
 """What a neighbour's vector weighs in a window's, for each step that it is away."""
 MAX_FACTS = 16
 """Most facts of one turn that it is found by."""
+_LONGEST_QUESTION = 400
+"""Characters of a question, from its end, that the turn after it is found by."""
+_DAY, _MONTH, _YEAR = "%d %B %Y", "%B %Y", "%Y"
+_DAYS = {"day": _DAY, "week": _DAY, "month": _MONTH, "season": _MONTH, "year": _YEAR, "decade": _YEAR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,14 @@ class Told:
     def text(self) -> str:
         """Return the words of the turn, with its speaker, and of its facts."""
         return "\n".join((spoken(self.turn), *self.facts))
+
+    def days(self) -> str:
+        """Return the days, months or years that its words name: "yesterday" is a date only on the day it is said."""
+        if not names_time(self.turn.content[:LONGEST]):
+            return ""
+        spans = read_times(self.turn.content, self.turn.occurred_at)
+        starts = [one.start.strftime(_DAYS[one.grain]) for one in spans if one.start and one.grain in _DAYS]
+        return " ".join(one.lstrip("0") for one in starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +63,17 @@ class Window:
         """The turn that the window is of."""
         return self.told[self.at]
 
-    def exchange(self) -> str:
-        """Return what the turn before said, and the turn with its facts."""
-        before = spoken(self.told[self.at - 1].turn) + "\n" if self.at else ""
-        return before + self.own.text()
+    def asked(self) -> str:
+        """Return the last question of the turn before, when somebody else said that: what this one may answer."""
+        before = self.told[self.at - 1].turn if self.at else self.own.turn
+        if speaker_of(before) == speaker_of(self.own.turn):
+            return ""
+        said = sentences_of(before.content.removeprefix(f"{speaker_of(before)}:"))
+        return next((one.strip()[-_LONGEST_QUESTION:] for one in reversed(said) if is_question(one)), "")
+
+    def own_text(self) -> str:
+        """Return what the turn itself is found by: what it was asked, its words and facts, the days that it names."""
+        return "\n".join(filter(None, (self.asked(), self.own.text(), self.own.days())))
 
     def text(self) -> str:
         """Return all that was said in the window, with its facts."""

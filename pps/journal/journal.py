@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
-from pps.journal import exchanges, filters, jobs, links, meta, mirror, outbox, shown, turns
+from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.allowing import Allowing
 from pps.journal.db import prepare_file
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
@@ -324,10 +324,6 @@ class Journal:
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None means that nothing is restricted."""
         return await self._allowing.allowed(kind, wanted)
-
-    async def said_before(self, turns: Sequence[str]) -> dict[str, str]:
-        """Return turn → how the turn before it in its session ends; first turns are left out."""
-        return await self._readers.look_up(partial(exchanges.said_before, turns=turns), len(turns))
 
     async def within(
         self, kind: Literal["fact", "episode"], since: datetime, until: datetime, limit: int

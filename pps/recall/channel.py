@@ -12,14 +12,17 @@ from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 from pps.recall import damping
+from pps.recall.ages import times_of
 from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.fetch import OUTLINED, fetch, outlined
 from pps.recall.finding import Lists, complete, find, weigh
-from pps.recall.fusion import fused, summed
+from pps.recall.fusion import fused, summed, unanimous
 from pps.recall.hits import make_hits, names_of
+from pps.recall.passages import grams
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
+from pps.recall.picking import diverse, latest_first, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
+from pps.recall.query import asks_now
 from pps.recall.why import Trace
 
 NO_EMBEDDER = "no embedder is set: found by text and graph only"
@@ -134,17 +137,23 @@ async def _ranked(
     if await weigh(ask, channel, profile, items, lists):
         joined = _joined(profile, lists)
     scores = {one: score for one, score in joined.items() if one in items}
-    for one, factor in await _factors(ask, profile, items):
-        scores[one] *= factor
-    return _Ranking(items, scores, sorted(scores, key=scores.__getitem__, reverse=True))
+    shown = await damping.novelty(ask, items) if profile.novelty else {}
+    fresh = await damping.freshness(ask, items) if profile.freshness else {}
+    for factors in (shown, fresh, damping.of_turns(ask.text, items, profile)):
+        for one, factor in factors.items():
+            scores[one] *= factor
+    steered = ask.request.center or ask.request.weights  # then the caller says what comes first
+    found = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].finds and not steered]
+    ahead = unanimous(found, scores) - shown.keys()
+    return _Ranking(items, scores, sorted(scores, key=lambda one: (one not in ahead, -scores[one])))
 
 
 def _moves(ask: Ask, profile: ChannelProfile) -> bool:
     """Tell whether anything changes the order that ranks give: then all that may be lifted are looked at."""
     weighs = any(PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items() if weight > 0)
-    damps = profile.freshness or profile.novelty or profile.substance is not None or profile.answers > 1
-    picks = profile.pairs or profile.distinct or profile.mmr is not None
-    return weighs or damps or picks or profile.fusion == "sum"
+    turns = profile.substance is not None or (profile.assistant, profile.speaker, profile.standing) != (1, 1, 1)
+    picks = profile.pairs or profile.distinct or profile.latest or profile.mmr is not None
+    return weighs or turns or profile.freshness or profile.novelty or picks or profile.fusion == "sum"
 
 
 async def _read(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
@@ -173,24 +182,13 @@ def _joined(profile: ChannelProfile, lists: Lists) -> dict[str, float]:
     return fused(lists.said, profile.perspectives, k=profile.k)
 
 
-async def _factors(ask: Ask, profile: ChannelProfile, items: Mapping[str, Candidate]) -> list[tuple[str, float]]:
-    factors: list[tuple[str, float]] = []
-    if profile.freshness:
-        factors += (await damping.freshness(ask, items)).items()
-    if profile.novelty:
-        factors += (await damping.novelty(ask, items)).items()
-    if profile.substance:
-        factors += damping.substance(items, profile.substance).items()
-    if profile.answers > 1:
-        factors += (await damping.answers(ask, items, profile.answers)).items()
-    return factors
-
-
 async def _reordered(
     ask: Ask, channel: ChannelName, profile: ChannelProfile, ranking: _Ranking, limit: int
 ) -> _Ranking:
-    """Keep one fact of each pair and one turn of each text, spread out; as the profile says."""
+    """Put the latest first, keep one fact of each pair and one turn of each text, spread out; as the profile says."""
     order, passed = ranking.order, list[str]()
+    if profile.latest and asks_now(ask.text):
+        order = await _latest(ask, channel, ranking, limit)
     if profile.pairs:
         order, passed = one_of_each_pair(order, ranking.items)
     if profile.distinct:
@@ -199,6 +197,15 @@ async def _reordered(
     if profile.mmr is not None:
         order = await _spread(ask, channel, profile.mmr, order, limit)
     return _Ranking(ranking.items, ranking.scores, order, tuple(passed))
+
+
+async def _latest(ask: Ask, channel: ChannelName, ranking: _Ranking, limit: int) -> list[str]:
+    """Put the latest of several statements of one thing where the best of them is, among those that would be shown."""
+    best, rest = ranking.order[:limit], ranking.order[limit:]
+    with ask.timed("fetch", channel):
+        items = await fetch(ask, channel, best)
+        times = await times_of(ask, {one: ranking.items[one] for one in items})
+    return [*latest_first([one for one in best if one in items], items, times, grams(ask.words)), *rest]
 
 
 async def _spread(ask: Ask, channel: ChannelName, balance: float, order: list[str], limit: int) -> list[str]:

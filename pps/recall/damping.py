@@ -1,4 +1,4 @@
-"""Factors on fused scores: freshness, novelty, substance, answers. Each is 1 for what it has nothing to say of."""
+"""Factors on fused scores: freshness, novelty, and those of turns. Each is 1 for what it has nothing to say of."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ from datetime import timedelta
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pps.core.text import fold, is_question, sentences_of
 from pps.core.time import now
 from pps.core.values import AnchorPassage, Turn
 from pps.journal.links import FactOutline
 from pps.recall.ages import age_d, times_of
 from pps.recall.ask import Ask, Candidate, Item
-from pps.recall.query import is_question
+from pps.recall.query import IDLE
 
 if TYPE_CHECKING:
-    from pps.recall.profiles import Substance
+    from pps.recall.profiles import ChannelProfile, Substance
 
-_SENTENCES = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
 _WORDS = re.compile(r"\w+")
+_SPOKEN = re.compile(r"\w+(?:'\w+)*")
+_ASKED = 10
+_READ = 1_000
+"""Characters of a turn that its factors are read from: by then it has told enough."""
+_STANDING = re.compile(
+    r"(?:^|[.!?\n:]\s+)(?:please )?(?:always|never|from now on|whenever|do not ever|don't ever)\b(?:\W+\w+){3}", re.I
+)
+_HOW_TO_ACT = re.compile(
+    r"\b(?:should|shall|may|can|could|would|must|do|help|let) (?:i|we|me|you)\b"
+    r"|\bhow (?:to|should|must|fast)\b|\b(?:what|which) .*\b(?:should|must)\b"
+    r"|^(?:write|draft|plan|make|show|give|help|book|explain)\b",
+    re.I,
+)
 
 
 async def freshness(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, float]:
@@ -57,35 +70,32 @@ def shown_id(one: str, item: Item | Candidate) -> str:
     return f"{item.slug}#{item.part}" if isinstance(item, AnchorPassage) else one
 
 
-def substance(items: Mapping[str, Candidate], shape: Substance) -> dict[str, float]:
-    """Return id → ``floor + (1 - floor) * (1 - e ** (-words / shape.words))`` for turns.
+def of_turns(query: str, items: Mapping[str, Candidate], profile: ChannelProfile) -> dict[str, float]:
+    """Return id → what a turn's score is multiplied by, from its words and who said it: see ``ChannelProfile``."""
+    asks_how = _HOW_TO_ACT.search(query) is not None
+    words = frozenset(_WORDS.findall(fold(query))) - IDLE
+    found: dict[str, float] = {}
+    for one, item in items.items():
+        if isinstance(item, Turn):
+            found[one] = substance(item, profile.substance) if profile.substance else 1.0
+            found[one] *= profile.assistant if item.role != "user" else 1.0
+            found[one] *= profile.speaker if words.intersection(fold(item.actor).split()[:1]) else 1.0
+            found[one] *= profile.standing if asks_how and _STANDING.search(item.content[:_READ]) else 1.0
+    return found
 
-    ``words`` counts what a turn states: the words of its sentences that are not questions. "Wow! And
-    then?" answers nothing, whatever it shares with the query.
+
+def substance(turn: Turn, shape: Substance) -> float:
+    """Return ``floor + (1 - floor) * (1 - e ** (-words / shape.words))``: "Wow! And then?" tells next to nothing."""
+    return shape.floor + (1 - shape.floor) * -math.expm1(-stated_words(turn) / shape.words)
+
+
+def stated_words(turn: Turn) -> float:
+    """Return the number of words that tell something; two characters without spaces between count as one.
+
+    A question tells only by its words beyond ten: "I have the report of May here, which ... could you check it?"
     """
-    return {
-        one: shape.floor + (1 - shape.floor) * -math.expm1(-stated_words(item.content) / shape.words)
-        for one, item in items.items()
-        if isinstance(item, Turn)
-    }
-
-
-async def answers(ask: Ask, items: Mapping[str, Candidate], factor: float) -> dict[str, float]:
-    """Return id → ``factor`` for turns after a question in their session: what was asked is asked again.
-
-    The one factor that lifts; it leaves the rest as it is.
-    """
-    turns = [one for one, item in items.items() if isinstance(item, Turn)]
-    before = await ask.sources.journal.said_before(turns) if turns else {}
-    return {one: factor for one, ending in before.items() if is_question(ending)}
-
-
-def stated_words(text: str) -> float:
-    """Return the number of words outside questions; two characters without spaces between count as one."""
-    stated = [word for one in _SENTENCES.findall(text) if not is_question(one) for word in _WORDS.findall(one)]
-    return sum(_weight(word) for word in stated)
-
-
-def _weight(word: str) -> float:
-    # Han, kana and the like: `\w+` takes a whole clause for one word.
-    return len(word) / 2 if word[0] >= "\u0e00" else 1.0
+    told: list[str] = []
+    for one in sentences_of(turn.content[:_READ].removeprefix(f"{turn.actor}:")):
+        words = _SPOKEN.findall(one.replace("’", "'"))
+        told += words[_ASKED:] if is_question(one) else words
+    return sum(len(word) / 2 if word[0] >= "\u0e00" else word.lower() not in IDLE for word in told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from pps.recall.ask import Scored
@@ -28,6 +28,16 @@ def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *
                 scores[one.id] = scores.get(one.id, 0.0) + share
             start = end
     return _best_first(scores)
+
+
+def unanimous(lists: Iterable[Sequence[Scored]], among: Container[str]) -> set[str]:
+    """Return the ids that come first in every list that has any of ``among``; equals of a list share its first rank."""
+    found: set[str] | None = None
+    for entries in lists:
+        if known := [one for one in entries if one.id in among]:
+            firsts = {one.id for one in known if one.score == known[0].score}
+            found = firsts if found is None else found & firsts
+    return found or set()
 
 
 def summed(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float]) -> dict[str, float]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
 
 import numpy as np
 
-from pps.core.text import fold
-from pps.core.values import Episode, Turn
+from pps.core.spoken import speaker_of
+from pps.core.text import fold, is_question
+from pps.core.values import Episode, Fact, Turn
 from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
-from pps.recall.ask import Candidate
-from pps.recall.query import is_question
+from pps.recall.ask import Candidate, Item
+from pps.recall.passages import grams
+
+_SHARED, _LEAST_SHARED = 0.4, 3
+"""Share of their words that two turns have in common, and words at least, that state one thing."""
+_READ = 1_000
 
 
 def one_of_each_pair(order: Sequence[str], items: Mapping[str, Candidate]) -> tuple[list[str], list[str]]:
@@ -41,6 +47,54 @@ def one_of_each_text(order: Sequence[str], items: Mapping[str, Candidate], query
         (passed if text in seen else kept).append(one)
         seen.add(text)
     return kept, passed
+
+
+def latest_first(
+    order: Sequence[str], items: Mapping[str, Item], times: Mapping[str, datetime], wanted: Set[str]
+) -> list[str]:
+    """Return the order with the latest of several statements of one thing where the first of them was.
+
+    One thing: facts of one subject and relation, or turns of one speaker that share most of their words. What has a
+    word of the query that the later one lacks was asked for itself and keeps its place.
+
+    ``times`` are when each was said; what has none moves nothing and is not moved. ``wanted`` are the folded words
+    that the query is about.
+    """
+    left, found = list(order), list[str]()
+    said = {one: _beginnings(grams(_words_of(items[one]))) for one in order}
+    asked = _beginnings(wanted)
+    while left:
+        first = left[0]
+        later = [
+            one
+            for one in left[1:]
+            if first in times and times.get(one, times[first]) > times[first]
+            if _one_thing(items[first], items[one]) and said[first] & asked <= said[one]
+        ]
+        left.remove(best := max(later, key=times.__getitem__, default=first))
+        found.append(best)
+    return found
+
+
+def _one_thing(one: Item, other: Item) -> bool:
+    if isinstance(one, Fact) and isinstance(other, Fact):
+        return (one.subject, one.relation) == (other.subject, other.relation)
+    if not (isinstance(one, Turn) and isinstance(other, Turn)) or speaker_of(one) != speaker_of(other):
+        return False
+    mine, theirs = grams(_words_of(one)), grams(_words_of(other))
+    both = len(mine & theirs)
+    return both >= _LEAST_SHARED and both >= _SHARED * len(mine | theirs)
+
+
+def _words_of(item: Item) -> str:
+    if isinstance(item, Turn):
+        return item.content[:_READ].removeprefix(f"{item.actor}:")
+    return item.text if isinstance(item, Fact) else ""
+
+
+def _beginnings(words: Set[str]) -> set[str]:
+    """Return the first five letters of words: "lives" and "living" are one."""
+    return {word[:5] for word in words}
 
 
 def diverse(

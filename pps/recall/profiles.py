@@ -39,7 +39,7 @@ class Substance(_Table):
     """How much less a turn counts that tells little; see ``damping.substance``."""
 
     floor: float = Field(default=0.4, ge=0, le=1)
-    words: float = Field(default=20, gt=0, le=1000)
+    words: float = Field(default=10, gt=0, le=1000)
 
 
 class ChannelProfile(_Table):
@@ -54,9 +54,16 @@ class ChannelProfile(_Table):
         pairs: Keep one fact of each unordered (subject, object).
         distinct: Keep one turn of those that say the same, and none that only asks the query's question again.
         mmr: Maximal marginal relevance with this lambda; None is off.
+        latest: Put the last of several statements of one thing before the others, where the query asks about now.
         freshness, novelty: Damp what is old, and what the session was shown lately.
         substance: Damp turns that tell little.
-        answers: How much more a turn counts that follows a question in its session.
+        assistant: What a turn counts that no user said: of an assistant, a tool, a system.
+        speaker: How much more a turn counts whose speaker the query names.
+        standing: How much more "always …" and "never …" count where the query is about how to act.
+
+    Whatever these say, a hit that every finding perspective ranks first comes first, unless the caller gives weights or
+    a centre, the session was shown it lately (novelty), it only asks the query's question (distinct), or a later
+    statement takes its place (latest).
     """
 
     perspectives: Mapping[str, Weight]
@@ -69,8 +76,11 @@ class ChannelProfile(_Table):
     mmr: float | None = Field(default=None, ge=0, le=1)
     freshness: bool = False
     novelty: bool = False
+    latest: bool = False
     substance: Substance | None = None
-    answers: float = Field(default=1, ge=1, le=2)
+    assistant: float = Field(default=1, ge=0, le=1)
+    speaker: float = Field(default=1, ge=1, le=2)
+    standing: float = Field(default=1, ge=1, le=2)
 
 
 class _File(_Table):

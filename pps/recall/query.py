@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from pps.core.text import fold
+from pps.core.text import fold, is_question, sentences_of
+from pps.core.time_words import names_time
 from pps.journal.names import without_s
 
 LONGEST = 1_000
@@ -14,9 +15,7 @@ LONGEST_SENTENCE = 400
 
 Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
 
-_SENTENCES = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
 _WORDS = re.compile(r"\w+")
-_QUESTION_MARKS = ("?", "？", "؟", "՞", ";")
 _ASKING_WORDS = """
 who whom whose what which when where why how did does do is are was were has have had can could should would will
 name list
@@ -35,8 +34,13 @@ your yours yourself he he's him his himself she she's her hers herself they they
 themselves it it's its itself this that that's these those there there's here
 a an the and or but if of at by for with about to from in on as so than too very just also any some please tell
 """
-_IDLE = frozenset(_IDLE_WORDS.split())
+IDLE = frozenset(_IDLE_WORDS.split())
 _EDGES = re.compile(r"^\W+|\W+$")
+_PAST = re.compile(
+    r"\b(?:did|was|were|had|been|ever|used to|first|before|ago|originally|previous(?:ly)?|earlier|last|yesterday"
+    r"|history|order(?:ed)?|how long|how many times|since)\b",
+    re.I,
+)
 _ASKING = frozenset(_ASKING_WORDS.split())
 _LEADING = frozenset(_LEADING_WORDS.split())
 
@@ -50,7 +54,7 @@ def condensed(query: str) -> str:
     query = query.strip()
     if len(query) <= LONGEST:
         return query
-    sentences = [one.strip()[:LONGEST_SENTENCE] for one in _SENTENCES.findall(query) if one.strip()]
+    sentences = [one.strip()[:LONGEST_SENTENCE] for one in sentences_of(query) if one.strip()]
     ends = [
         index for pair in zip(range(len(sentences) - 1, -1, -1), range(len(sentences)), strict=True) for index in pair
     ]
@@ -75,15 +79,15 @@ def content_words(query: str) -> str:
     for word in query.split():
         bare = _EDGES.sub("", word).replace("’", "'")
         named = bare != bare.lower() and not begins and not bare.startswith("I")
-        if bare.lower() not in _IDLE or named:
+        if bare.lower() not in IDLE or named:
             kept.append(word)
         begins = word[-1] in ".?!:…"
     return " ".join(kept) if any(_WORDS.search(word) for word in kept) else query
 
 
-def is_question(sentence: str) -> bool:
-    """Tell whether a sentence ends with a question mark, in any script."""
-    return sentence.rstrip(" \t\n\"'”’)»」』").endswith(_QUESTION_MARKS)
+def asks_now(query: str) -> bool:
+    """Tell whether a text is a question that names no time but the present: English alone is read for that."""
+    return is_question(query) and not _PAST.search(query) and not names_time(query)
 
 
 def kind_of(query: str, names: list[str]) -> Kind:
@@ -98,7 +102,7 @@ def kind_of(query: str, names: list[str]) -> Kind:
     if names and len(beyond_names(query, names)) == 0:
         return "navigational"
     first = next(iter(_WORDS.findall(fold(query))), "")
-    asks = any(is_question(sentence) for sentence in _SENTENCES.findall(query))
+    asks = any(is_question(sentence) for sentence in sentences_of(query))
     return "factual" if asks or first in _ASKING else "contextual"
 
 

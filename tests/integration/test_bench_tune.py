@@ -25,7 +25,7 @@ THINGS = (
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Two conversations in which as many turns state something after a question as of themselves."""
+    """Two conversations in which an assistant states as much as a person does."""
     folder = tmp_path / "data"
     folder.mkdir()
     turns: list[dict[str, Any]] = []
@@ -34,9 +34,9 @@ def data(tmp_path: Path) -> Path:
         for day, place in enumerate(PLACES):
             mine, yours = THINGS[day], THINGS[(day * 5 + len(group)) % len(THINGS)]
             said = [
-                f"Ana: The old brass {mine} stands by the green door of the {place} since last week, under a cloth.",
+                f"Assistant: The old brass {mine} stands by the green door of the {place} since June, under a cloth.",
                 "Ben: And what else do you keep?",
-                f"Ana: An old brass {yours} lies by the green door of the {place} since last week, in a box.",
+                f"Ana: An old brass {yours} lies by the green door of the {place} since June, in a box.",
             ]
             for at, content in enumerate(said):
                 when = f"2024-01-{day + 1:02}T08:00:{at:02}+00:00"
@@ -44,7 +44,7 @@ def data(tmp_path: Path) -> Path:
                     {"uuid": f"{group} {day} {at}", "group_id": group, "session": day, "content": content}
                     | {"valid_at": when}
                 )
-            query = f"Which old brass {mine} or {yours} is by the green door, in the {place}?"
+            query = f"Which old brass {mine} or {yours} was by the green door, in the {place}?"
             gold = [f"{group} {one} 2" for one in range(len(PLACES))]
             queries.append({"qid": f"{group}{day}", "group_id": group, "query": query, "gold_episodes": gold})
     # The lines of a file need not be in the order of what was said.
@@ -58,11 +58,11 @@ async def test_now_is_what_quality_scores_on_the_same_data(data: Path, tmp_path:
     env = {"PPS_HOME": str(home), "PPS_EMBEDDER__NAME": "hash", "PPS_STORE": "embedded"}
     default = (shipped("config/profiles") / "default.toml").read_text("utf-8")
     (home / "profiles").mkdir(parents=True)
-    (home / "profiles" / "unlifted.toml").write_text(default.replace("answers = 1.1", "answers = 1.0"))
+    (home / "profiles" / "unlifted.toml").write_text(default.replace("assistant = 0.5", "assistant = 1.0"))
 
     scored = await quality(Wanted(data=str(data)), env, lambda *_: None)
-    tuned = await tune(TuneWanted(data=str(data)), env, lambda *_: None)
-    unlifted = await tune(TuneWanted(data=str(data), profile="unlifted"), env, lambda *_: None)
+    tuned = await tune(TuneWanted(data=(str(data),)), env, lambda *_: None)
+    unlifted = await tune(TuneWanted(data=(str(data),), profile="unlifted"), env, lambda *_: None)
 
     figures = scored["profiles"]["default"]["all"]
     assert {name: tuned["now"][name] for name in FIGURES} == {name: figures[name] for name in FIGURES}

@@ -16,7 +16,6 @@ from pps.memory import Memory
 from pps.models.protocols import Reranked
 from pps.recall.ages import times_of
 from pps.recall.ask import Ask, Scored
-from pps.recall.damping import answers
 from pps.recall.fetch import fetch, outlined
 from pps.recall.perspectives import PERSPECTIVES
 from tests.integration.recall_scene import START, ask, uuid_of
@@ -262,16 +261,6 @@ async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(sc
 
     assert [span.start for span in await asked.times()] == [(START + timedelta(days=39)).replace(hour=0)]
     assert await found(asked, "when", "episodes") == ["Green tea these days, coffee keeps me awake."]
-
-
-async def test_a_turn_that_follows_a_question_counts_more(scene: Memory) -> None:
-    asked = ask(scene, "coffee tea roses flat bakery morning lovely")
-    items = await outlined(asked, "episodes", [turn.uuid for turn in await scene._parts.journal.recent(20)])
-
-    factors = await answers(asked, items, 1.1)
-    assert {_text(items[one]): factor for one, factor in factors.items()} == {
-        "Black coffee, always, while the kitchen is still quiet.": 1.1
-    }
 
 
 @pytest.mark.parametrize("name", [name for name, one in PERSPECTIVES.items() if one.finds])

@@ -84,7 +84,7 @@ async def test_bench_tune_sees_and_changes_nothing_of_the_memories_that_are_ther
 ) -> None:
     before = digest(settings.home)
 
-    found = await tune(TuneWanted(watch=str(tmp_path / "data")), environment, lambda *_: None)
+    found = await tune(TuneWanted(data=(str(tmp_path / "data"),) * 2), environment, lambda *_: None)
 
     # The one question is about what only the other memory knows: its one turn is all there is to find.
     assert found["now"]["R@10"] == found["check"]["asked"]["R@10"] == 100.0

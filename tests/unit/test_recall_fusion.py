@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.recall.ask import Scored
-from pps.recall.fusion import fused, ranks_of, signals_of, summed
+from pps.recall.fusion import fused, ranks_of, signals_of, summed, unanimous
 from pps.recall.merging import WEAK_BM25, best_of, in_order, textual
 
 
@@ -105,3 +105,14 @@ def test_the_best_of_several_lists_keeps_the_better_score_of_an_id() -> None:
 
 def test_an_ordered_list_drops_repeats_and_stops_at_its_depth() -> None:
     assert [one.id for one in in_order(["b", "a", "b", "c"], 2)] == ["b", "a"]
+
+
+def test_what_every_list_that_says_something_ranks_first_is_unanimous() -> None:
+    one, other = ([Scored(name, -float(rank), 0.0) for rank, name in enumerate(names)] for names in ("abc", "ac"))
+    tied = [Scored("a", 1.0, 0.0), Scored("c", 1.0, 0.0), Scored("b", 0.5, 0.0)]
+
+    assert unanimous([one, other, [], tied], "abc") == {"a"}
+    assert unanimous([tied], "abc") == {"a", "c"}
+    assert unanimous([one, other], "bc") == set()
+    assert unanimous([one, [Scored("x", 1.0, 0.0)]], "bc") == {"b"}, "what is gone does not count"
+    assert unanimous([], "abc") == unanimous([[]], "abc") == set()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from pps.core.values import Episode
+from pps.core.values import Episode, Fact, Turn
 from pps.journal.links import FactOutline, NodeOutline
-from pps.recall.picking import diverse, one_of_each_pair, one_of_each_text
+from pps.recall.passages import grams
+from pps.recall.picking import diverse, latest_first, one_of_each_pair, one_of_each_text
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -60,3 +61,40 @@ def test_mmr_with_all_weight_on_relevance_is_the_order_of_similarity() -> None:
 def test_mmr_appends_what_has_no_vector() -> None:
     assert diverse(["x", "y", "z"], unit(1, 0), {"z": unit(1, 0)}, balance=0.5, limit=3) == ["z", "x", "y"]
     assert diverse(["x", "y"], unit(1, 0), {}, balance=0.5, limit=1) == ["x"]
+
+
+def said(words: str, day: int, actor: str = "") -> Turn:
+    return Turn(words, day, "user", words, "s", AT + timedelta(days=day), AT, actor)
+
+
+def latest(query: str, *items: Turn | Fact, times: dict[str, datetime] | None = None) -> list[str]:
+    found = {one.uuid: one for one in items}
+    known = {one.uuid: one.occurred_at for one in items if isinstance(one, Turn)} if times is None else times
+    return latest_first(list(found), found, known, grams(query))
+
+
+def test_the_latest_of_several_statements_takes_the_place_of_the_first() -> None:
+    old, tea, new = said("I work as a florist.", 1), said("I drink tea.", 2), said("I work as a bus driver now.", 3)
+
+    assert latest("work living", old, tea, new) == [new.uuid, old.uuid, tea.uuid]
+    assert latest("work living", new, old, tea) == [new.uuid, old.uuid, tea.uuid]
+    assert latest("florist work", old, tea, new) == [old.uuid, tea.uuid, new.uuid], "it was asked for itself"
+    assert latest("work", old, tea, new, times={}) == [old.uuid, tea.uuid, new.uuid]
+
+
+def test_others_words_and_little_in_common_are_no_later_statement() -> None:
+    mine = said("I work as a florist.", 1, "Ana")
+
+    assert latest("work", mine, said("I work as a driver.", 2, "Ben"))[0] == mine.uuid
+    assert latest("work", mine, said("Work was dull and long on this grey day.", 2, "Ana"))[0] == mine.uuid
+
+
+def test_facts_of_one_subject_and_relation_state_one_thing() -> None:
+    facts = [
+        Fact(one, subject, place, "LIVES_IN", f"{subject} lives in {place}.", AT)
+        for one, subject, place in (("1", "Nora", "Bergen"), ("2", "Ola", "Oslo"), ("3", "Nora", "Malaga"))
+    ]
+    times = {one.uuid: AT + timedelta(days=at) for at, one in enumerate(facts)}
+
+    assert latest("Nora live", *facts, times=times) == ["3", "1", "2"]
+    assert latest("Nora live Bergen", *facts, times=times) == ["1", "2", "3"]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.recall.query import LONGEST, beyond_names, condensed, content_words, is_question, kind_of
+from pps.core.text import is_question
+from pps.recall.query import LONGEST, asks_now, beyond_names, condensed, content_words, kind_of
 
 
 def test_a_short_query_stays_as_it_is() -> None:
@@ -88,3 +89,16 @@ def test_something_of_every_query_is_left(query: str) -> None:
 
     assert bool(words.strip()) == bool(query.strip())
     assert set(words.split()) <= set(query.split())
+
+
+def test_a_question_is_about_now_unless_it_names_another_time() -> None:
+    for query in ("What does he do for a living?", "Where's the car parked?", "Which floor is the office on?"):
+        assert asks_now(query)
+    for query in (
+        "What did he do?",
+        "Where was it in May?",
+        "Where is it in May 2024?",
+        "He works.",
+        "Ever been there?",
+    ):
+        assert not asks_now(query)

@@ -28,7 +28,9 @@ mentions), as locomo_to_graph.py writes them, or MuSiQue's file. None are shippe
 
 app = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
 
-Data = Annotated[str, typer.Option("--data", help="Folder of JSON lines, or MuSiQue's file.", envvar="PPS_BENCH_DATA")]
+Data = Annotated[
+    str, typer.Option("--data", help="JSON lines' folder, MuSiQue's file or notes.", envvar="PPS_BENCH_DATA")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the report as JSON, Markdown and PNG.")]
 
 
@@ -72,24 +74,23 @@ def quality(
 
 @app.command()
 def tune(
-    data: Data = "",
-    watch: Annotated[str, typer.Option(help="Data that nothing is chosen on and that must not lose.")] = "",
+    data: Annotated[list[str] | None, typer.Option(help="As for quality; several weigh the same each.")] = None,
     profile: Annotated[str, typer.Option(help="Whose episodes channel; the default profile if not given.")] = "",
     write: Annotated[Path | None, typer.Option(help="The profile's file, changed if that is worth it.")] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose k and the weights of the episodes channel by cross-validation over conversations.
+    """Choose k and the weights of the episodes channel by cross-validation over data of several kinds.
 
-    Each conversation is held out in turn: what was chosen on the others is compared on it with the profile as it
-    is. Says what it would change; a file is changed only with --write, and only when most conversations gain.
+    Each --data is held out in turn (of a single one, each conversation): what was chosen on the others is compared on
+    it with the profile as it is. Says what it would change; a file is changed only with --write, when most gain.
 
-    Examples: pps bench tune --data DIR · pps bench tune --data DIR --watch musique.json --write FILE
+    Examples: pps bench tune --data notes --data DIR --data musique.json · pps bench tune --data DIR --write FILE
     """
     from pps.bench import tune as tuning
     from pps.recall.request import DEFAULT_PROFILE
 
-    wanted = tuning.TuneWanted(data, watch, profile or DEFAULT_PROFILE, write, out)
+    wanted = tuning.TuneWanted(tuple(data or ()), profile or DEFAULT_PROFILE, write, out)
     with _progress() as progress:
         found = asyncio.run(tuning.tune(wanted, os.environ, progress))
     if as_json:
