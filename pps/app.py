@@ -15,9 +15,11 @@ from pps.config import Settings
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities import Created, Deletion, Entry, Registry
+from pps.entities.own import set_extractor
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
 from pps.memory import Memory
+from pps.models.command import make_command
 from pps.opening import Anew, Shared, close_memory, files_held, open_memory, open_shared
 
 if TYPE_CHECKING:
@@ -165,6 +167,21 @@ class App:
             await self._unused(name)
             await self._close(name)
             await asyncio.to_thread(self.registry.archive, name, undo=undo)
+
+    async def extract_by(self, name: str, command: str) -> None:
+        """Let a command read an entity's turns from now on; an empty one takes that back.
+
+        Raises:
+            ConfigError: There is no such command, or it needs a setting; nothing was changed.
+            StoreConflict: The memory is in use and stays so for 30 s.
+        """
+        entry = await asyncio.to_thread(self.registry.mount, name)
+        if command:
+            make_command(self.settings.extractor.model_copy(update={"command": command}))
+        async with self._gate(name):
+            await self._unused(name)
+            await asyncio.to_thread(set_extractor, entry.folder, command)
+            await self._close(name)
 
     @contextlib.asynccontextmanager
     async def memory(self, owner: str | EntityId) -> AsyncGenerator[Memory]:

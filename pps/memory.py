@@ -95,7 +95,9 @@ class Memory:
             lambda: Exporter(parts.client, parts.journal, parts.self_node),
             self._identifier,
         )
-        self._sessions = Sessions(self._pack, Capture(parts.journal, self.remember_many, self._identifier))
+        self._sessions = Sessions(
+            self._pack, Capture(parts.journal, self.remember_many, self._identifier, parts.worker.read_now)
+        )
 
     @property
     def entity(self) -> EntityId:
@@ -332,7 +334,7 @@ class Memory:
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
         problems = await self._parts.jobs.problems()
-        notes = (*self._parts.notes, *await self._parts.costs.notes())
+        notes = (*self._parts.notes, *await self._parts.jobs.notes())
         return Health(not problems, tuple(problems), notes, self._parts.worker.outage)
 
     async def ledger(self) -> Ledger:

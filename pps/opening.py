@@ -266,7 +266,7 @@ async def _assembled(
             indexer=indexer,
             worker=worker,
             intake=intake,
-            jobs=Jobs(entity.name, journal, worker, rules, shared.work.limits),
+            jobs=Jobs(entity.name, journal, worker, rules, shared.work.limits, costs),
             bookkeeper=Bookkeeper(entity.name, client, journal, indexes, indexer, await _around(entry, shared)),
             anchors=anchors,
             engine=engine,

@@ -13,6 +13,7 @@ from pps.context.startup import startup_recall
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.values import Turn
+from pps.ingest.jobs import no_facts
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.recall.options import RecallOptions, check_range
@@ -77,6 +78,7 @@ class Ambient:
                 budget_chars=request.budget_chars,
                 mode=request.mode,
                 started=started,
+                hint=await no_facts(self._entity, self._journal) if request.mode == "startup" else "",
             )
         )
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)

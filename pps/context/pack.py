@@ -56,6 +56,7 @@ class PackRequest:
         mode: ``startup`` goes by recency, ``turn`` by what is being talked about.
         clock: The moment that the pack states; None is now.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
+        hint: What the memory lacks and how it gets it, in a line; empty when nothing.
     """
 
     entity: str
@@ -68,6 +69,7 @@ class PackRequest:
     clock: datetime | None = None
     started: float | None = None
     budget_chars: int | None = None
+    hint: str = ""
 
     def holds(self, text: str) -> bool:
         """Tell whether a text keeps within the budget."""
@@ -179,7 +181,8 @@ def _lines(request: PackRequest) -> dict[str, list[str]]:
 
 def _head(request: PackRequest) -> str:
     clock = request.clock or now()
-    return f"{_FRAMING.format(entity=request.entity)}\nNow: {clock.strftime('%A %Y-%m-%d %H:%M')} UTC."
+    hint = f"\n{request.hint}" if request.hint else ""
+    return f"{_FRAMING.format(entity=request.entity)}\nNow: {clock.strftime('%A %Y-%m-%d %H:%M')} UTC.{hint}"
 
 
 def _tail(request: PackRequest) -> str:

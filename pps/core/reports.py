@@ -212,6 +212,27 @@ class CostEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Extracted:
+    """What reading the turns that nothing had read came to, or would take when ``dry_run``.
+
+    Attributes:
+        turns: That were found unread; ``read`` of them are done, ``waiting`` are in the queue and go on by themselves.
+        facts, dropped: What was found in those that are done, and what was left out because no turn says it.
+        tokens: What it took, in and out; of a dry run, or where nothing waited for it, an estimate.
+        why: What the rest waits for; empty when nothing.
+    """
+
+    dry_run: bool
+    turns: int
+    read: int
+    facts: int
+    dropped: int
+    waiting: int
+    tokens: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Duplicate:
     """Two nodes that may be one thing, and why; ``keep`` is the one that would stay."""
 

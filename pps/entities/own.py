@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pps.core.errors import ConfigError, StoreError
+from pps.entities import template
 
 
 class _Section(BaseModel):
@@ -60,11 +63,40 @@ def own_settings(folder: Path) -> OwnSettings:
     """
     path = folder / "entity.toml"
     try:
-        found = _Own.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        found = _checked(path.read_text(encoding="utf-8"), path)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         raise StoreError(f"{path}: cannot be read; restore it from a backup") from None
+    return OwnSettings(found.automatic.tags, found.automatic.relations, found.extractor.model_dump(exclude_none=True))
+
+
+def set_extractor(folder: Path, command: str) -> None:
+    """Let a command read an entity's turns from its next opening on; an empty one takes that back.
+
+    Only the lines ``mode`` and ``command`` of the section ``extractor`` change.
+
+    Raises:
+        ConfigError, StoreError: As ``own_settings``; nothing was changed.
+    """
+    path = folder / "entity.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+        _checked(text, path)
+        head, section, rest = text.partition("[extractor]\n")
+        own, following, others = rest.partition("\n[")
+        own = re.sub(r"(?m)^(mode|command)\s*=.*\n?", "", own)
+        new = "\n[extractor]\n"
+        lines = f'mode = "command"\ncommand = {json.dumps(command)}\n' if command else ""
+        text = f"{head}{section or new}{lines}{own}{following}{others}"
+        _checked(text, path)
+        template.write(path, text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise StoreError(f"{path}: cannot be read or written; restore it from a backup") from None
+
+
+def _checked(text: str, path: Path) -> _Own:
+    try:
+        return _Own.model_validate(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"{path}: {key}: {first['msg']}") from None
-    return OwnSettings(found.automatic.tags, found.automatic.relations, found.extractor.model_dump(exclude_none=True))

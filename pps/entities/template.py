@@ -51,7 +51,7 @@ def make(folder: Path, card: Card) -> None:
         _copy(shipped("entities/_template"), folder, words, last=_CARD)
         (folder / "data").mkdir(mode=0o700, exist_ok=True)
         text = shipped(f"entities/_template/{_CARD}").read_text(encoding="utf-8")
-        _write(folder / _CARD, Template(text).substitute(words))
+        write(folder / _CARD, Template(text).substitute(words))
     except OSError as error:
         raise StoreError(f"{folder}: cannot be written ({error.strerror})") from None
 
@@ -93,10 +93,11 @@ def _copy(source: Traversable, target: Path, words: dict[str, str], *, last: str
         if item.is_dir():
             _copy(item, place, words, last="")
         elif item.name not in (last, ".gitkeep") and not place.exists():
-            _write(place, Template(item.read_text(encoding="utf-8")).safe_substitute(words))
+            write(place, Template(item.read_text(encoding="utf-8")).safe_substitute(words))
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Replace a file of an entity in one step, mode 0600; what was written is on disk."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

@@ -30,7 +30,11 @@ class Capture:
     The cursor of a transcript moves only past answers that are on disk.
     """
 
-    def __init__(self, journal: Journal, keep: Keep, identifier: Callable[[str], str]) -> None:
+    def __init__(
+        self, journal: Journal, keep: Keep, identifier: Callable[[str], str], ended: Callable[[], None]
+    ) -> None:
+        """``ended`` is told when a session has ended and all of it is kept."""
+        self._ended = ended
         self._journal = journal
         self._keep = keep
         self._identifier = identifier
@@ -47,6 +51,11 @@ class Capture:
         Raises:
             Overloaded: Too much waits; nothing of this was kept, and it is safe to tell it again.
         """
+        await self._taken(event, is_ours, late=late)
+        if event.event == "SessionEnd":
+            self._ended()
+
+    async def _taken(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool) -> None:
         await self._kept(said_in(event))
         if not transcript.is_transcript(event.transcript):
             if event.event == "Stop" and event.text.strip() and not await self._is_stored(event):

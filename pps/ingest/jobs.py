@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from pps.config import ExtractorSettings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
-from pps.core.reports import AttemptReport, IngestionStats, JobReport
+from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
 from pps.core.text import first_line
-from pps.core.time import now
+from pps.core.time import iso, now, utc
+from pps.ingest.costs import Costs
+from pps.ingest.extraction import estimate
 from pps.ingest.health import HealthLimits, problems, stalled_s
+from pps.ingest.indexer import Progress
 from pps.ingest.worker import Worker
 from pps.ingest.working import WorkRules
 from pps.journal.journal import Journal
-from pps.journal.values import Attempt, Job, JobState
+from pps.journal.values import Attempt, Job, JobState, Readings
 
+_READ_AT_ONCE = 1_000
+_LOOK_S = 0.2
+_CHARACTERS_A_TOKEN = 3.5
+_MANY_TURNS = 5
+HOW_TO_SET = "`pps hooks install --entity NAME --extract claude` sets it, or extractor.mode and .command in pps.toml"
+_NO_FACTS = (
+    "{turns:,} turns and no facts: they come from the agent that remembers (nodes, facts), from a command that reads "
+    "the turns (`pps hooks install --entity {name} --extract claude`, then `pps extract {name}`), or from a model "
+    "(extractor.mode)"
+)
 _MOST_IDS = 1_000
 _TEXT = 120
 _MICROS = 1_000_000
 
 
+async def no_facts(name: str, journal: Journal) -> str:
+    """Return how a memory that has turns and no facts gets some; empty when it has some, or hardly any turns."""
+    turns = await journal.count_turns()
+    return "" if turns < _MANY_TURNS or await journal.count_facts() else _NO_FACTS.format(name=name, turns=turns)
+
+
 class Jobs:
     """The queue of one entity, for whoever looks after it. ``Memory.jobs``."""
 
-    def __init__(self, name: str, journal: Journal, worker: Worker, rules: WorkRules, limits: HealthLimits) -> None:
+    def __init__(
+        self, name: str, journal: Journal, worker: Worker, rules: WorkRules, limits: HealthLimits, costs: Costs
+    ) -> None:
         self._name = name
+        self._costs = costs
         self._journal = journal
         self._queue = journal.queue
         self._worker = worker
@@ -78,6 +103,72 @@ class Jobs:
         self._rules.backlog.release(max(0, waiting - await self._journal.unfinished()))
         await self._worker.dropped(dropped)
         return dropped
+
+    async def extract(
+        self, since: datetime | None = None, *, dry_run: bool = True, progress: Progress | None = None
+    ) -> Extracted:
+        """Have a command read the turns that nothing has read; what is done is not read again.
+
+        Args:
+            since: Only turns said at this aware instant or later.
+            dry_run: Only count, and estimate what it takes.
+            progress: Told as it goes; without, the turns are queued and nothing is waited for.
+
+        Raises:
+            InvalidRequest: No command is set for this entity.
+        """
+        since = utc(since, "since") if since else None
+        turns, characters = await self._queue.unread(since)
+        reader, costs = self._worker.reader, self._costs
+        group = reader.groups.tokens if reader else ExtractorSettings().group_tokens
+        estimated = sum(estimate(math.ceil(characters / _CHARACTERS_A_TOKEN), group))
+        if dry_run or not turns:
+            return Extracted(dry_run, turns, 0, 0, 0, turns, estimated)
+        if reader is None:
+            raise InvalidRequest("extractor.mode", f"is not 'command' for {self._name}: {HOW_TO_SET}")
+        before = (await costs.report(1)).tokens_today
+        found, why = Readings(0, 0, 0, 0), ""
+        while not why and (ids := await self._read_later(since)):
+            reader.hurry()
+            while progress and (now_found := await self._queue.readings(ids[0], ids[-1])).waiting and not why:
+                progress("turns read", found.read + now_found.read, turns)
+                await asyncio.sleep(_LOOK_S)
+                why = self._stopped(await costs.paused_until())
+            last = await self._queue.readings(ids[0], ids[-1])
+            found = Readings(found.read + last.read, found.facts + last.facts, found.dropped + last.dropped, 0)
+        spent = (await costs.report(1)).tokens_today - before
+        left = turns - found.read
+        why = why or (f"`pps jobs list {self._name}` says for what" if progress and left else "")
+        return Extracted(
+            False, turns, found.read, found.facts, found.dropped, left, spent if progress else estimated, why
+        )
+
+    async def _read_later(self, since: datetime | None) -> list[int]:
+        """Queue the next turns that nothing has read, as many as there is room for."""
+        reserved = min(_READ_AT_ONCE, (await self._queue.unread(since))[0])
+        self._rules.backlog.reserve(reserved)
+        ids: list[int] = []
+        try:
+            ids = await self._queue.read_later(since, reserved)
+        finally:
+            self._rules.backlog.release(reserved - len(ids))
+        self._worker.notify()
+        return ids
+
+    def _stopped(self, paused_until: datetime | None) -> str:
+        """Return why reading does not go on for now."""
+        if paused_until:
+            return f"today's budget is spent; it goes on by itself at {iso(paused_until)}"
+        return "; ".join(self._waits_for())
+
+    async def notes(self) -> tuple[str, ...]:
+        """Return what is worth knowing of the budget and of the facts: how to get some, and what was left out."""
+        notes = await self._costs.notes()
+        if hint := await no_facts(self._name, self._journal):
+            return (*notes, hint)
+        dropped = (await self._queue.readings()).dropped if self._worker.reader else 0
+        said = f"a command's readings left out {dropped:,} facts or nodes that no turn says"
+        return (*notes, said) if dropped else notes
 
     async def stats(self) -> IngestionStats:
         """Return how the queue stands and what the latest attempts came to."""

@@ -150,7 +150,9 @@ class Merging:
         if self._worker is None:
             yield
             return
-        if not await self._worker.settled(_QUIET_S):
+        # A command that reads writes nothing itself, and its turns may wait long for others.
+        quiet = self._worker.saved if self._worker.reader else self._worker.settled
+        if not await quiet(_QUIET_S):
             raise StoreConflict("texts are still being taken in; try again when `ingestion_stats` shows none")
         async with self._worker.held():
             yield

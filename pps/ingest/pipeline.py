@@ -34,7 +34,7 @@ from pps.ingest.vectors import PassageVectors
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.requests import Changes
 from pps.journal.journal import Journal
-from pps.journal.values import Change, Job, JobResult
+from pps.journal.values import Change, Job, JobResult, Reading
 from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
@@ -268,14 +268,13 @@ async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:
 
 
 def _drafts(job: Job) -> _Drafts:
-    """Return what was given with a turn, and what rules read in it where no fact was given."""
+    """Return what was given with a turn, what a command found, and what rules read in it where no fact was given."""
     nodes, facts = tuple(job.payload.nodes), tuple(job.payload.facts)
-    if job.payload.read:
-        nodes, facts = (*nodes, *job.payload.read.nodes), (*facts, *job.payload.read.facts)
-    if job.payload.extraction != "rules" or facts:
-        return nodes, facts
-    found = extract(job.turn)
-    return (*nodes, *found.nodes), found.facts
+    if job.payload.extraction == "rules" and not facts:
+        found = extract(job.turn)
+        nodes, facts = (*nodes, *found.nodes), found.facts
+    read = job.payload.read or Reading()
+    return (*nodes, *read.nodes), (*facts, *read.facts)
 
 
 def _names(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> list[str]:

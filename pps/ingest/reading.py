@@ -65,6 +65,7 @@ class Reader:
         self._name = name
         self._rules = rules
         self._asked = asked
+        self.groups = asked.groups
         self._failing = Failing(journal, name, rules)
         self._wake = asyncio.Event()
         self._at_once = False

@@ -186,9 +186,13 @@ class Worker:
 
         A command reads what waits for it at once.
         """
+        self.read_now()
+        return await self._waited(self._settled, timeout_s)
+
+    def read_now(self) -> None:
+        """Let a command read what waits without waiting for more."""
         if self.reader:
             self.reader.hurry()
-        return await self._waited(self._settled, timeout_s)
 
     async def saved(self, timeout_s: float) -> bool:
         """Wait until every acknowledged turn can be found, though a model may have yet to read some; as ``settled``."""

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 from pps.core.time import from_micros, micros, now
 from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
-from pps.journal.values import Attempt, Charge, Job, JobState, QueueState, Stage, load_payload, load_result
+from pps.journal.values import Attempt, Charge, Job, JobState, QueueState, Readings, Stage, load_payload, load_result
 
 _JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
     jobs.next_at, jobs.first_failed_at, jobs.payload, jobs.result"""
@@ -97,6 +97,41 @@ def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
         failed=row[1],
         charge=Charge(*row[2:]),
     )
+
+
+# Turns with an end to their job that nothing has read: no agent gave facts with them, no command found any.
+_UNREAD = """FROM jobs JOIN turns ON turns.uuid = jobs.turn WHERE jobs.state = 'done' AND turns.role != 'tool'
+    AND turns.occurred_at >= ? AND json_extract(jobs.payload, '$.extraction') != 'none'
+    AND json_type(jobs.payload, '$.read') IS NULL AND json_array_length(jobs.payload, '$.facts') = 0"""
+
+
+def unread(connection: sqlite3.Connection, since: datetime | None) -> tuple[int, int]:
+    """Return how many turns said since a moment nothing has read, and their characters."""
+    said = f"SELECT count(*), coalesce(sum(length(turns.content)), 0) {_UNREAD}"
+    (turns, characters) = connection.execute(said, (micros(since) if since else 0,)).fetchone()
+    return turns, characters
+
+
+def unread_ids(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
+    """Return the jobs of the first of those turns, in the order of receipt."""
+    statement = f"SELECT jobs.id {_UNREAD} ORDER BY jobs.id LIMIT ?"
+    return [one for (one,) in connection.execute(statement, (micros(since) if since else 0, limit))]
+
+
+def readings(connection: sqlite3.Connection, first: int, last: int) -> Readings:
+    """Return what a command has made of the turns whose jobs have ids from ``first`` to ``last``."""
+    row = connection.execute(
+        f"""SELECT count(*), coalesce(sum(json_array_length(payload, '$.read.facts')), 0),
+            coalesce(sum(json_array_length(payload, '$.read.dropped')), 0),
+            coalesce(sum({OPEN}), 0) FROM jobs
+            WHERE id BETWEEN ? AND ? AND json_type(payload, '$.read') IS NOT NULL""",  # noqa: S608 - a constant
+        (first, last),
+    ).fetchone()
+    (waiting,) = connection.execute(
+        f"SELECT count(*) FROM jobs WHERE id BETWEEN ? AND ? AND {OPEN}",  # noqa: S608 - a constant
+        (first, last),
+    ).fetchone()
+    return Readings(row[0] - row[3], row[1], row[2], waiting)
 
 
 def turns_in(connection: sqlite3.Connection, wanted: JobState) -> list[str]:

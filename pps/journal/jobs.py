@@ -10,7 +10,7 @@ from datetime import datetime
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import listed
 from pps.core.time import micros, now
-from pps.journal.job_reads import OPEN, STAGES, due_at, select, selected
+from pps.journal.job_reads import OPEN, STAGES, due_at, select, selected, unread_ids
 from pps.journal.values import (
     Charge,
     Job,
@@ -190,6 +190,17 @@ def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list
         """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
             WHERE id = ?""",
         [(micros(now()), one) for one in wanted],
+    )
+    return wanted
+
+
+def read_later(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
+    """Queue the first turns that nothing has read, said since a moment, to be read by a command; return their jobs."""
+    wanted = unread_ids(connection, since, limit)
+    connection.execute(
+        """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
+            WHERE id IN (SELECT value FROM json_each(?))""",
+        (micros(now()), listed(wanted)),
     )
     return wanted
 

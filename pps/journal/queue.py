@@ -9,7 +9,7 @@ from functools import partial
 from pps.core.errors import InvalidRequest
 from pps.journal import job_reads, jobs
 from pps.journal.reader import Readers
-from pps.journal.values import Attempt, Charge, Job, JobPayload, JobResult, JobState, QueueState, Stage
+from pps.journal.values import Attempt, Charge, Job, JobPayload, JobResult, JobState, QueueState, Readings, Stage
 from pps.journal.writer import Writer
 
 MAX_JOBS = 10_000
@@ -89,6 +89,18 @@ class JobQueue:
             NotFound: One of them is not there, or in the queue already; nothing was changed.
         """
         return await self._writer.write(partial(jobs.retry, job_ids=job_ids))
+
+    async def unread(self, since: datetime | None = None) -> tuple[int, int]:
+        """Return how many turns said since a moment nothing has read for facts, and their characters."""
+        return await self._readers.read(partial(job_reads.unread, since=since))
+
+    async def read_later(self, since: datetime | None, limit: int) -> list[int]:
+        """Queue the first of those turns to be read by a command; return their jobs."""
+        return await self._writer.write(partial(jobs.read_later, since=since, limit=limit))
+
+    async def readings(self, first: int = 0, last: int = 1 << 62) -> Readings:
+        """Return what a command has made of the turns of some jobs; of all, when no bounds are given."""
+        return await self._readers.read(partial(job_reads.readings, first=first, last=last))
 
     async def drop(self, job_ids: Sequence[int] | None = None) -> list[int]:
         """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.

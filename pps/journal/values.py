@@ -96,6 +96,16 @@ class JobResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Readings:
+    """What a command has made of some turns: those it has read, what it found and left out, and what still waits."""
+
+    read: int
+    facts: int
+    dropped: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """What models took for something: tokens in and out, and micro-dollars (1,000,000 are one dollar)."""
 

@@ -99,7 +99,7 @@ def _revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, r
     ).fetchone()
     before = Text(found[0].content, found[0].tags, load_payload(stored))
     # A command that reads writes nothing by itself: its answer is thrown away when the words are others by then.
-    if state == "running" and not (stage and before.payload.extraction == "command"):
+    if state == "running" and not (stage and before.payload.extraction != "model"):
         raise Revising(job_id)
     after = _checked(rework(before))
     (latest,) = db.execute("SELECT coalesce(max(number), 1) FROM versions WHERE turn = ?", (turn,)).fetchone()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from pps.core.reports import AttemptReport, IngestionStats, JobReport
+from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
 from pps.core.time import iso
 from pps.memory import Memory
 from pps.verbs import inputs
@@ -28,6 +28,23 @@ class JobStatusInput(inputs.Input):
     id: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9a-f-]+$")] = Field(
         description="The job_id or the turn_id of a receipt, as text."
     )
+
+
+class ExtractInput(inputs.Input):
+    """Which turns, and whether to do it."""
+
+    since: Annotated[inputs.Moment, inputs.described_time("Only turns said at this time or later.")] | None = None
+    dry_run: bool = Field(default=True, description="Only count them and estimate the tokens; false has them read.")
+
+
+async def _extract(memory: Memory, given: ExtractInput) -> Extracted:
+    return await memory.jobs.extract(given.since, dry_run=given.dry_run)
+
+
+def extracted(value: Extracted) -> str:
+    """Return how much there is to read, in a line."""
+    what = "would take" if value.dry_run else "is being read; it takes"
+    return f"{value.turns:,} turns that nothing has read for facts: {what} about {value.tokens:,} tokens"
 
 
 async def _job_status(memory: Memory, given: JobStatusInput) -> JobReport:
@@ -67,6 +84,17 @@ def _attempt(one: AttemptReport) -> str:
 
 
 INGESTION_VERBS: tuple[AnyVerb, ...] = (
+    Verb(
+        "extract",
+        "Find facts in earlier turns",
+        "Have the owner's own command read the turns that nothing has read for facts, or say how many there are and "
+        "what that would take. It spends the owner's tokens: ask first.",
+        ExtractInput,
+        Extracted,
+        _extract,
+        extracted,
+        Hints(idempotent=True),
+    ),
     Verb(
         "job_status",
         "What became of a turn",

@@ -86,14 +86,16 @@ class Claude:
     @property
     def version(self) -> str:
         """The program's version, such as ``2.1.330``."""
-        told = subprocess.run([self.program, "--version"], env=self._env(), capture_output=True, check=True, timeout=60)
+        told = subprocess.run(
+            [self.program, "--version"], env=self.env_of_its_own(), capture_output=True, check=True, timeout=60
+        )
         return told.stdout.decode().split()[0]
 
     def prints(self, prompt: str, *arguments: str) -> str:
         """Run ``claude -p`` with a prompt on its stdin; return what it printed."""
         ended = subprocess.run(
             self._command("-p", *arguments),
-            env=self._env(),
+            env=self.env_of_its_own(),
             cwd=self.project,
             input=prompt.encode(),
             capture_output=True,
@@ -109,7 +111,7 @@ class Claude:
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             self._command(*arguments),
-            env={**self._env(), "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+            env={**self.env_of_its_own(), "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
             cwd=self.project,
             stdin=theirs,
             stdout=theirs,
@@ -128,7 +130,8 @@ class Claude:
     def _command(self, *arguments: str) -> list[str]:
         return [str(self.program), *self.arguments, *arguments]
 
-    def _env(self) -> dict[str, str]:
+    def env_of_its_own(self) -> dict[str, str]:
+        """The environment that it runs in: nothing of this process's."""
         kept = {"PATH": str(self._programs), "LANG": "C.UTF-8", "IS_SANDBOX": "1", "HOME": str(self.home)}
         model = {"ANTHROPIC_BASE_URL": self.model_url, "ANTHROPIC_API_KEY": _KEY}
         return {**kept, **_QUIET, **model, **self.env}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,6 +16,8 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settings
+from pps.core.errors import ConfigError, InvalidRequest
+from pps.core.values import FactDraft
 from pps.memory import Memory
 from tests import stand_in
 
@@ -61,6 +65,13 @@ def ana(tmp_path: Path, command: Scripted) -> Opened:
     return opened
 
 
+@asynccontextmanager
+async def opened(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        yield memory
+
+
 LIVES = {"subject": "User", "relation": "lives in", "object": "Oslo", "text": "User lives in Oslo.", "said": "in Oslo"}
 MOVED = {"subject": "User", "relation": "LIVES_IN", "object": "Rome", "text": "User lives in Rome.", "said": "to Rome"}
 
@@ -71,10 +82,11 @@ async def facts(memory: Memory) -> dict[str, bool]:
 
 
 async def test_turns_are_read_together_and_a_later_group_ends_what_an_earlier_one_found(
-    ana: Opened, command: Scripted
+    settings: Settings, command: Scripted
 ) -> None:
     command.says([LIVES, {**MOVED, "invalidates": ["F1"]}])
-    async with ana() as memory:
+    extractor = command.settings(settings.home).extractor
+    async with App.open(settings.model_copy(update={"extractor": extractor})) as app, opened(app) as memory:
         first = await memory.remember("I live in Oslo.", session="one")
         await memory.remember("I keep bees there.", session="one")
         assert (first.state, first.facts, command.asked) == ("done", 0, [])
@@ -135,3 +147,158 @@ async def test_a_program_runs_in_an_empty_folder_and_gets_nothing_of_ours_but_th
     folder, *rest = (command.folder / "env-0.txt").read_text().splitlines()
     assert rest == ["PPS_INSIDE_EXTRACTOR"]
     assert not os.path.exists(folder)  # noqa: ASYNC240, PTH110
+
+
+async def until_asked(command: Scripted, times: int) -> None:
+    while len(command.asked) < times:  # noqa: ASYNC110 - another process is
+        await asyncio.sleep(0.02)
+
+
+async def test_an_answer_that_is_no_json_is_tried_with_fewer_turns_then_alone_and_parked_at_last(
+    ana: Opened, command: Scripted
+) -> None:
+    command.says([{"do": "prose"}])
+    async with ana() as memory:
+        for text in ("I live in Oslo.", "I keep bees."):
+            await memory.remember(text)
+        assert await memory.settled()
+        parked = await memory.jobs.list("failed")
+        assert [(one.stage, one.code) for one in parked] == [("read", "model_output_invalid")] * 2
+        assert "I live in Oslo." in command.asked[0]
+        assert "I keep bees." in command.asked[0]
+        assert not any("I live in Oslo." in prompt and "I keep bees." in prompt for prompt in command.asked[1:])
+        command.says([LIVES])
+        await memory.jobs.retry()
+        assert await memory.settled()
+        assert await facts(memory) == {"User lives in Oslo.": True}
+
+
+@pytest.mark.parametrize(
+    ("act", "more", "why"),
+    [
+        ("fail", {}, "ended with code 3"),
+        ("sleep", {"command_timeout_s": 0.5}, "did not answer within 0.5 s"),
+        ("flood", {}, "wrote more than 1,048,576 bytes"),
+        ("", {"command": ("pps-no-such-program",)}, "cannot be run"),
+    ],
+)
+async def test_a_command_that_is_away_keeps_its_turns_waiting_and_saves_go_on(
+    ana: Opened, command: Scripted, act: str, more: dict[str, Any], why: str
+) -> None:
+    command.says([{"do": act}, LIVES])
+    async with ana(**more) as memory:
+        receipt = await memory.remember("I live in Oslo.")
+        await memory.settled(0)  # somebody asks for it
+        while not (job := await memory.jobs.status(receipt.job_id)).failures:
+            pass
+        assert why in job.error
+        assert (await memory.remember("I keep bees.")).state == "done"
+        assert (await memory.recall("bees"))["episodes"]
+    command.says([LIVES])
+    async with ana() as memory:
+        assert await memory.settled()
+        assert await facts(memory) == {"User lives in Oslo.": True}
+
+
+async def test_a_days_budget_ends_the_reading_until_the_next(ana: Opened, command: Scripted) -> None:
+    command.says([LIVES])
+    async with ana(tokens_per_day=10) as memory:
+        await memory.remember("I live in Oslo.")
+        assert await memory.settled()
+        await memory.remember("I keep bees.")
+        assert not await memory.settled(0.5)
+        assert len(command.asked) == 1
+        report = await memory.costs.report()
+        assert report.paused_until is not None
+        assert report.days[0].unmetered == 1
+        assert "budget" in " ".join((await memory.health()).notes)
+
+
+async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(ana: Opened, command: Scripted) -> None:
+    command.says([LIVES])
+    async with ana(mode="given") as memory:
+        for text in ("I live in Oslo.", "One.", "Two.", "Three."):
+            await memory.remember(text)
+        assert "no facts" not in " ".join((await memory.health()).notes)
+        await memory.remember("I keep bees.")
+        assert "5 turns and no facts" in " ".join((await memory.health()).notes)
+        assert "5 turns and no facts" in (await memory.ambient_recall("", mode="startup")).text
+        await memory.remember("Ana sails.", facts=[FactDraft("Ana", "SAILS", "Sea")])
+        await memory.remember("Not for reading.", extraction="none")
+        with pytest.raises(InvalidRequest, match=r"extractor\.mode"):
+            await memory.jobs.extract(dry_run=False)
+    seen: list[tuple[str, int, int]] = []
+    async with ana() as memory:
+        would = await memory.jobs.extract()
+        assert (would.dry_run, would.turns, command.asked) == (True, 5, [])
+        assert would.tokens > 500
+        done = await memory.jobs.extract(dry_run=False, progress=lambda *at: seen.append(at))
+        assert (done.turns, done.read, done.facts, done.waiting) == (5, 5, 1, 0)
+        assert done.tokens > 500
+        assert seen
+        assert not any("Ana sails" in prompt or "Not for reading" in prompt for prompt in command.asked)
+        assert (await memory.jobs.extract()).turns == 0
+        assert "User lives in Oslo." in await facts(memory)
+        assert (await memory.ledger()).problems == ()
+
+
+async def test_what_rules_found_in_a_turn_stays_when_a_command_reads_it(ana: Opened, command: Scripted) -> None:
+    bees = {"subject": "User", "relation": "KEEPS", "object": "bees", "text": "User keeps bees.", "said": "bees"}
+    command.says([bees])
+    async with ana(mode="rules") as memory:
+        receipt = await memory.remember("My sister is called Mara. I keep bees.")
+        by_rules = {fact.uuid for fact in (await memory.timeline()).facts}
+        assert by_rules
+    async with ana() as memory:
+        await memory.jobs.extract(dry_run=False, progress=lambda *_: None)
+        found = {fact.uuid: fact.episodes for fact in (await memory.timeline()).facts}
+        assert by_rules < set(found)
+        assert set(found.values()) == {(receipt.turn_id,)}
+
+
+async def test_a_reading_that_is_cut_short_is_done_again_and_nothing_is_doubled(ana: Opened, command: Scripted) -> None:
+    command.says([{"do": "hold"}, LIVES])
+    async with ana() as memory:
+        await memory.remember("I live in Oslo.")
+        await memory.settled(0)  # somebody asks for it
+        await until_asked(command, 1)
+    (command.folder / "go").touch()
+    async with ana() as memory:
+        assert await memory.settled()
+        assert len(command.asked) == 2
+        [fact] = (await memory.timeline()).facts
+        assert len(fact.episodes) == 1
+
+
+async def test_a_text_with_other_words_is_read_again_and_what_the_old_ones_said_ends(
+    ana: Opened, command: Scripted
+) -> None:
+    command.says([LIVES, MOVED])
+    async with ana() as memory:
+        receipt = await memory.remember("I live in Oslo.")
+        assert await memory.settled()
+        await memory.records.update(receipt.turn_id, content="I moved to Rome.")
+        assert await memory.settled()
+        assert await facts(memory) == {"User lives in Oslo.": False, "User lives in Rome.": True}
+
+
+async def test_a_command_is_set_for_one_entity_and_taken_back(tmp_path: Path, command: Scripted) -> None:
+    settings = command.settings(tmp_path / "home", mode="given")
+    command.says([LIVES])
+    words = shlex.join(settings.extractor.command)
+    async with App.open(settings) as app:
+        await app.create("ana")
+        with pytest.raises(ConfigError, match=r"extractor\.model"):
+            await app.extract_by("ana", "ollama")
+        before = (app.registry.get("ana").folder / "entity.toml").read_text()
+        await app.extract_by("ana", words)
+        async with app.memory("ana") as memory:
+            await memory.remember("I live in Oslo.")
+            assert await memory.settled()
+            assert await facts(memory) == {"User lives in Oslo.": True}
+        await app.extract_by("ana", "")
+        assert (app.registry.get("ana").folder / "entity.toml").read_text() == before
+        async with app.memory("ana") as memory:
+            await memory.remember("I moved to Rome.")
+            assert await memory.settled()
+    assert len(command.asked) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -74,6 +75,27 @@ async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(app: App
         assert f"Mara has a {mark}." in prompt  # what is known
         assert f"with her {mark}" in prompt
         assert foreign not in prompt
+
+
+async def test_a_command_that_is_set_for_one_reads_nothing_of_another(tmp_path: Path, command: Path) -> None:
+    (command / "script.json").write_text(json.dumps([LIVES]))
+    given = ExtractorSettings(mode="given")
+    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), extractor=given)
+    async with App.open(settings) as app:
+        for name, mark in (("ana", "kanariedach"), ("tom", "zinnoberrot")):
+            await app.create(name)
+            async with app.memory(name) as memory:
+                await memory.remember(f"Mara lives in Oslo, with her {mark}.")
+        theirs = (app.registry.get("tom").folder / "entity.toml").read_text()
+        await app.extract_by("ana", shlex.join((sys.executable, str(Path(stand_in.__file__)), str(command))))
+        async with app.memory("ana") as memory:
+            done = await memory.jobs.extract(dry_run=False, progress=lambda *_: None)
+        assert (done.turns, done.read) == (1, 1)
+        assert (app.registry.get("tom").folder / "entity.toml").read_text() == theirs
+        async with app.memory("tom") as memory:
+            assert (await memory.timeline()).facts == ()
+            assert (await memory.jobs.extract()).turns == 1
+    assert not any("zinnoberrot" in prompt for prompt in asked(command))
 
 
 @pytest.mark.parametrize("change", ["forget", "update"])

@@ -124,6 +124,7 @@ def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
         "doctor",
         "watch.add",
         "export",
+        "extract",
     ],
 )
 def test_long_work_on_one_leaves_the_other_as_it_was(pair: Pair, tmp_path: Path, task: str) -> None:
@@ -136,6 +137,8 @@ def test_long_work_on_one_leaves_the_other_as_it_was(pair: Pair, tmp_path: Path,
     if task == "watch.add":
         (tmp_path / "diary.md").write_text(f"# Diary\n\nThe word is {MARKS[A]}.")
         arguments["path"] = str(tmp_path)
+    if task == "extract":
+        arguments["dry_run"] = True
     if task == "export":
         arguments["path"] = str(tmp_path / "out.jsonl")
     if task == "anchors.import":

@@ -71,6 +71,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "undo_merge": [{"id": "<turn>"}],
     "job_status": [{"id": "<turn>"}],
     "ingestion_stats": [{}],
+    "extract": [{"dry_run": True}],
 }
 """What the entity ``mine`` tries with the ids of ``theirs`` in the places of the angle brackets."""
 
@@ -105,6 +106,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "bench timeline": ["--generated", "5", "--questions", "5"],
     "bench tune": ["--data", "<home>/entities/theirs"],
     "costs": ["mine"],
+    "extract": ["mine", "--dry-run"],
     "merges apply": ["mine", "<node>", "<fact>", "--yes"],
     "merges list": ["mine"],
     "merges undo": ["mine", "<turn>"],

@@ -53,6 +53,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "undo_merge": [{"id": "{node}"}],
     "job_status": [{"id": "{turn}"}, {"id": "1"}, {"id": "999999"}],
     "ingestion_stats": [{}],
+    "extract": [{}, {"dry_run": True}],
 }
 
 

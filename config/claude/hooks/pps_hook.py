@@ -66,6 +66,8 @@ MOST = {
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared
 
 
+INSIDE = "PPS_INSIDE_EXTRACTOR"
+"""Set where a program reads turns for a memory: what is said there is no session of anybody's."""
 NOBODY = (FileNotFoundError, ConnectionRefusedError)
 """How it shows that no server runs; one that hangs or refuses is left alone."""
 
@@ -76,6 +78,8 @@ class Away(Exception):
 
 def main(argv: list[str]) -> None:
     """Handle one event. Raises whatever goes wrong; the caller keeps that to itself."""
+    if INSIDE in os.environ:
+        return
     event, options = _arguments(argv)
     deadline = STARTED + DEADLINES_S[event] - BOOT_S
     first = min(deadline, STARTED + 1.2) if event == "SessionEnd" else deadline

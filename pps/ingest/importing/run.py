@@ -16,6 +16,7 @@ from pathlib import Path
 from pps.core.errors import InvalidRequest, Overloaded, StoreError
 from pps.core.values import Receipt, Skipped
 from pps.ingest.drafts import RememberOptions
+from pps.ingest.extraction import MARK
 from pps.ingest.importing.formats import FORMATS, Format, format_of
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
 from pps.ingest.importing.sources import Source, find
@@ -267,7 +268,11 @@ def _read(source: Source, wanted: Format | None, run: _Run) -> Iterator[Read]:
         chosen = _chosen(source, wanted)
         if chosen is not None:
             run.files[chosen.name] += 1
-            yield from chosen.read(source)
+            for read in chosen.read(source):
+                if isinstance(read, Item) and read.content.lstrip().startswith(MARK):
+                    yield Passed("conversations of the program that reads turns for this memory")
+                    return
+                yield read
         elif source.given:
             why = "is in no format that is known by its content; --format says which it is"
             yield Unreadable(source.name, why)

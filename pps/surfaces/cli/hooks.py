@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,11 +14,12 @@ import typer
 
 from pps.config.home import home_folder
 from pps.core.errors import InvalidRequest
+from pps.core.time import iso, now
 from pps.core.values import JSON
 from pps.link import spool
 from pps.link.start import find
 from pps.surfaces.cli import claude_settings
-from pps.surfaces.cli.talk import AsJson, server, show_json
+from pps.surfaces.cli.talk import AsJson, server, show_json, work
 
 app = typer.Typer(no_args_is_help=True, help="Hooks that give Claude Code this memory, in its settings file.")
 
@@ -41,12 +45,23 @@ def install(
         str, typer.Option("--entity", "-e", help="Whose memory; without, `pps route` decides by the project's folder.")
     ] = "",
     project: _Project = Path(),
+    extract: Annotated[
+        str,
+        typer.Option(
+            help="Let a command read what is said for facts: claude, codex, gemini, ollama or a command line; "
+            "'none' turns it off."
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Add the hooks to Claude Code's settings, beside what is there. A second time changes nothing.
 
-    Examples: pps hooks install --entity ana · pps hooks install --scope local --entity shop
+    With --extract a command of yours, such as Claude Code itself, reads the turns for facts on its own login.
+
+    Examples: pps hooks install --entity ana --extract claude · pps hooks install --scope local --entity shop
     """
+    if extract:
+        _let_read(entity, extract)
     if entity and server().admin("entity.show", {"name": entity})["archived"]:
         raise InvalidRequest("--entity", f"{entity!r} is archived; `pps entity archive {entity} --undo` brings it back")
     if scope is not Scope.user and not project.is_dir():
@@ -55,13 +70,50 @@ def install(
     home = str(home_folder()) if os.environ.get("PPS_HOME") else ""
     changed = claude_settings.install(path, entity, home)
     if as_json:
-        show_json({"settings": str(path), "changed": changed, "entity": entity, "events": list(claude_settings.EVENTS)})
+        shown = {"settings": str(path), "changed": changed, "entity": entity, "events": list(claude_settings.EVENTS)}
+        show_json({**shown, "extract": extract, "found": list(_found())})
         return
     typer.echo(f"{path} {'has the hooks now' if changed else 'had these hooks already'}.")
     if entity:
         typer.echo(f"From the next session on Claude Code remembers as {entity}.")
     else:
         typer.echo("Map each project that is to be remembered: pps route add FOLDER NAME. Others are left alone.")
+    typer.echo(_facts(entity, extract))
+
+
+def _let_read(entity: str, extract: str) -> None:
+    if not entity:
+        raise InvalidRequest("--extract", "needs --entity: it is set for one; for all: extractor.mode in pps.toml")
+    program = shlex.split(extract)[0]
+    if extract != "none" and shutil.which(program) is None:
+        raise InvalidRequest("--extract", f"no program {program!r} is found on PATH")
+    server().admin("entity.extract", {"name": entity, "command": "" if extract == "none" else extract})
+
+
+def _facts(entity: str, extract: str) -> str:
+    """Return how the memory gets its facts, or how it could: nothing is turned on unasked."""
+    if extract:
+        return "Facts are found by no command any more." if extract == "none" else f"Facts are found by {extract!r}."
+    if not (found := _found()):
+        return "Facts come from the agent that remembers; docs/ingestion.md says how else."
+    line = f"pps hooks install --entity {entity or 'NAME'} --extract {found[0]}"
+    said = f"{' and '.join(found)} can read what is said for facts, on your own login: `{line}`."
+    if not entity:
+        return said
+    week = work("extract", {"entity": entity, "since": _week_ago(), "dry_run": True}, as_json=True)
+    tokens = week["tokens"] if isinstance(week["tokens"], int) else 0
+    return f"{said} A day of your last week would take about {tokens // 7:,} tokens." if tokens else said
+
+
+def _found() -> tuple[str, ...]:
+    """Return the known programs that are on the PATH."""
+    from pps.models.command import presets  # not at the top: help imports nothing heavy
+
+    return tuple(name for name, preset in presets().items() if shutil.which(preset.words[0]))
+
+
+def _week_ago() -> str:
+    return iso(now() - timedelta(days=7))
 
 
 @app.command()

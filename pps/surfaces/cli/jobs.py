@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pps.core.errors import InvalidRequest
-from pps.surfaces.cli.talk import AsJson, Name, ask, confirm, say, show_json, work
+from pps.surfaces.cli.talk import EXIT_AGAIN, Answer, AsJson, Name, ask, confirm, say, show_json, work
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -101,3 +101,36 @@ def _act(task: str, chosen: dict[str, JSON], *, as_json: bool, done: str) -> Non
         return
     ids = answer[done]
     typer.echo(f"{len(ids) if isinstance(ids, list) else 0} {done}.")
+
+
+def extract(
+    name: Name,
+    since: Annotated[str, typer.Option(help="Only turns said at this time or later; ISO 8601.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, and estimate what it takes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a command read the turns that nothing has read for facts, such as those from before it was set.
+
+    It may be cut short and run again: what was read is not read again. Exit code 4 while some still wait.
+
+    Examples: pps extract ana --dry-run · pps extract ana --since 2026-11-01
+    """
+    found = work("extract", {"entity": name, "since": since, "dry_run": dry_run}, as_json=as_json)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(_extracted(found))
+    if found["waiting"] and not dry_run:
+        raise typer.Exit(EXIT_AGAIN)
+
+
+def _extracted(found: Answer) -> str:
+    if not found["turns"]:
+        return "Nothing to read: every turn was read, or came with facts."
+    if found["dry_run"]:
+        return f"{found['turns']:,} turns to read, about {found['tokens']:,} tokens in and out."
+    rest = f"; {found['waiting']:,} wait ({found['why']})" if found["waiting"] else ""
+    return (
+        f"{found['read']:,} of {found['turns']:,} turns read: {found['facts']:,} facts, {found['dropped']:,} left out "
+        f"that no turn says, {found['tokens']:,} tokens{rest}."
+    )

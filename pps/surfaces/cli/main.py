@@ -68,6 +68,7 @@ def build() -> typer.Typer:
     app.add_typer(anchors.app, name="anchors")
     app.add_typer(hooks.app, name="hooks")
     app.add_typer(jobs.app, name="jobs")
+    app.command()(jobs.extract)
     app.add_typer(merges.app, name="merges")
     app.add_typer(bench.app, name="bench")
     for command in (memory.timeline, memory.get, memory.forget, memory.stats, memory.reindex, memory.reembed):

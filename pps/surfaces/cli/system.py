@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pps.config.home import home_folder
+from pps.config.home import INSIDE, home_folder
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.surfaces.cli.talk import AsJson, absolute, show_json, work
 
@@ -112,6 +113,8 @@ def mcp(
 
     if router == bool(entity) or (root and not router):
         raise InvalidRequest("--entity", "give an entity's name, or --router (and --root with it, if you want)")
+    if INSIDE in os.environ:  # a command that reads turns has no use for the memory, and must not feed it
+        return
     logs.set_up("warning")
     runners: Runners = context.obj
     if router:

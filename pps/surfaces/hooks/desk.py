@@ -13,6 +13,7 @@ from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.core.recalled import Pack
 from pps.core.values import JSON, Node
+from pps.ingest.extraction import MARK
 from pps.ingest.sessions import SessionEvent, read_event, said_in, typed
 from pps.surfaces.hooks.shown import LastPacks, Projects
 
@@ -48,6 +49,8 @@ class Desk:
         """
         started = clock.perf_counter()
         event = read_event(message)
+        if event.text.lstrip().startswith(MARK):
+            raise InvalidRequest("text", "is a prompt that has turns read; it is nobody's memory")
         owner = await asyncio.to_thread(self._owner, event)
         if event.event == "PreToolUse":
             answer: dict[str, JSON] = {"context": self._last.unseen(owner, event.session, event.agent)}

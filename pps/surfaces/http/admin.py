@@ -18,6 +18,7 @@ Action = Callable[[App, Mapping[str, JSON]], Awaitable[dict[str, JSON]]]
 
 OWNERS = frozenset(
     {
+        "entity.extract",
         "operator.issue",
         "operator.revoke",
         "route.add",
@@ -72,6 +73,12 @@ async def _delete(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     name = text(arguments, "name")
     gone = await app.delete(name)
     return {"name": name, "deleted": True, "left": _LEFT_ON_NEO4J if gone.store == "neo4j" else ""}
+
+
+async def _extract(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    name, command = text(arguments, "name"), text(arguments, "command")
+    await app.extract_by(name, command)
+    return {"name": name, "command": command}
 
 
 async def _issue(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -176,6 +183,7 @@ _ACTIONS: dict[str, Action] = {
     "entity.show": _show,
     "entity.archive": _archive,
     "entity.delete": _delete,
+    "entity.extract": _extract,
     "token.issue": _issue,
     "token.revoke": _revoke,
     "operator.issue": _operator_issue,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import cast, get_args
 
 from pydantic import TypeAdapter
@@ -10,6 +11,7 @@ from pydantic import TypeAdapter
 from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.reports import JobReport, Ledger
+from pps.core.time import parse
 from pps.core.values import JSON
 from pps.ingest.indexer import Progress
 from pps.journal.values import JobState
@@ -56,6 +58,14 @@ async def examine(app: App, arguments: Mapping[str, JSON], progress: Progress) -
         "notes": [*health.notes, *ledger.notes],
         "ledger": cast("JSON", _LEDGER.dump_python(ledger, mode="json")),
     }
+
+
+async def extract(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    """Have the turns read that nothing has read, or say what it would take."""
+    since, dry_run = text(arguments, "since", ""), arguments.get("dry_run") is True
+    async with app.memory(text(arguments, "entity")) as memory:
+        found = await memory.jobs.extract(parse(since) if since else None, dry_run=dry_run, progress=progress)
+    return asdict(found)
 
 
 def _shown(job: JobReport) -> dict[str, JSON]:

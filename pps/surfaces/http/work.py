@@ -146,4 +146,5 @@ _TASKS: dict[str, Task] = {
     "jobs.retry": care.retry_jobs,
     "jobs.drop": care.drop_jobs,
     "doctor": care.examine,
+    "extract": care.extract,
 }
