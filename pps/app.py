@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId
-from pps.entities import Created, Deletion, Entry, Registry
+from pps.entities import Created, Deletion, Entry, Registry, files
 from pps.entities.own import set_extractor
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
 from pps.memory import Memory
 from pps.models.command import make_command
-from pps.opening import Anew, Shared, close_memory, files_held, open_memory, open_shared
+from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
 
 if TYPE_CHECKING:
     from pps.ingest.indexer import Progress
@@ -58,6 +58,7 @@ class App:
         self._shared = shared
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._gates: dict[str, _Gate] = {}
+        self._failed: dict[str, str] = {}
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -124,7 +125,8 @@ class App:
                 await (await self._shared.server()).check()
             await self._unused(name)
             await self._close(name)
-            async with files_held(entry):
+            there = (entry.folder / "data").is_dir()
+            async with files.held(entry) if there else contextlib.nullcontext():
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
                 await self._erase(deletion)
         return deletion
@@ -225,6 +227,29 @@ class App:
         async with self._anew(name, "all") as memory:
             return await memory.reindex(progress)
 
+    async def rebuild(self, name: str, progress: Progress | None = None) -> dict[str, int]:
+        """Make an entity's graph anew from its journal: turns, records, and facts that were given or found by rules.
+
+        Returns:
+            Documents by kind, as ``reindex``; and ``to_read``, the turns that a model or command reads again.
+
+        Raises:
+            StoreConflict: The memory is in use and stays so for 30 s.
+            StoreError: Its journal is gone too.
+        """
+        async with self._anew(name, "graph") as memory:
+            indexed = await memory.rebuild(progress)
+            jobs = await memory.jobs.stats()
+        self._failed.pop(name, None)
+        return {**indexed, "to_read": jobs.queued + jobs.running}
+
+    async def unopenable(self) -> dict[str, str]:
+        """Return the closed entities that cannot be opened, as far as it is known, and why."""
+        entries = await asyncio.to_thread(self.registry.list)
+        lost = {one.entity.name: await asyncio.to_thread(files.gone, one) for one in entries}
+        found = {name: why or self._failed.get(name, "") for name, why in lost.items() if name not in self._open}
+        return {name: why for name, why in found.items() if why}
+
     @contextlib.asynccontextmanager
     async def _anew(self, name: str, anew: Anew) -> AsyncGenerator[Memory]:
         """Open an entity for one caller alone, with indexes that begin empty."""
@@ -268,7 +293,7 @@ class App:
             except UnknownEntity:
                 continue  # deleted or archived meanwhile
             except PPSError as error:
-                in_the_way[name] = error.message
+                in_the_way[name] = f"unfinished jobs wait: {error.message}"
         return in_the_way
 
     async def closed_pending(self) -> dict[str, datetime]:
@@ -311,7 +336,13 @@ class App:
     async def _opened(self, entry: Entry) -> _Open:
         # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
         await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
-        memory = await open_memory(entry, self._shared)
+        try:
+            memory = await open_memory(entry, self._shared)
+        except PPSError as error:
+            if not (error.retryable or isinstance(error, StoreConflict)):  # others may be over at any moment
+                self._failed[entry.entity.name] = error.message
+            raise
+        self._failed.pop(entry.entity.name, None)
         if not entry.made:
             try:
                 await asyncio.to_thread(self.registry.set_made, entry.entity)

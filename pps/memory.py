@@ -37,8 +37,7 @@ from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.journal import Journal
-from pps.journal.values import JobPayload, TurnDraft
+from pps.journal import JobPayload, Journal, TurnDraft
 from pps.recall.engine import RecallEngine
 from pps.recall.options import RecallOptions, TimelineOptions, check_range, make_request
 from pps.recall.request import RecallRequest
@@ -46,7 +45,7 @@ from pps.recall.timeline import Timeline
 from pps.recall.walks import Walks
 from pps.recall.why import Why
 
-_READ_OWN_WRITES_S = 0.05
+_READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 Item = Node | Fact | Episode | Turn
 
 
@@ -312,7 +311,7 @@ class Memory:
         parts = self._parts
         counts = await parts.client.counts()
         text, vectors = await parts.indexes.counts()
-        span = await parts.journal.span()
+        first_turn_at, last_turn_at = await parts.journal.span()
         return Stats(
             entity=self.entity.name,
             store=parts.store,
@@ -327,8 +326,8 @@ class Memory:
             text_indexed=text,
             vector_indexed=vectors,
             fingerprint=await parts.journal.get_meta("fingerprint") or "",
-            first_turn_at=span[0],
-            last_turn_at=span[1],
+            first_turn_at=first_turn_at,
+            last_turn_at=last_turn_at,
         )
 
     async def health(self) -> Health:
@@ -348,6 +347,11 @@ class Memory:
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""
         return await self._parts.indexer.reembed(progress)
+
+    async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
+        """Wait until a graph that was begun anew has what the journal says, then rebuild the indexes as ``reindex``."""
+        await self._parts.worker.saved(_REBUILD_S)
+        return await self._parts.indexer.rebuild(progress)
 
     async def pending(self) -> bool:
         """Tell whether acknowledged turns or index entries are not done yet."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -13,15 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
-
 from pps.config import ExtractorSettings, Settings, load_prices
-from pps.core.errors import ConfigError, ModelUnavailable, StoreConflict, StoreError
+from pps.core.errors import ConfigError, ModelUnavailable, StoreError
 from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Node
-from pps.entities import template
+from pps.entities import files
 from pps.entities.own import own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
@@ -126,8 +123,11 @@ async def open_shared(settings: Settings, embedder: Embedder | None = None) -> A
         await shared.close()
 
 
-Anew = Literal["no", "vectors", "all"]
-"""Which indexes to begin anew, empty: ``vectors`` for another model, ``all`` for what cannot be opened."""
+Anew = Literal["no", "vectors", "all", "graph"]
+"""What to begin anew, empty: ``vectors`` for another model, ``all`` indexes that cannot be opened, the ``graph`` too.
+
+The jobs of a graph that begins anew are queued again, so that the worker brings back what the journal knows.
+"""
 
 
 async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Memory:
@@ -139,24 +139,17 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         StoreError, StoreUnavailable: A file or server cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
-        data = entry.folder / "data"
-        await _lock(stack, data)
-        await asyncio.to_thread(template.check, entry.folder, entry.entity)  # it may have been deleted before that
-        journal = await Journal.open(data / "memory.db", entry.entity.group)
+        await stack.enter_async_context(files.held(entry))
+        await asyncio.to_thread(files.check, entry, graph_begins_anew=anew == "graph")
+        journal = await Journal.open(entry.folder / "data" / files.JOURNAL, entry.entity.group)
         stack.push_async_callback(journal.close)
         embedder = await _embedder(journal, entry.entity.name, shared, reembed=anew == "vectors")
+        if anew == "graph":
+            await journal.queue.replay()  # first: a crash leaves jobs that are done again
+            await asyncio.to_thread(files.remove_graph, entry.folder)
         memory = await _assembled(stack, entry, shared, journal, embedder, anew)
         stack.pop_all()
         return memory
-
-
-@contextlib.asynccontextmanager
-async def files_held(entry: Entry) -> AsyncGenerator[None]:
-    """Hold the files of an entity that is closed, so that no other process opens them; raises StoreConflict."""
-    async with contextlib.AsyncExitStack() as stack:
-        if (entry.folder / "data").is_dir():
-            await _lock(stack, entry.folder / "data")
-        yield
 
 
 async def close_memory(memory: Memory) -> None:
@@ -178,7 +171,7 @@ async def _indexes(
         fingerprint=embedder.fingerprint if embedder else None,
         kept=Kept(shared.settings.text.language, shared.settings.vectors.in_memory),
         executor=shared.threads,
-        rebuild=anew,
+        rebuild="all" if anew == "graph" else anew,
     )
     stack.push_async_callback(indexes.close)
     return indexes
@@ -222,6 +215,8 @@ async def _assembled(
     extractor = settings.extractor.model_validate({**settings.extractor.model_dump(), **own.extractor})
     indexes = await _indexes(stack, entry, shared, embedder, anew)
     client = await _client(stack, entry, shared, embedder, indexes, extractor)
+    if anew == "graph":
+        await client.clear()  # on a server there is no file of it
     redaction = settings.redaction == "on"
     redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=redaction)
     anchors = Anchors(entry.folder / "anchors", indexes, embedder, journal, redaction=redaction)
@@ -229,7 +224,7 @@ async def _assembled(
     indexer = Indexer(client, journal, indexes, vectors, anchors)
     costs = await _costs(journal, settings.home, extractor)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
-    self_node = await _self_node(entity, client, journal, pipeline)
+    self_node = await _self_node(entity, client, pipeline, made=entry.made and anew != "graph")
     rules = shared.work.rules(client, embedder, self_node, own_store=entry.store == "embedded")
     reader: Reader | None = None
     if extractor.mode == "command":
@@ -298,27 +293,15 @@ async def _started(worker: Worker, journal: Journal, rules: WorkRules) -> None:
     worker.start()
 
 
-async def _lock(stack: contextlib.AsyncExitStack, data: Path) -> None:
-    """Hold the entity's files alone; the lock dies with the process."""
-    lock, holder = FileLock(data / "lock", thread_local=False), data / "lock.pid"
-    try:
-        await asyncio.to_thread(lock.acquire, timeout=0)
-    except FileNotFoundError:
-        raise StoreError(f"{data}: is gone; restore the entity's folder from a backup") from None
-    except Timeout:
-        pid = holder.read_text().strip() if holder.exists() else "?"
-        raise StoreConflict(
-            f"{data.parent.name}: its files are held by process {pid}; ask it (`pps …` does) or stop it "
-            "(`pps serve --stop`)"
-        ) from None
-    stack.callback(lock.release)
-    await asyncio.to_thread(holder.write_text, str(os.getpid()))
-
-
 async def _driver(entry: Entry, shared: Shared) -> EntityDriver:
     if entry.store == "neo4j":
         return EntityDriver((await shared.server()).driver(), "neo4j", _kept_open)
-    driver = await open_ladybug(entry.folder / "data" / "graph.lbug")
+    try:
+        driver = await open_ladybug(entry.folder / "data" / files.GRAPH)
+    except StoreError as error:
+        if type(error) is not StoreError:  # the others pass
+            raise
+        raise StoreError(f"{error.message}; `pps rebuild {entry.entity.name}` makes it anew") from error
     return EntityDriver(driver, "embedded", driver.close)
 
 
@@ -368,10 +351,12 @@ def _fingerprint(fingerprint: Fingerprint) -> str:
     return json.dumps(asdict(fingerprint), sort_keys=True)
 
 
-async def _self_node(entity: EntityId, client: IsolatedGraphitiClient, journal: Journal, pipeline: Pipeline) -> str:
-    """Make the entity's own node when it is not there; return its uuid."""
+async def _self_node(entity: EntityId, client: IsolatedGraphitiClient, pipeline: Pipeline, *, made: bool) -> str:
+    """Make the entity's own node when it is not there; return its uuid. A graph that was made once has it."""
     uuid = self_node_id(entity)
     if not await client.nodes([uuid]):
+        if made:
+            raise StoreError(files.graph_gone(entity.name))
         name = entity.name.replace("_", " ").title()
         node = Node(uuid, name, now(), kind="Self", summary="", aliases=(entity.name,) if name != entity.name else ())
         await pipeline.write_nodes([node])

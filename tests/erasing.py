@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pps.app import App
 from pps.entities import Registry
+from pps.isolation.client import erase
 
 
 def deleted(registry: Registry, name: str) -> None:
@@ -24,3 +26,12 @@ def left_in(home: Path, words: Sequence[str]) -> list[str]:
         if any(word in str(path.relative_to(home)) for word in words)
         or (path.is_file() and any(word in path.read_bytes() for word in wanted))
     ]
+
+
+async def lose_graph(app: App, name: str) -> None:
+    """Take away the graph of an entity that is closed: its file, or its group on the server."""
+    entry = app.registry.get(name)
+    if entry.store == "embedded":
+        (entry.folder / "data" / "graph.lbug").unlink()
+    else:
+        await erase(entry.entity, (await app._shared.server()).driver(), app._shared.counters)

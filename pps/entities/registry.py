@@ -79,13 +79,46 @@ class Registry:
             self.entities_folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
-        self._file = SmallFile(home / "registry.db", SCHEMA)
+        path = home / "registry.db"
+        if not (path.exists() and path.stat().st_size) and (lost := template.cards(self.entities_folder)):
+            raise StoreError(
+                f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
+                "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
+            )
+        self._file = SmallFile(path, SCHEMA)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
         self.watched = Watched(self._file, home, refuse)
         self.routers = Routers(self._file, refuse)
         self.deletions = Deletions(self._file, self.entities_folder)
+
+    @classmethod
+    def restored(cls, home: Path) -> list[str]:
+        """Make a registry that is gone anew from the cards in the entities' folders; return their names.
+
+        Raises:
+            InvalidRequest: It is there.
+            StoreError: A folder is called otherwise than its card says.
+        """
+        path, cards = home / "registry.db", template.cards(home / "entities")
+        if path.exists() and path.stat().st_size:
+            raise InvalidRequest("--registry", f"{path} is there; move it away first")
+        if wrong := [folder for folder, card in cards if folder.name != card.entity.name]:
+            raise StoreError(f"{wrong[0]}: its card names another entity; give the folder that name")
+        with SmallFile(path, SCHEMA).writing() as db:
+            for folder, card in cards:
+                row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
+                db.execute("INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)", row)
+                if any((folder / "data").iterdir()):
+                    db.execute("INSERT INTO made (grp) VALUES (?)", (card.entity.group,))
+        return [card.entity.name for _, card in cards]
+
+    def damage(self) -> list[str]:
+        """Return what SQLite finds wrong with the registry's file, a few lines."""
+        with self._file.reading() as db:
+            found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)")]
+        return [] if found == ["ok"] else [f"registry.db is damaged ({one}): restore a backup" for one in found]
 
     @property
     def entities_folder(self) -> Path:

@@ -73,6 +73,11 @@ def read(folder: Path) -> Card:
         raise StoreError(f"{path}: not an entity's card; restore it from a backup") from None
 
 
+def cards(entities: Path) -> list[tuple[Path, Card]]:
+    """Return the folders of entities that lie in a folder, with their cards; raises as ``read``."""
+    return [(one.parent, read(one.parent)) for one in sorted(entities.glob(f"*/{_CARD}"))]
+
+
 def check(folder: Path, entity: EntityId) -> Card:
     """Return the folder's card if it is this entity's.
 

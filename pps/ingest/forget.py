@@ -146,7 +146,10 @@ class Forgetter:
         Raises InvalidRequest, before anything is forgotten, when one of them is still being worked on.
         """
         facts = await self._client.facts(list(plan.facts))
-        for turn in sorted({turn for fact in facts for turn in fact.episodes} - set(plan.turns)):
+        told = {turn for fact in facts for turn in fact.episodes}
+        if plan.nodes:  # a node that was given alone would come back when the graph is rebuilt
+            told.update(*(await self._client.episodes_of_nodes(list(plan.nodes))).values())
+        for turn in sorted(told - set(plan.turns)):
             await self._journal.drop_payload(turn)
 
     async def _carry_out(self, plan: _Plan) -> None:

@@ -14,6 +14,7 @@ from pps.ingest.indexer import Indexer
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 
+_DAMAGED = "stop the server, keep a copy, restore a backup"
 _PAGE = 1_000
 _SAMPLES = 3
 _LOOKS = 3
@@ -58,7 +59,11 @@ class Bookkeeper:
         self._surroundings = surroundings
 
     async def ledger(self) -> Ledger:
-        """Return what agrees and what does not. What differs in one look only was being written."""
+        """Return what agrees, what does not, and damage to the journal's file.
+
+        What differs in one look only was being written.
+        """
+        damage = [f"{self._journal.path.name} is damaged ({one}): {_DAMAGED}" for one in await self._journal.damage()]
         compared, waiting = await self._look()
         for _ in range(_LOOKS - 1):
             if not any(one.missing or one.extra for one in compared):
@@ -68,7 +73,8 @@ class Bookkeeper:
             before = {one.what: one for one in compared}
             compared = [_lasting(before[one.what], one) for one in again]
         agreements = tuple(_agreement(one) for one in compared)
-        return Ledger(agreements, waiting, tuple(self._problems(agreements)), await self._surroundings())
+        problems = (*damage, *self._problems(agreements))
+        return Ledger(agreements, waiting, problems, await self._surroundings())
 
     async def _look(self) -> tuple[list[_Compared], int]:
         journal = self._journal

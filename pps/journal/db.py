@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
 from pps.journal.schema import MIGRATIONS, Migrations
@@ -69,13 +69,17 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
 
     Raises:
         IsolationError: The file belongs to another group.
-        StoreError: It was written by a newer PPS, is damaged, or is another program's.
+        StoreError: It was written by a newer PPS, is damaged (looked for when it was cut short), or is another's.
         StoreConflict, StoreUnavailable: It is locked, or cannot be opened.
     """
+    # Who closes it last leaves no log: with one, it was cut short, and what lies in the pages may be anything.
+    was_cut_short = path.with_name(path.name + "-wal").exists()
     _make_private(path)
     with mapping_errors(path):
         connection = _connect(path)
         try:
+            if was_cut_short and damage(connection, "quick_check"):
+                raise StoreError(f"{path.name}: {_BROKEN[sqlite3.SQLITE_CORRUPT]}")
             connection.execute("PRAGMA journal_mode = WAL")
             migrate(connection, path, migrations)
             _check_group(connection, path, group)
@@ -83,6 +87,11 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
             connection.close()
+
+
+def damage(connection: sqlite3.Connection, check: Literal["quick_check", "integrity_check"]) -> list[str]:
+    """Return what SQLite finds wrong with the pages of a file, a few lines; ``integrity_check`` reads indexes too."""
+    return [line for (line,) in connection.execute(f"PRAGMA {check}(5)") if line != "ok"]
 
 
 def open_writer(path: Path) -> sqlite3.Connection:

@@ -205,6 +205,15 @@ def read_later(connection: sqlite3.Connection, since: datetime | None, limit: in
     return wanted
 
 
+def replay(connection: sqlite3.Connection) -> None:
+    """Queue all jobs again that were saved once, from their first stage."""
+    connection.execute(
+        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
+            WHERE state = 'done' OR stage = 1""",
+        (micros(now()),),
+    )
+
+
 def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
     """Give parked or waiting jobs up, for good unless they are retried; None takes every parked one.
 

@@ -16,7 +16,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.allowing import Allowing
-from pps.journal.db import prepare_file
+from pps.journal.db import damage, prepare_file
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.journal.merges import Merges
 from pps.journal.payload import prepare_payload
@@ -194,8 +194,6 @@ class Journal:
         """Return the event times of the first and the last turn; (None, None) when there is none."""
         return await self._readers.read(turns.span)
 
-    # jobs: the rest is in ``queue``
-
     async def job(self, job_id: int) -> Job | None:
         """Return a job, or None when this entity has none of that id."""
         return await self._readers.read(partial(jobs.get, job_id=job_id))
@@ -355,6 +353,10 @@ class Journal:
         if name not in self._secrets:
             self._secrets[name] = await self._writer.write(partial(meta.secret, name=name))
         return self._secrets[name]
+
+    async def damage(self) -> list[str]:
+        """Return what SQLite finds wrong with any page of the file, a few lines; 100 MB take about a second."""
+        return await self._readers.read(partial(damage, check="integrity_check"))
 
     def _prepare(self, draft: TurnDraft, payload: JobPayload) -> _Entry:
         return _Entry(turns.prepare(self.group, draft), prepare_payload(payload))

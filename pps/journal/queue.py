@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from pps.core.errors import InvalidRequest
-from pps.journal import job_reads, jobs
+from pps.journal import job_reads, jobs, mirror
 from pps.journal.reader import Readers
 from pps.journal.values import Attempt, Charge, Job, JobPayload, JobResult, JobState, QueueState, Readings, Stage
 from pps.journal.writer import Writer
@@ -101,6 +101,10 @@ class JobQueue:
     async def readings(self, first: int = 0, last: int = 1 << 62) -> Readings:
         """Return what a command has made of the turns of some jobs; of all, when no bounds are given."""
         return await self._readers.read(partial(job_reads.readings, first=first, last=last))
+
+    async def replay(self) -> None:
+        """Queue every job again whose turn was saved; drop what only a graph that is gone knew: its mirror, merges."""
+        await self._writer.write(lambda db: (jobs.replay(db), mirror.clear(db), db.execute("DELETE FROM merges")))
 
     async def drop(self, job_ids: Sequence[int] | None = None) -> list[int]:
         """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.

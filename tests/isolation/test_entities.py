@@ -8,13 +8,13 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.errors import InvalidRequest, IsolationError, PPSError, StoreConflict, UnknownEntity
+from pps.core.errors import InvalidRequest, IsolationError, PPSError, StoreConflict, StoreError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft
 from pps.entities import Registry
 from pps.isolation.attacks.watch import Watch
 from pps.verbs.calls import Calls
-from tests.erasing import deleted
+from tests.erasing import deleted, lose_graph
 from tests.isolation.house import NAMES, told
 
 pytestmark = pytest.mark.timeout(300)
@@ -200,3 +200,46 @@ async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_
         await app.delete("ben")
     assert app.registry.get("ben").entity == second.entity
     assert (second.folder / "data" / "memory.db").exists()
+
+
+async def test_a_graph_that_is_gone_is_not_made_anew_and_rebuilding_one_leaves_the_others(app: App) -> None:
+    watch, calls = Watch(), Calls(app)
+    for name in NAMES:
+        await app.create(name)
+        async with app.memory(name) as memory:
+            await told(memory, watch)
+    others = [await calls.answer(name, "timeline", {"limit": 1000}) for name in NAMES[1:]]
+    await app.close_all()
+    await lose_graph(app, "ana")
+    with pytest.raises(StoreError, match=r"graph is gone or empty.*pps rebuild ana"):
+        async with app.memory("ana"):
+            pass
+    assert list(await app.unopenable()) == ["ana"]
+    assert [await calls.answer(name, "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
+    await app.rebuild("ana")
+    assert await app.unopenable() == {}
+    async with app.memory("ana") as memory:
+        assert (await memory.stats()).facts > 0
+        assert watch.leaks("ana", await memory.timeline(limit=1000)) == []
+    assert watch.leaks("ana", await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})) == []
+    assert [await calls.answer(name, "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
+
+
+async def test_a_registry_made_anew_gives_no_folder_to_another(settings: Settings) -> None:
+    async with App.open(settings) as app:
+        first, second = await app.create("ana"), await app.create("ben")
+        token = str(first.token)
+    (settings.home / "registry.db").unlink()
+    renamed = second.folder.rename(second.folder.with_name("coffee"))
+    with pytest.raises(StoreError, match="names another entity"):
+        Registry.restored(settings.home)
+    assert not (settings.home / "registry.db").exists()
+    renamed.rename(second.folder)
+    assert Registry.restored(settings.home) == ["ana", "ben"]
+    async with App.open(settings) as app:
+        assert app.registry.entity_of_token(token) is None
+        assert app.registry.damage() == []
+        for made in (first, second):
+            assert app.registry.get(made.entity.name).entity == made.entity
+            async with app.memory(made.entity) as memory:
+                assert memory.entity == made.entity

@@ -116,6 +116,7 @@ def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
     [
         "reindex",
         "reembed",
+        "rebuild",
         "import",
         "anchors.import",
         "jobs.list",

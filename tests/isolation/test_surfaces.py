@@ -123,6 +123,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "why": ["mine", "vault 4711 canary", "--expect", "<fact>"],
     "reembed": ["mine"],
     "reindex": ["mine"],
+    "rebuild": ["mine", "--yes"],
     "remember": ["mine", "nothing"],
     "route add": ["<home>/entities/mine", "nobody"],
     "route list": [],

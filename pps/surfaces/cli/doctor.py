@@ -48,6 +48,7 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
     yield folder
     if not folder.ok:
         return
+    yield _registry(home)
     yield _hooks_spool(home)
     yield from _offline(settings, only) if offline else _online(home, only)
 
@@ -61,6 +62,16 @@ def _folder(home: Path) -> Finding:
     writable = os.access(home, os.W_OK | os.X_OK)
     detail = str(home) if writable else f"{home} cannot be written; make it yours to write, or set PPS_HOME to another"
     return Finding("data folder", writable, detail + ("" if private else " (others may read it: chmod 700)"))
+
+
+def _registry(home: Path) -> Finding:
+    from pps.entities import Registry
+
+    try:
+        wrong = Registry(home).damage()
+    except PPSError as error:
+        wrong = [error.message]
+    return Finding("registry", not wrong, "; ".join(wrong) or "whole")
 
 
 def _hooks_spool(home: Path) -> Finding:

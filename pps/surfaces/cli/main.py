@@ -71,7 +71,15 @@ def build() -> typer.Typer:
     app.command()(jobs.extract)
     app.add_typer(merges.app, name="merges")
     app.add_typer(bench.app, name="bench")
-    for command in (memory.timeline, memory.get, memory.forget, memory.stats, memory.reindex, memory.reembed):
+    for command in (
+        memory.timeline,
+        memory.get,
+        memory.forget,
+        memory.stats,
+        memory.reindex,
+        memory.reembed,
+        memory.rebuild,
+    ):
         app.command()(command)
     for command in (system.serve, system.mcp, system.doctor, system.demo):
         app.command()(command)

@@ -11,7 +11,7 @@ import typer
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.surfaces.cli.talk import AsJson, Name, ask, show_json, text_or_stdin, work
+from pps.surfaces.cli.talk import AsJson, Name, ask, confirm, show_json, text_or_stdin, work
 
 Ids = Annotated[list[str], typer.Argument(help="Ids, as other commands print them.", metavar="ID…", show_default=False)]
 
@@ -193,6 +193,53 @@ def reembed(name: Name, as_json: AsJson = False) -> None:
     Example: PPS_EMBEDDER__NAME=e5 is set for the server, then: pps reembed ana
     """
     _indexed(work("reembed", {"entity": name}, as_json=as_json), as_json=as_json)
+
+
+def rebuild(
+    name: Annotated[str, typer.Argument(help="The entity's name.", metavar="[NAME]", show_default=False)] = "",
+    registry: Annotated[bool, typer.Option("--registry", help="The list of entities, from their folders.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make an entity's graph anew from its journal, when it is gone or damaged; what is there of it is removed.
+
+    What comes back: turns, records, facts that were given or found by rules, all under the ids they had. What a model
+    read only comes back where it can read the texts again. What cannot come back: what texts said before they were
+    changed, merges of nodes, relations made by themselves, imported graphs, and when each fact was learned.
+
+    Examples: pps rebuild ana --yes · pps rebuild --registry
+    """
+    if registry == bool(name):
+        raise InvalidRequest("name", "give an entity's name, or --registry")
+    if registry:
+        _registered(as_json=as_json)
+        return
+    if not yes:
+        confirm(f"Remove what is there of {name}'s graph and make it anew from the journal?")
+    result = work("rebuild", {"entity": name}, as_json=as_json)
+    _indexed(result, as_json=as_json)
+    indexed = result["indexed"]
+    waiting = indexed.get("to_read") if isinstance(indexed, dict) else 0
+    if not as_json:
+        typer.echo(
+            f"{waiting or 'No'} turns wait to be read by a model again. Not back: what texts said before they were "
+            "changed, merges, relations made by themselves, imported graphs, when each fact was learned."
+        )
+
+
+def _registered(*, as_json: bool) -> None:
+    from pps.config.home import home_folder
+    from pps.entities import Registry
+    from pps.link import file_lock, runfile
+
+    home = home_folder()
+    with file_lock(runfile.lock_file(home), what="pps rebuild"):
+        names = Registry.restored(home)
+    if as_json:
+        show_json(list(names))
+        return
+    typer.echo(f"{len(names)} entities are registered again: {', '.join(names) or 'none'}.")
+    typer.echo("Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were archived.")
 
 
 def _indexed(result: dict[str, JSON], *, as_json: bool) -> None:

@@ -54,8 +54,13 @@ class Condition:
     async def problems(self) -> list[Problem]:
         """Return what is wrong now; an entity that cannot take in what it is told is a problem."""
         waiting = self.resuming.in_the_way.items()
-        found = [Problem(name, f"unfinished jobs wait: {text}", not name) for name, text in waiting]
+        found = [Problem(name, text, not name) for name, text in waiting]
         found += await self._stalled()
+        found += [
+            Problem(name, text, outage=True)
+            for name, text in (await self._app.unopenable()).items()
+            if name not in self.resuming.in_the_way
+        ]
         for name in self._app.open_names():
             try:
                 async with self._app.memory(name) as memory:

@@ -75,6 +75,10 @@ async def _reembed(app: App, arguments: Mapping[str, JSON], progress: Progress) 
     return {"indexed": await app.reembed(text(arguments, "entity"), progress)}
 
 
+async def _rebuild(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
+    return {"indexed": await app.rebuild(text(arguments, "entity"), progress)}
+
+
 async def _import_anchors(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
     path = _path(arguments)
     async with app.memory(text(arguments, "entity")) as memory:
@@ -136,6 +140,7 @@ def _line(event: Mapping[str, JSON]) -> bytes:
 _TASKS: dict[str, Task] = {
     "reindex": _reindex,
     "reembed": _reembed,
+    "rebuild": _rebuild,
     "import": documents.import_files,
     "export": documents.export,
     "watch.add": documents.watch,
