@@ -55,6 +55,8 @@ COMMANDS = [
     "jobs retry",
     "jobs drop",
     "stats",
+    "rebuild",
+    "why",
     "reindex",
     "reembed",
     "serve",
