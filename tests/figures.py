@@ -43,7 +43,7 @@ def _quality(report: Mapping[str, Any]) -> str:
     return "\n".join([caption, "", *header, *rows])
 
 
-QUALITY = ("quality", "quality-musique")
+QUALITY = ("quality", "quality-beam", "quality-musique", "quality-notes", "quality-realtalk")
 """What is measured by the same command on data of different kinds."""
 
 _BLOCKS: dict[str, Callable[[Mapping[str, Any]], str]] = dict.fromkeys(QUALITY, _quality)
