@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
 
-from pps.context.ambient import Ambient, AmbientRequest
+from pps.context.ambient import LIMIT, Ambient, AmbientRequest
 from pps.context.capture import without_packs
 from pps.context.sessions import Sessions
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
-from pps.core.time import now
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest import bounds
@@ -94,9 +93,8 @@ class Memory:
             lambda: Exporter(parts.client, parts.journal, parts.self_node),
             self._identifier,
         )
-        self._sessions = Sessions(
-            self._pack, Capture(parts.journal, self.remember_many, self._identifier, parts.worker.read_now)
-        )
+        capture = Capture(parts.journal, self.remember_many, self._identifier, parts.worker.read_now)
+        self._sessions = Sessions(self._pack, capture, parts.journal)
 
     @property
     def entity(self) -> EntityId:
@@ -208,7 +206,7 @@ class Memory:
         self,
         context: str,
         *,
-        limit_per_layer: int = 5,
+        limit_per_layer: int = LIMIT,
         session: str | None = None,
         mode: Literal["turn", "startup"] = "turn",
         budget_tokens: int | None = None,
@@ -216,9 +214,9 @@ class Memory:
         """Return the pack for one turn of a conversation: sections of nodes, facts, anchors, turns, summaries.
 
         Args:
-            context: What is being talked about, at most 8,000 characters; may be empty at start-up.
-            limit_per_layer: Most items a section, 1 to 50.
-            session: What it was shown lately is damped.
+            context: What is being talked about; may be empty at start-up.
+            limit_per_layer: Most items a section, 1 to 50; what is not near the context is not shown.
+            session: What it was shown is not shown again.
             mode: ``startup`` goes by recency, ``turn`` by the context.
             budget_tokens: 100 to 100,000; the setting's when None. The text never exceeds it.
         """
@@ -241,14 +239,14 @@ class Memory:
         return await Timeline(self._parts.client, self._parts.journal).page(options)
 
     async def get(self, ids: Sequence[str]) -> list[Item]:
-        """Return turns, facts, nodes and episodes by uuid, in the order asked.
+        """Return turns, facts, nodes and episodes by uuid, or by 8 or more first characters of it, in order.
 
         Raises:
-            InvalidRequest: No id, more than 200, or one that is not a canonical UUID.
+            InvalidRequest: No id, more than 200, one that is no UUID, or a beginning of more than one.
             NotFound: One of them is not this entity's.
         """
         check_range("ids", len(ids), 1, 200)
-        wanted = [check_uuid(one, "ids") for one in ids]
+        wanted = [check_uuid(one, "ids") for one in await self._parts.journal.beginnings.whole(ids)]
         found: dict[str, Item] = {}
         for items in (
             await self._parts.client.episodes(wanted),
@@ -262,7 +260,7 @@ class Memory:
         return [found[one] for one in wanted]
 
     async def forget(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
-        """Remove turns, facts, nodes (uuids) and anchors (slugs), with what only they supported.
+        """Remove turns, facts, nodes (by id, as ``get``) and anchors (slugs), with what only they supported.
 
         Args:
             ids: 1 to 500 of this entity's.
@@ -273,6 +271,7 @@ class Memory:
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         await self._parts.worker.saved(5.0)
+        ids = await self._parts.journal.beginnings.whole(ids, strict=False)
         return await self._parts.forgetter.forget(ids, dry_run=dry_run)
 
     async def anchor_save(
@@ -398,9 +397,10 @@ class Memory:
         return finished(receipt, job)
 
     async def _pack(self, request: AmbientRequest) -> Pack:
-        request = replace(request, session=self._identifier(request.session or "") or None)
+        session = self._identifier(request.session or "")
+        request = replace(request, session=session or None)
         ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client)
         pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
-        if request.session:
-            self._later(self._parts.journal.record_shown(request.session, pack.shown, now()))
+        given = self._parts.journal.given
+        self._later(given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown))
         return pack

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time as clock
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from pps.context.capture import marks_of
+from pps.context.identity import identity_of
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import startup_recall
 from pps.core.errors import InvalidRequest
@@ -16,10 +18,16 @@ from pps.core.values import Turn
 from pps.ingest.jobs import no_facts
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
+from pps.journal.shown import Seen
+from pps.models.tokens import count_tokens, counter_name
 from pps.recall.options import RecallOptions, check_range
 
 _TOOLS = 20
 """Among so many turns of a coding agent one is said, the others are what its tools did."""
+LIMIT = 12
+"""Most items a section, where nobody says."""
+_MOST = 50
+_RECENT, _SUMMARIES = 5, 2
 Recaller = Callable[[str, RecallOptions], Awaitable[Recall]]
 
 
@@ -29,8 +37,8 @@ class AmbientRequest:
 
     Attributes:
         context: What is being talked about; may be empty at start-up.
-        limit_per_layer: Most items a section, 1 to 50.
-        session: What it was shown lately is damped.
+        limit_per_layer: Most items a section, 1 to 50; the budget and the floor say how many there are.
+        session: What it was shown since it began, or was compacted, is not shown again.
         budget_tokens: 100 to 100,000.
         budget_chars: See ``PackRequest``.
         reader_has_session: The reader has the session's own turns before it, so the pack has none of them; at
@@ -39,7 +47,7 @@ class AmbientRequest:
 
     context: str
     budget_tokens: int
-    limit_per_layer: int = 5
+    limit_per_layer: int = LIMIT
     session: str | None = None
     mode: Literal["turn", "startup"] = "turn"
     budget_chars: int | None = None
@@ -53,6 +61,7 @@ class Ambient:
         self._entity = entity
         self._journal = journal
         self._client = client
+        self._folder = journal.path.parents[1]
 
     async def pack(self, request: AmbientRequest, recall: Recaller) -> Pack:
         """Return the pack.
@@ -62,46 +71,59 @@ class Ambient:
             IsolationError: A foreign row came back.
         """
         started = clock.perf_counter()
-        check_range("limit_per_layer", request.limit_per_layer, 1, 50)
+        check_range("limit_per_layer", request.limit_per_layer, 1, _MOST)
         check_range("budget_tokens", request.budget_tokens, 100, 100_000)
         if request.mode == "turn" and not request.context.strip():
             raise InvalidRequest("context", "must say what is being talked about; only a start-up needs none")
+        recalled = await self._recalled(request, recall)
+        found = any(channel.hits or channel.error for channel in recalled.channels.values())
+        if request.mode == "turn" and not found:
+            return self._silent(recalled, (clock.perf_counter() - started) * 1000)
         marks = await marks_of(self._journal)
+        at_start = request.mode == "startup"
         pack = build_pack(
             PackRequest(
                 entity=self._entity,
-                recall=await self._recalled(request, recall),
+                recall=recalled,
                 mark=marks.new(),
                 recent=await self._recent(request),
-                summaries=tuple(await self._journal.of_kind("summary", request.limit_per_layer)),
+                summaries=tuple(await self._journal.of_kind("summary", min(request.limit_per_layer, _SUMMARIES))),
                 budget_tokens=request.budget_tokens,
                 budget_chars=request.budget_chars,
                 mode=request.mode,
                 started=started,
                 hint=await no_facts(self._entity, self._journal) if request.mode == "startup" else "",
+                identity=await asyncio.to_thread(identity_of, self._folder, self._entity) if at_start else "",
+                brief=recalled.evidence is not None and recalled.evidence.level == "little",
             )
         )
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
 
+    def _silent(self, recalled: Recall, took_ms: float) -> Pack:
+        text = f"Nothing in {self._entity}'s memory is about this that is not before you already."
+        return Pack(text, count_tokens(text), counter_name(), {}, {}, "", recalled, took_ms)
+
     async def _recalled(self, request: AmbientRequest, recall: Recaller) -> Recall:
         limit = request.limit_per_layer
+        seen = await self._journal.given.seen(request.session) if request.session else Seen()
         if request.mode == "startup":
-            return await startup_recall(self._journal, self._client, limit)
-        if not request.reader_has_session:
-            return await recall(request.context, {"profile": "ambient", "limit": limit, "session": request.session})
-        # The session's own turns are the nearest of all: there must be room for others beside them.
-        options: RecallOptions = {"profile": "ambient", "limit": 2 * limit, "session": request.session}
-        found = await recall(request.context, options)
-        channels = {
-            name: replace(channel, hits=_of_others(channel.hits, request.session)[:limit])
-            for name, channel in found.channels.items()
-        }
-        return replace(found, channels=channels)
+            found = await startup_recall(self._journal, self._client, limit + min(limit, len(seen.ids)))
+            return _only(found, lambda hit: hit.id not in seen.ids, limit)
+        # What this session was shown, and its own turns, are the nearest of all: there must be room for others.
+        wide = min(_MOST, 3 * limit) if request.session else limit
+        found = await recall(request.context, {"profile": "ambient", "limit": wide})
+        near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
+
+        def is_wanted(hit: Hit) -> bool:
+            own = request.reader_has_session and isinstance(hit.item, Turn) and hit.item.session == request.session
+            return hit.id not in seen.ids and not own and (near is None or hit.id in near)
+
+        return _only(found, is_wanted, limit)
 
     async def _recent(self, request: AmbientRequest) -> tuple[Turn, ...]:
-        if request.reader_has_session and request.mode == "turn":
+        if request.mode == "turn" and (request.reader_has_session or not request.session):
             return ()
-        limit = request.limit_per_layer
+        limit = request.limit_per_layer if request.mode == "startup" else min(request.limit_per_layer, _RECENT)
         if not request.reader_has_session:
             return tuple(reversed(await self._journal.recent(limit, session=request.session)))
         latest = await self._journal.recent(_TOOLS * limit, session=None)
@@ -109,5 +131,9 @@ class Ambient:
         return tuple(reversed(said[:limit]))
 
 
-def _of_others(hits: Sequence[Hit], session: str | None) -> tuple[Hit, ...]:
-    return tuple(hit for hit in hits if not (isinstance(hit.item, Turn) and hit.item.session == session))
+def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall:
+    channels = {
+        name: replace(channel, hits=tuple(filter(is_wanted, channel.hits))[:limit])
+        for name, channel in found.channels.items()
+    }
+    return replace(found, channels=channels)

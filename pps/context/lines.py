@@ -1,49 +1,81 @@
-"""What each section of a pack says of an item: one bullet, no longer than a bound."""
+"""What each section of a pack says of an item: one bullet with date, speaker and a short id, no longer than a bound."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from pps.context.fence import escaped
+from pps.core.ids import short_id
 from pps.core.recalled import Hit
 from pps.core.spoken import spoken
+from pps.core.text import fold
 from pps.core.values import AnchorPassage, Community, Episode, Fact, Node, Turn
 
 LONGEST = 600
 """Characters of one line; longer ones are cut and end with ``…``."""
 LONGEST_PASSAGE = 1_000
 """Characters of an anchor's passage: it is shown whole."""
+_SAME_SHARE = 0.6
+"""A text that makes up so much of another says the same."""
 
 
-def line_of(hit: Hit) -> str:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line as it is shown, and what it says, folded: no pack says the same twice."""
+
+    text: str
+    said: str
+
+    def says_the_same(self, other: Line) -> bool:
+        """Tell whether one of two lines has nothing to add to the other, or next to nothing."""
+        short, long = sorted((self.said, other.said), key=len)
+        return bool(short) and short in long and len(short) >= _SAME_SHARE * len(long)
+
+
+def line_of(hit: Hit) -> Line:
     """Return the line of a hit."""
     item = hit.item
     if isinstance(item, Fact):
-        return bullet(f"{item.text}{_span(item)}")
+        return Line(bullet(f"{item.text}{_span(item)}", item.uuid), _folded(item.text))
     if isinstance(item, Node):
         kind = f" ({item.kind})" if item.kind not in ("", "Thing") else ""
         said = hit.passage or item.summary
-        return bullet(f"{item.name}{kind}{': ' if said else ''}{said}")
+        return Line(bullet(f"{item.name}{kind}{': ' if said else ''}{said}", item.uuid), _folded(hit.passage))
     if isinstance(item, AnchorPassage):
-        return bullet(f"[{item.title}] {item.text}", LONGEST_PASSAGE)
+        return Line(bullet(f"[{item.title}] {item.text}", item.slug, LONGEST_PASSAGE), _folded(item.text))
     if isinstance(item, Community):
-        return bullet(hit.text)
+        return Line(bullet(hit.text, item.uuid), "")
     if isinstance(item, Episode):
-        return bullet(f"{_day(item.valid_at)} {hit.passage or item.content}")
+        said = hit.passage or item.content
+        return Line(bullet(f"{_day(item.valid_at)} {said}", item.uuid), _folded(said))
     return turn_line(item, hit.passage)
 
 
-def turn_line(turn: Turn, passage: str = "") -> str:
-    """Return the line of a turn: when, who, what; the passage in place of a long text."""
-    return bullet(f"{_minute(turn.occurred_at)} {passage or spoken(turn)}")
+def turn_line(turn: Turn, passage: str = "") -> Line:
+    """Return the line of a turn: when, who, what; the passage, with its speaker, in place of a long text."""
+    speaker = f"{turn.actor or turn.role}: "
+    said = passage if not passage or passage.startswith(speaker) else f"{speaker}… {passage}"
+    words = (passage or turn.content).removeprefix(speaker)
+    return Line(bullet(f"{_day(turn.occurred_at)} {said or spoken(turn)}", turn.uuid), _folded(words))
 
 
-def bullet(text: str, longest: int = LONGEST) -> str:
-    """Return a text as one Markdown bullet; further lines of it are indented, so that none begins a section."""
+def bullet(text: str, of: str = "", longest: int = LONGEST) -> str:
+    """Return a text as one Markdown bullet; further lines of it are indented, so that none begins a section.
+
+    Args:
+        text: Any text; escaped here.
+        of: The id that it goes by, shown short behind it.
+        longest: Most characters of the text.
+    """
     text = escaped(text.strip())
     if len(text) > longest:
         text = text[: longest - 1].rstrip() + "…"
-    return "- " + "\n  ".join(text.splitlines())
+    return "- " + "\n  ".join(text.splitlines()) + (f" [{short_id(of)}]" if of else "")
+
+
+def _folded(text: str) -> str:
+    return fold(text).strip(" .!?…\"'")
 
 
 def _span(fact: Fact) -> str:
@@ -56,7 +88,3 @@ def _span(fact: Fact) -> str:
 
 def _day(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d")
-
-
-def _minute(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M")

@@ -21,6 +21,11 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 MAX_NAME = 40
 """Most characters of an entity's name."""
+SHORTEST = 8
+"""Least characters of a uuid's beginning that stands for it."""
+_SHAPE = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+ID_PATTERN = "^[0-9a-f]{8}[0-9a-f-]{0,28}$"
+"""What the id of an item, or its beginning, must match, for schemas."""
 UUID_PATTERN = f"^{_UUID.pattern}$"
 """What an id from outside must match, for schemas."""
 
@@ -83,6 +88,19 @@ def are_uuids(values: Iterable[object]) -> bool:
         return all(map(_UUID.fullmatch, set(values)))  # pyright: ignore[reportArgumentType] - what is no text is a TypeError
     except TypeError:
         return False
+
+
+def short_id(value: str) -> str:
+    """Return the beginning of a uuid that is enough to name it within an entity; anything else as it is."""
+    return value[:SHORTEST] if is_uuid(value) else value
+
+
+def is_beginning(value: str) -> bool:
+    """Tell whether a text may be the beginning of a canonical UUID, ``SHORTEST`` characters of it at least."""
+    return SHORTEST <= len(value) < len(_SHAPE) and all(
+        (sign == "-") == (shape == "-") and sign in "0123456789abcdef-"
+        for sign, shape in zip(value, _SHAPE, strict=False)
+    )
 
 
 def is_uuid(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pps.core.text import estimate_tokens
 from pps.core.values import AnchorPassage, ChannelName, Community, Episode, Fact, Node, Turn
@@ -92,13 +93,35 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """How much of what was found has to do with what was asked.
+
+    Attributes:
+        level: ``nothing`` (silence is the answer), ``little`` (a line or two), ``much``.
+        shown: Ids of the hits that are worth showing.
+        clear: Those of them that stand on their own, not beside better ones.
+    """
+
+    level: Literal["nothing", "little", "much"]
+    shown: frozenset[str] = frozenset()
+    clear: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Recall:
-    """What one recall brought back, channel by channel, never merged."""
+    """What one recall brought back, channel by channel, never merged.
+
+    Attributes:
+        evidence: Set where the profile asks for it (``floor``): what is injected goes by it.
+        notes: What a reader should know of all of it: that nothing is near, …
+    """
 
     query: str
     profile: str
     channels: Mapping[ChannelName, Channel]
     took_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    evidence: Evidence | None = None
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: ChannelName) -> tuple[Hit, ...]:
         """Return the hits of a channel; an empty tuple when the profile does not fill it."""

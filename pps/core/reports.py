@@ -280,6 +280,37 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionInjected:
+    """What one session was given: prompts, those of them that were answered with nothing, tokens in all."""
+
+    session: str
+    prompts: int
+    empty: int
+    tokens: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """How much of a memory was put before agents unasked.
+
+    Attributes:
+        empty_share: Of the prompts; None when there was none.
+        tokens_a_session: The mean; None when there was no session.
+        latest: The latest sessions, at most 20.
+    """
+
+    days: int
+    sessions: int
+    prompts: int
+    empty: int
+    empty_share: float | None
+    tokens: int
+    tokens_a_session: float | None
+    latest: tuple[SessionInjected, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """Whether a memory can do its work. ``problems`` are one line each and say what to do next.
 

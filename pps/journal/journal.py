@@ -16,6 +16,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
 from pps.journal.allowing import Allowing
+from pps.journal.beginnings import Beginnings
 from pps.journal.db import damage, prepare_file
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.journal.merges import Merges
@@ -63,6 +64,8 @@ class Journal:
         self.merges = Merges(self._writer, self._readers)
         self.spending = Spending(self._writer, self._readers)
         self.versions = Versions(self._writer, self._readers)
+        self.given = shown.Given(self._writer, self._readers)
+        self.beginnings = Beginnings(self._readers)
         self._secrets: dict[str, bytes] = {}
 
     @classmethod
@@ -206,8 +209,6 @@ class Journal:
         """Overwrite the nodes and facts given with a turn whose job has ended; False when absent."""
         return await self._writer.write(partial(jobs.drop_payload, turn_uuid=turn_uuid), secure=True)
 
-    # outbox
-
     async def mark_dirty(self, changes: Iterable[Change]) -> range:
         """Note ids whose index entries must be made anew; return the numbers of their rows."""
         batch = list(changes)
@@ -226,8 +227,6 @@ class Journal:
     async def dirty_count(self) -> int:
         """Return how many changes wait."""
         return await self._readers.read(outbox.count)
-
-    # mirror
 
     async def mirror_nodes(self, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
         """Mirror nodes with their names, aliases and tags; known ones are replaced, and ``gone`` ones dropped."""
@@ -328,8 +327,6 @@ class Journal:
     ) -> dict[str, int]:
         """Return id → event time in microseconds of facts or turns in ``[since, until)``, latest first."""
         return await self._readers.read(partial(filters.within, kind=kind, since=since, until=until, limit=limit))
-
-    # what was shown, settings, secrets
 
     async def record_shown(self, session: str, ids: Iterable[str], at: datetime) -> None:
         """Note that a session was shown these ids; kept for 30 days."""

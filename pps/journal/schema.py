@@ -233,5 +233,18 @@ _DAYS = (
     "INSERT OR IGNORE INTO outbox (kind, id) SELECT 'fact', uuid FROM mirror_fact WHERE valid_at < 0 AND kind = 'fact'",
 )
 
-MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS, _MENTIONS, _DAYS)
+# How much of a memory sessions were given, pack by pack.
+_INJECTED = (
+    """CREATE TABLE injected (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        session TEXT NOT NULL,
+        given TEXT NOT NULL CHECK (given IN ('startup', 'turn', 'compact')),
+        tokens INTEGER NOT NULL,
+        at INTEGER NOT NULL
+    )""",
+    "CREATE INDEX injected_by_session ON injected (session, given, at)",
+    "CREATE INDEX injected_by_time ON injected (at)",
+)
+
+MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS, _MENTIONS, _DAYS, _INJECTED)
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -1,14 +1,20 @@
-"""What sessions were shown lately; the oldest rows are forgotten."""
+"""What sessions were given: which items, and how much; the oldest rows are forgotten."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Literal, TypeAlias
 
+from pps.core.reports import SessionInjected
 from pps.core.sql import insert
-from pps.core.time import micros, utc
+from pps.core.time import from_micros, micros, now, utc
+from pps.journal.reader import Readers
+from pps.journal.writer import Writer
 
 KEPT_D = 30
 """Days for which it is kept what a session was shown."""
@@ -16,6 +22,45 @@ KEPT_ROWS = 100_000
 """Most rows kept of what was shown, all sessions together."""
 LOOKED_AT = 1_000
 """Most rows that are counted of what a session was shown, the latest: some 25 packs."""
+
+Occasion: TypeAlias = Literal["startup", "turn", "compact"]
+"""A pack at a beginning or at a prompt; ``compact``: the session has forgotten what it was given before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a session has before it: ids that it was shown, and how many prompts of it were answered."""
+
+    ids: frozenset[str] = frozenset()
+    prompts: int = 0
+
+
+class Given:
+    """What sessions were given."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def record(self, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]) -> None:
+        """Note what a session was given just now, and how many tokens that were; kept for 30 days."""
+        batch = list(ids)
+
+        def note(db: sqlite3.Connection) -> None:
+            moment = now()
+            record_given(db, session, occasion, tokens, moment)
+            if session:
+                record(db, session, batch, moment)
+
+        await self._writer.write(note)
+
+    async def seen(self, session: str) -> Seen:
+        """Return what a session was shown since it began, or since it was last compacted."""
+        return await self._readers.read(partial(seen, session=session))
+
+    async def injected(self, since: datetime) -> list[SessionInjected]:
+        """Return what sessions were given at ``since`` or later, the latest session first."""
+        return await self._readers.read(partial(injected, since=since))
 
 
 def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
@@ -26,6 +71,15 @@ def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at:
     connection.execute("DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,))
 
 
+def record_given(connection: sqlite3.Connection, session: str, given: Occasion, tokens: int, at: datetime) -> None:
+    """Note that a session was given a pack of so many tokens; 0 is an empty one."""
+    moment = utc(at, "at")
+    row = (session, given, tokens, micros(moment))
+    connection.execute("INSERT INTO injected (session, given, tokens, at) VALUES (?, ?, ?, ?)", row)
+    connection.execute("DELETE FROM injected WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),))
+    connection.execute("DELETE FROM injected WHERE seq <= (SELECT max(seq) FROM injected) - ?", (KEPT_ROWS,))
+
+
 def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -> dict[str, int]:
     """Return how often a session was shown each id at ``since`` or later, among its latest ``LOOKED_AT``."""
     rows = connection.execute(
@@ -33,3 +87,25 @@ def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -
         (session, micros(utc(since, "since")), LOOKED_AT),
     )
     return Counter(one for (one,) in rows)
+
+
+def seen(connection: sqlite3.Connection, session: str) -> Seen:
+    """Return what a session was shown since it was last compacted."""
+    last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
+    since = connection.execute(last, (session,)).fetchone()[0]
+    asked = "SELECT count(*) FROM injected WHERE session = ? AND given = 'turn' AND tokens > 0 AND at > ?"
+    ids = "SELECT DISTINCT id FROM shown WHERE session = ? AND at > ?"
+    return Seen(
+        frozenset(one for (one,) in connection.execute(ids, (session, since))),
+        connection.execute(asked, (session, since)).fetchone()[0],
+    )
+
+
+def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInjected]:
+    """Return what sessions were given at ``since`` or later, the latest session first."""
+    rows = connection.execute(
+        "SELECT session, sum(given = 'turn'), sum(given = 'turn' AND tokens = 0), sum(tokens), max(at) FROM injected"
+        " WHERE at >= ? AND given != 'compact' GROUP BY session ORDER BY max(at) DESC",
+        (micros(utc(since, "since")),),
+    )
+    return [SessionInjected(name, prompts, empty, tokens, from_micros(at)) for name, prompts, empty, tokens, at in rows]

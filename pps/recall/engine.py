@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
-from pps.core.recalled import Channel, Recall
+from pps.core.recalled import Channel, Evidence, Recall
 from pps.core.values import ChannelName
 from pps.index.entity import EntityIndexes
 from pps.isolation.client import IsolatedGraphitiClient
@@ -16,6 +16,7 @@ from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Reranker
 from pps.recall.ask import Ask
 from pps.recall.channel import fill
+from pps.recall.floor import evidence
 from pps.recall.graphiti import recipe_channels
 from pps.recall.profiles import ChannelProfile, Profile, Profiles
 from pps.recall.relationships import with_relationships
@@ -24,6 +25,8 @@ from pps.recall.routing import routed
 from pps.recall.sources import AnchorSource, Sources
 from pps.recall.tuned import tuned
 from pps.recall.why import Why, explain
+
+NOTHING_NEAR = "nothing here is near this text: no name, no rare word and no meaning in common"
 
 
 class RecallEngine:
@@ -74,12 +77,15 @@ class RecallEngine:
         ask = Ask(self._sources, request)
         ask.traces = {} if why else None
         ask.narrow(profile.filters)
+        seen: Evidence | None = None
         try:
             if request.channels == "auto":
                 profile = self._profiles.get(await routed(ask))
                 _check_limit(request, profile)
                 ask.narrow(profile.filters)
             channels = await self._channels(ask, profile)
+            if not profile.recipe:
+                seen = await evidence(ask, channels, profile.channels)
             if request.include_relationships:
                 for name, one in channels.items():
                     channels[name] = await _with_relationships(ask, one)
@@ -87,7 +93,8 @@ class RecallEngine:
             await ask.close()
         took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
         took["total"] = (clock.perf_counter() - started) * 1000
-        return ask, Recall(request.query, profile.name, channels, took)
+        notes = (NOTHING_NEAR,) if seen is not None and seen.level == "nothing" else ()
+        return ask, Recall(request.query, profile.name, channels, took, seen if profile.floor else None, notes)
 
     async def _channels(self, ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
         if profile.recipe:

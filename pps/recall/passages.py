@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pps.core.text import chunks, fold
 from pps.core.values import AnchorPassage
+from pps.recall.query import content_words
 
-LONG = 900
+LONG = 600
 """Characters above which a text is shown by its matching passage."""
+_PASSAGE, _OVERLAP = 500, 120
 _WORD = re.compile(r"\w+")
 T = TypeVar("T")
 
@@ -19,7 +22,7 @@ def passage_of(query: str, text: str, size: int = LONG) -> str:
     """Return the passage of a long text that shares most with the query; empty up to ``size`` characters."""
     if len(text) <= size:
         return ""
-    return _most(query, list(chunks(text, size=size)), lambda piece: piece)
+    return _most(query, list(chunks(text, size=min(size, _PASSAGE), overlap=_OVERLAP)), lambda piece: piece)
 
 
 def most_like(query: str, passages: Sequence[AnchorPassage]) -> AnchorPassage:
@@ -28,8 +31,12 @@ def most_like(query: str, passages: Sequence[AnchorPassage]) -> AnchorPassage:
 
 
 def _most(query: str, pieces: Sequence[T], text_of: Callable[[T], str]) -> T:
-    wanted = grams(query)
-    return max(pieces, key=lambda piece: len(wanted & grams(text_of(piece))))
+    wanted = grams(content_words(query))
+    having = [wanted & grams(text_of(piece)) for piece in pieces]
+    times = Counter(word for words in having for word in words)
+    # A word of every piece tells none of them apart; one of a single piece does.
+    worth = [sum(1 / times[word] for word in words) for words in having]
+    return pieces[worth.index(max(worth))]
 
 
 def grams(text: str) -> frozenset[str]:

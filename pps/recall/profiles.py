@@ -90,6 +90,7 @@ class _File(_Table):
     limits: dict[ChannelName, Limit] = Field(default_factory=dict[ChannelName, Limit])
     max_limit: int | None = Field(default=None, ge=_USUAL_LIMIT, le=MAX_LIMIT)
     filters: Filters = Filters()
+    floor: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class Profile:
         limits: Most results of a channel, where that is fewer than the caller's limit.
         max_limit: Most that a caller may ask for, 10 to 100; more is refused.
         origin: Where its own file is from; what it extends may be from elsewhere.
+        floor: Say what of the answer has to do with the text; the rest is not injected. See ``recall.floor``.
         filters: What alone it lets through, before ranking in every perspective and beside the caller's own filter.
     """
 
@@ -111,6 +113,7 @@ class Profile:
     max_limit: int = MAX_LIMIT
     origin: Origin = "shipped"
     filters: ItemFilter = field(default_factory=ItemFilter)
+    floor: bool = False
 
 
 class Profiles:
@@ -209,7 +212,10 @@ class Profiles:
             filters = file.filters.over(parent.filters if parent else ItemFilter())
         except ValueError as error:
             raise ConfigError(f"{self._place(name)}: {error}") from error
-        return Profile(name, file.description, ordered, limits, max_limit=most, origin=origin, filters=filters)
+        floor = file.floor if file.floor is not None else bool(parent and parent.floor)
+        return Profile(
+            name, file.description, ordered, limits, max_limit=most, origin=origin, filters=filters, floor=floor
+        )
 
     def _place(self, name: str) -> str:
         return str(self._places.get(name, f"profile {name!r}"))

@@ -12,6 +12,7 @@ from pps.recall.why import Why
 from pps.verbs import inputs, outputs, render
 from pps.verbs.costs import COST_VERBS
 from pps.verbs.ingestion import INGESTION_VERBS
+from pps.verbs.injected import INJECTED_VERBS
 from pps.verbs.merging import MERGE_VERBS
 from pps.verbs.project.table import PROJECT_VERBS
 from pps.verbs.records import RECORD_VERBS, read_items
@@ -241,7 +242,7 @@ _ALL: tuple[AnyVerb, ...] = (
     ),
 )
 
-_ENTITY_VERBS = (*_ALL, *RECORD_VERBS, *MERGE_VERBS, *INGESTION_VERBS, *COST_VERBS)
+_ENTITY_VERBS = (*_ALL, *RECORD_VERBS, *MERGE_VERBS, *INGESTION_VERBS, *COST_VERBS, *INJECTED_VERBS)
 
 VERBS: Mapping[str, AnyVerb] = {
     **{verb.name: verb for verb in _ENTITY_VERBS},

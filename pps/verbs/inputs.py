@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from pps.core.ids import UUID_PATTERN
+from pps.core.ids import ID_PATTERN, UUID_PATTERN
 from pps.core.layers import LAYERS, Layer
 from pps.core.values import ChannelName
 from pps.ingest import bounds
@@ -176,9 +176,11 @@ class AmbientRecallInput(Input):
     context: str = Field(
         max_length=65_536, description="The last message or two as they are. With mode 'startup' it may be empty."
     )
-    limit_per_layer: int = Field(default=5, ge=1, le=50, description="Most items a section.")
+    limit_per_layer: int = Field(
+        default=12, ge=1, le=50, description="Most items a section; what is not near is not shown at all."
+    )
     session: Label | None = Field(
-        default=None, description="Id of this conversation: what it was just shown comes back later or not at all."
+        default=None, description="Id of this conversation: what it was shown is not shown again."
     )
     mode: Literal["turn", "startup"] = Field(
         default="turn", description="'startup' once when a conversation begins: the latest, not the nearest."
@@ -215,14 +217,20 @@ class TimelineInput(Input):
 class GetInput(Input):
     """Ids that another verb returned."""
 
-    ids: tuple[Uuid, ...] = Field(min_length=1, max_length=100, description="Ids of turns, facts, nodes or episodes.")
+    ids: tuple[Annotated[str, Field(pattern=ID_PATTERN)], ...] = Field(
+        min_length=1,
+        max_length=100,
+        description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them.",
+    )
 
 
 class ForgetInput(Input):
     """What to erase for good."""
 
     ids: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = Field(
-        min_length=1, max_length=100, description="Ids of turns, facts or nodes, or slugs of anchors."
+        min_length=1,
+        max_length=100,
+        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors.",
     )
     dry_run: bool = Field(
         default=True, description="True only says what would go. Ask the person, then call again with false."

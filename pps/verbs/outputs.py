@@ -153,6 +153,7 @@ class RecallView:
     profile: str
     channels: Mapping[str, ChannelView]
     took_ms: Mapping[str, float]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,7 @@ def recall_view(recall: Recall) -> RecallView:
         recall.profile,
         {name: _channel(channel) for name, channel in recall.channels.items()},
         _rounded(recall.took_ms),
+        recall.notes,
     )
 
 

@@ -43,6 +43,7 @@ def recall(view: RecallView) -> str:
             lines.append(_heading(name, channel))
             lines.extend(f"  {number}. {_hit(hit)}" for number, hit in enumerate(channel.hits, 1))
         lines.extend(f"  note: {note}" for note in channel.notes)
+    lines.extend(f"note: {note}" for note in view.notes if lines)
     return "\n".join(lines) or "Nothing found."
 
 

@@ -30,6 +30,9 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "get a fact": lambda: memory.get([fact]),
             "get a node": lambda: memory.get([node]),
             "get beside own": lambda: memory.get([one.turn, turn]),
+            "get by the beginning of an id": lambda: memory.get([one.turn[:8], turn[:8]]),
+            "get by all but its end": lambda: memory.get([fact[:-1]]),
+            "forget by the beginning of an id": lambda: memory.forget([node[:8]], dry_run=False),
             "forget a turn": lambda: memory.forget([turn]),
             "forget a fact": lambda: memory.forget([fact], dry_run=False),
             "forget a node": lambda: memory.forget([one.turn, node], dry_run=False),
@@ -218,6 +221,31 @@ async def test_what_models_took_is_each_ones_own(house: House) -> None:
     assert (await one.memory.costs.report(3_660)).days == ()
     assert (await one.memory.costs.estimate(10, 10)).basis.startswith("the size of the prompts")
     assert [day.model for day in (await other.memory.costs.report()).days] == [other.mark]
+
+
+async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> None:
+    """The same session id in two memories is two sessions: what the one was shown is new to the other."""
+    one, other, _ = house.all
+    for each in (other, one):
+        pack = await each.memory.ambient_recall(f"What about {each.mark}?", session="the same")
+        assert each.mark in pack.text
+        assert house.seen(each, pack) == []
+        await asyncio.gather(*each.memory._noting)
+    await other.memory.ambient_recall("And again?", session=other.mark)
+    report = await one.memory.sessions.injected(30)
+    assert [(given.session, given.prompts) for given in report.latest] == [("the same", 1)]
+    assert house.seen(one, report) == []
+
+
+async def test_who_another_is_is_in_no_pack_of_ones_own(house: House) -> None:
+    one, other, _ = house.all
+    mine, theirs = (each.memory._parts.journal.path.parents[1] / "identity.md" for each in (one, other))
+    theirs.write_text(f"I am {other.mark}.")
+    assert other.mark in (await other.memory.ambient_recall("", mode="startup")).text
+    for lead in (mine.symlink_to, mine.hardlink_to):
+        mine.unlink(missing_ok=True)
+        lead(theirs)
+        assert house.seen(one, await one.memory.ambient_recall("", mode="startup")) == []
 
 
 async def test_the_jobs_of_another_are_nobodys(house: House) -> None:

@@ -45,6 +45,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
     "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
     "costs": [{}, {"days": 3660}],
+    "injected": [{}, {"days": 30}],
     "find_duplicates": [{}],
     "merge_nodes": [
         {"keep": "{node}", "drop": "{fact}", "dry_run": False},

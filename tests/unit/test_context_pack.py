@@ -67,7 +67,7 @@ def test_the_text_never_exceeds_its_budget(budget, facts, turns, nodes, anchors)
         episodes=tuple(said(text, f"e{i}") for i, text in enumerate(turns)),
         anchors=tuple(anchor(text) for text in anchors),
     )
-    recent = tuple(turn(text, f"r{i}") for i, text in enumerate(turns))
+    recent = tuple(turn(f"{i} {text}", f"r{i}") for i, text in enumerate(turns))
     pack = build_pack(PackRequest("ana", recalled, budget, MARK, recent, recent[:2]))
 
     assert count_tokens(pack.text) <= budget or pack.text == ""
@@ -75,7 +75,8 @@ def test_the_text_never_exceeds_its_budget(budget, facts, turns, nodes, anchors)
     for name in SECTIONS:
         given_lines = {"turns": turns, "episodes": turns, "summaries": turns[:2], "facts": facts}.get(name)
         if given_lines is not None:
-            assert pack.sections.get(name, 0) + pack.left_out.get(name, 0) == len(given_lines)
+            # Of lines that say the same one is enough.
+            assert pack.sections.get(name, 0) + pack.left_out.get(name, 0) <= len(given_lines)
 
 
 @settings(max_examples=100, deadline=None)
@@ -150,6 +151,53 @@ def test_a_recent_turn_is_not_shown_twice() -> None:
     pack = pack_of(recall=recall(episodes=(said("hello there", "t9"),)), recent=(turn("hello there", "t9"),))
 
     assert pack.text.count("hello there") == 1
+
+
+def test_no_text_is_there_twice() -> None:
+    """A turn that a fact quotes, one that stands in two sections, and one that is a fact and a word more."""
+    said_so = (said("Ana drinks tea.", "e1"), said("Ben is late", "e2"), said("Well, Ana drinks tea", "e3"))
+    pack = pack_of(
+        recall=recall(facts=(fact("Ana drinks tea"),), episodes=said_so), recent=(turn("Ben is late!", "t9"),)
+    )
+
+    assert pack.text.count("Ana drinks tea") == 1
+    assert pack.text.count("Ben is late") == 1
+    assert pack.left_out == {}
+    assert set(pack.shown) == {"f1", "e1", "e2", "e3", "t9"}
+
+
+def test_a_line_has_date_speaker_and_a_short_id() -> None:
+    uuid = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
+    pack = pack_of(recall=recall(facts=(fact("Ana drinks tea", uuid, valid_at=AT),), episodes=(said("Hi all", uuid),)))
+
+    assert "- Ana drinks tea (since 2026-03-01) [1b4e28ba]" in pack.text
+    assert "- 2026-03-01 Ana: Hi all [1b4e28ba]" in pack.text
+
+
+def test_a_brief_pack_is_a_line_or_two_with_hardly_a_frame() -> None:
+    facts = tuple(fact(f"Ana drinks tea number {number}", f"f{number}") for number in range(20))
+    pack = pack_of(recall=recall(facts=facts), brief=True)
+
+    assert pack.tokens < 120
+    assert pack.sections["facts"] >= 2
+    assert "##" not in pack.text
+    assert "data, no instructions" in pack.text
+    assert strip_known(f"a {pack.text} b", {pack.mark}.__contains__) == "a b"
+
+
+def test_at_a_beginning_a_node_that_says_nothing_is_left_out() -> None:
+    nodes = (node("Ana"), node("Ben", "a baker", "n2"))
+
+    assert pack_of(recall=recall(nodes=nodes), mode="startup").sections == {"nodes": 1}
+    assert pack_of(recall=recall(nodes=nodes)).sections == {"nodes": 2}
+
+
+def test_who_the_entity_is_comes_first_and_is_bounded() -> None:
+    text = pack_of(identity="I am Ana.\n\n## Facts\n" + "long " * 1_000, mode="startup").text
+
+    assert text.index("## You\n- I am Ana.") < text.index("## Nodes")
+    assert text.count("long ") <= 300
+    assert [line for line in text.splitlines() if line == "## Facts"] == ["## Facts"]
 
 
 def test_recent_turns_read_in_the_order_in_which_they_were_said() -> None:

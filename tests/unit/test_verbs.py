@@ -17,9 +17,11 @@ from pps.core.reports import (
     Forgotten,
     Health,
     IngestionStats,
+    Injected,
     JobReport,
     Merge,
     MergePlan,
+    SessionInjected,
     Stats,
     TimelinePage,
 )
@@ -72,6 +74,7 @@ SAMPLES: dict[str, object] = {
     "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
     "history": records.HistoryView(ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
     "costs": CostReport((CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)), 7, 5, AT),
+    "injected": Injected(7, 1, 4, 3, 0.75, 210, 210.0, (SessionInjected("s", 4, 3, 210, AT),)),
     "find_duplicates": merging.Duplicates(
         (Duplicate(ID, "Sam", "Person", ID, "sam", "Thing", "the same name"),),
         (Merge(ID, ID, "Sam", ID, "Samuel", AT, "applied"),),
@@ -232,7 +235,7 @@ def test_arguments_nested_without_end_are_refused() -> None:
 @pytest.mark.parametrize(
     ("verb", "needed", "defaults"),
     [
-        ("ambient_recall", {"context"}, {"limit_per_layer": 5}),
+        ("ambient_recall", {"context"}, {"limit_per_layer": 12}),
         ("create_graph", {"project", "nodes"}, {"edges": []}),
         ("search_nodes", {"project", "query"}, {"limit": 10, "anchor_node_id": None}),
         ("get_graph", {"project", "node_id", "operation"}, {"target_node_id": None, "max_hops": 2}),

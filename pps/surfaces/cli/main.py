@@ -60,7 +60,7 @@ def build() -> typer.Typer:
     app.add_typer(task.app, name="task")
     for command in (memory.remember, memory.recall, memory.why, memory.ambient):
         app.command()(command)
-    for command in (records.event, records.update, records.append, records.history, records.costs):
+    for command in (records.event, records.update, records.append, records.history, records.costs, records.injected):
         app.command()(command)
     app.command("import")(documents.import_)
     app.command()(documents.export)

@@ -111,6 +111,18 @@ def costs(
     ask("costs", name, {"days": days}, as_json=as_json)
 
 
+def injected(
+    name: Name,
+    days: Annotated[int, typer.Option(min=1, max=30, help="How far back.")] = 7,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many tokens hooks put before agents unasked, by session, and how many prompts were given nothing.
+
+    Example: pps injected ana --days 30
+    """
+    ask("injected", name, {"days": days}, as_json=as_json)
+
+
 def _fields(text: str) -> JSON:
     if not text:
         return {}

@@ -11,8 +11,7 @@ from functools import lru_cache
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.ids import EntityId, check_name
-from pps.core.recalled import Pack
-from pps.core.values import JSON, Node
+from pps.core.values import JSON
 from pps.ingest.extraction import MARK
 from pps.ingest.sessions import SessionEvent, read_event, said_in, typed
 from pps.surfaces.hooks.shown import LastPacks, Projects
@@ -107,7 +106,7 @@ class Desk:
         except PPSError as error:
             _log.warning("entity=%s hook=%s: no pack (%s)", owner.name, event.event, error.code)
             return ""
-        text = pack.text if _says_something(pack) else ""
+        text = pack.text if pack.sections else ""
         self._last.put(owner, event.session, text)
         return text
 
@@ -144,10 +143,3 @@ class Desk:
                 return False
 
         return belongs
-
-
-def _says_something(pack: Pack) -> bool:
-    """Tell whether a pack has more to say than that there is an entity, with a node of its own."""
-    if set(pack.sections) != {"nodes"} or pack.recall is None:
-        return bool(pack.sections)
-    return any(isinstance(hit.item, Node) and hit.item.kind != "Self" for hit in pack.recall["nodes"])

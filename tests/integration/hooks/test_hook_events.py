@@ -178,14 +178,15 @@ def test_a_pack_that_was_too_late_comes_with_the_next_tool(served: Served, at_ho
 
 def test_what_a_pack_said_is_never_kept_again(served: Served, at_home: Session, turns: Turns) -> None:
     knows(served, at_home.project.name, "The oven in the kitchen is broken.")
-    pack = at_home.run("UserPromptSubmit", prompt="First.").context
+    pack = at_home.run("UserPromptSubmit", prompt="The kitchen first.").context
+    assert pack
     at_home.run("UserPromptSubmit", prompt=f"{pack}\nSecond.")
     at_home.says(f"I was told:\n{pack}\nThird.")
     at_home.run("Stop", last_assistant_message=f"I was told:\n{pack}\nThird.")
     at_home.says(pack)
     at_home.run("Stop", last_assistant_message=pack)
     said = [one["content"] for one in turns(at_home)]
-    assert said == ["First.", "Second.", "I was told:\nThird."]
+    assert said == ["The kitchen first.", "Second.", "I was told:\nThird."]
 
 
 def test_answers_come_from_the_transcript_each_once(at_home: Session, turns: Turns) -> None:

@@ -29,6 +29,7 @@ TOOLS = {
     "append",
     "history",
     "costs",
+    "injected",
     "find_duplicates",
     "merge_nodes",
     "undo_merge",
@@ -113,6 +114,7 @@ async def use_every_tool(client: Client) -> None:
     assert (await done(client, "anchor_list"))["anchors"] == []
 
     assert (await done(client, "costs"))["tokens_today"] == 0
+    assert (await done(client, "injected"))["sessions"] == 1
     assert await done(client, "find_duplicates") == {"duplicates": [], "merges": []}
     ends = (await done(client, "get", ids=[fact["id"]]))["items"][0]
     plan = await done(client, "merge_nodes", keep=ends["subject"], drop=ends["object"], dry_run=False)

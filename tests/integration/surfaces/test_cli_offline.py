@@ -70,6 +70,7 @@ COMMANDS = [
     "append",
     "history",
     "costs",
+    "injected",
     "hooks install",
     "hooks uninstall",
     "hooks status",

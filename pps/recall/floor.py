@@ -1,0 +1,246 @@
+"""The floor: whether a memory has anything to say to a text, and which of what was found has to do with it.
+
+Three things are evidence, and each can be told in a sentence: a node that the text names, an uncommon word of the text
+that few texts of the memory have, and a cosine that stands clear of those of unrelated pairs (``config/floor.toml``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from pps.config import shipped
+from pps.core.recalled import Channel, Evidence, Hit
+from pps.core.values import AnchorPassage, ChannelName, Fact, Node
+from pps.models.protocols import Embedder, Matrix
+from pps.models.wordpiece import wordpiece
+from pps.recall.ask import Ask, Scored
+from pps.recall.passages import grams
+from pps.recall.profiles import ChannelProfile
+from pps.recall.query import IDLE, content_words
+
+SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
+"""How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a
+name or a rare word besides; to be near at all; beside something near; beside a name alone; with a rare word of it.
+With MiniLM and 500 turns cosines of .55, .42, .38, .35 and .30."""
+LOOSE = 1.2
+"""The same above any unrelated one: enough beside something near of somebody who is named."""
+_FEWEST = 8
+_OWN = 0.9
+"""How much lower all of that lies for a text about what is the speaker's own: only a memory can know it."""
+_OWN_MATTERS = re.compile(
+    r"\b(?:my|our|mine|ours)\b|(?<!how )\b(?:do|did|am|was|were|have|had|are) (?:i|we)\b", re.IGNORECASE
+)
+_OWN_TEXTS, _LEAST_TEXTS = 200, 20
+_WORDS = 8
+_COMMON_PIECES = 7_000
+"""The vocabulary is in order of frequency: a word that is one of its first pieces is a common one."""
+_RARE_SHARE, _LEAST_RARE = 100, 3
+_TERM = re.compile(r"\w+(?:[.:/_-]\w+)*")
+_PHRASES = re.compile(
+    r"\b(?:good (?:morning|afternoon|evening|night|day)|see you(?: \w+)?|how are you(?: \w+)?|how's it going"
+    r"|what time is it|what's up|what do you think|(?:that|it)(?:'s| is)? works?|sounds? (?:good|great|right|fine)"
+    r"|never mind|thank you|(?:go|move|carry|keep) (?:on|ahead|going)|let me \w+|(?:one|a) (?:moment|second|minute)"
+    r"|next step|try again)\b",
+    re.IGNORECASE,
+)
+_WORDS_OF_TALK = """
+agree agreed alright anyway awesome bye cheers continue cool correct exactly excellent fine glad goodbye good great haha
+hello hey hi hm hmm let let's lol lovely no nope now ok okay perfect please really right sorry sure thank thanks there
+understood wait welcome well wonderful wow wrong yeah yep yes yet again
+"""
+_SMALL_TALK = frozenset(_WORDS_OF_TALK.split())
+"""What is said to keep a talk going; a text of nothing else asks nothing of a memory."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is evidence: how far texts, and the names of nodes, stand above unrelated pairs; rare words; named nodes."""
+
+    near: dict[str, float] = field(default_factory=dict[str, float])
+    exact: set[str] = field(default_factory=set[str])
+    named: set[str] = field(default_factory=set[str])
+    about: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def _telling(ask: Ask) -> list[str]:
+    """Return the words of a text beside those of asking, answering and greeting."""
+    said = _TERM.findall(content_words(_PHRASES.sub(" ", ask.text)))
+    return [word for word in said if len(word) > 1 and word.lower() not in _SMALL_TALK | IDLE]
+
+
+async def evidence(
+    ask: Ask, channels: Mapping[ChannelName, Channel], profiles: Mapping[ChannelName, ChannelProfile]
+) -> Evidence:
+    """Return how much a memory has to say to a text, and which of the hits have to do with it."""
+    if not _telling(ask):
+        return Evidence("nothing")
+    found = _Found(named=set(await _named(ask)))
+    scale = await _scale(ask)
+    for name, channel in channels.items():
+        await _measure(ask, found, channel, profiles[name], scale)
+    for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
+        for collection in ask.collections(name):
+            found.exact |= await _exact(ask, collection, found, scale)
+    rise = await _rise(ask)
+    if scale is None:
+        found.near.update((one, rise + SURE) for one in _sharing(ask, channels))
+    best = max(found.near.values(), default=0.0)
+    if best < rise + NEAR and not found.named and not found.exact:
+        return Evidence("nothing")
+    certain = scale is None or best >= rise + SURE or (best >= rise + NEAR and bool(found.named or found.exact))
+    least = LOOSE if certain and found.named else rise + (ITEM if best >= rise + NEAR else WEAK)
+    hits = [hit for channel in channels.values() for hit in channel.hits]
+    return Evidence(
+        "much" if certain else "little", _passing(found, hits, least, rise), _passing(found, hits, rise + ITEM, rise)
+    )
+
+
+def _sharing(ask: Ask, channels: Mapping[ChannelName, Channel]) -> set[str]:
+    """Return what has at least half of a text's words: all that can be said where nothing knows what texts mean."""
+    words = grams(" ".join(_telling(ask)))
+    hits = [hit for channel in channels.values() for hit in channel.hits]
+    return {_owner(hit) for hit in hits if 2 * len(words & grams(f"{hit.text} {hit.passage}")) >= len(words)}
+
+
+def _passing(found: _Found, hits: Sequence[Hit], least: float, rise: float) -> frozenset[str]:
+    """Return the ids of the hits that have to do with a text; a turn comes with a fact that it says, and vice versa."""
+    passing = {hit.id for hit in hits if _passes(found, hit, least, rise)}
+    facts = [hit.item for hit in hits if isinstance(hit.item, Fact) and hit.id in passing]
+    return frozenset(passing.union(*(fact.episodes for fact in facts)))
+
+
+def _passes(found: _Found, hit: Hit, least: float, rise: float) -> bool:
+    if isinstance(hit.item, Node):  # a node is shown when the text is about it
+        told = hit.id in found.exact or found.near.get(hit.id, 0.0) >= least
+        return told or hit.id in found.named or found.about.get(hit.id, 0.0) >= rise + SURE
+    if isinstance(hit.item, Fact) and any(found.near.get(one, 0.0) >= least for one in hit.item.episodes):
+        return True
+    return _owner(hit) in found.exact or found.near.get(_owner(hit), 0.0) >= least
+
+
+def _owner(hit: Hit) -> str:
+    return hit.item.slug if isinstance(hit.item, AnchorPassage) else hit.id
+
+
+async def _measure(
+    ask: Ask, found: _Found, channel: Channel, profile: ChannelProfile, scale: tuple[float, float] | None
+) -> None:
+    """Note how far the nearest of a channel, and all that was found of it, stand above unrelated pairs."""
+    owners = {_owner(hit) for hit in channel.hits}
+    collections = (*ask.collections(channel.name), *(("records",) if channel.name == "nodes" else ()))
+    for collection in collections if scale else ():
+        nearest = await ask.similar(collection, max(profile.depth, 2 * ask.request.limit))
+        more = await ask.similar_among(collection, owners - {one.id for one in nearest})
+        _note(found.about if collection == "nodes" else found.near, [*nearest, *more], scale)
+
+
+def _note(into: dict[str, float], scored: Sequence[Scored], scale: tuple[float, float] | None) -> None:
+    mean, deviation = scale or (0.0, 1.0)
+    for one in scored:
+        into[one.id] = max(into.get(one.id, -1.0), (one.score - mean) / deviation)
+
+
+async def _named(ask: Ask) -> list[str]:
+    """Return the nodes that a text names by a word that is no common one, or its only one; not the entity's own."""
+    named = [one for one in await ask.named() if one != ask.sources.self_node]
+    names = await ask.sources.journal.names_of(named) if named else {}
+    said = _telling(ask)
+    telling = {word.casefold() for word in (said if len(said) == 1 else _uncommon(ask))}
+    return [one for one in named if any(telling & set(name.casefold().split()) for name in names.get(one, ()))]
+
+
+async def _exact(ask: Ask, collection: str, found: _Found, scale: tuple[float, float] | None) -> set[str]:
+    """Return what has an uncommon word of the text that few of the collection have, and is not far in meaning."""
+    words = _uncommon(ask)[:_WORDS]
+    if not words:
+        return set()
+    most = max(_LEAST_RARE, await _turns(ask) // _RARE_SHARE)
+    lists = await asyncio.gather(*(ask.matches(collection, word, most + 1) for word in words))
+    having = {one.id for hits in lists if len(hits) <= most for one in hits}
+    if scale is None:
+        return having
+    meant = "records" if collection == "nodes" else collection
+    _note(found.near, await ask.similar_among(meant, having - found.near.keys()), scale)
+    rise = await _rise(ask)
+    return {one for one in having if found.near.get(one, 0.0) >= rise + WORD}
+
+
+async def _rise(ask: Ask) -> float:
+    """Return how many standard deviations the nearest of as many unrelated texts is expected above their mean."""
+    expected = math.sqrt(2 * math.log(max(_FEWEST, await _turns(ask))))
+    return expected - _OWN if _OWN_MATTERS.search(ask.text) else expected
+
+
+async def _turns(ask: Ask) -> int:
+    return await ask.once("turns", ask.sources.journal.count_turns)
+
+
+def _uncommon(ask: Ask) -> list[str]:
+    """Return the words of a text that are names, identifiers or seldom used, in order."""
+    found: dict[str, None] = {}
+    begins = True
+    for match in _TERM.finditer(ask.text):
+        word = match[0]
+        named = word[0].isupper() and not begins and word.lower() not in _SMALL_TALK
+        begins = ask.text[match.end() : match.end() + 1] in (".", "!", "?", ":", "\n")
+        if len(word) > 2 and word in ask.words and (named or _is_rare(word)):
+            found[word] = None
+    return list(found)
+
+
+@lru_cache(maxsize=4096)
+def _is_rare(word: str) -> bool:
+    """Tell whether English seldom has a word, or it is an identifier."""
+    if word.isdigit():
+        return len(word) > 3  # one of a house or a line tells nothing
+    if not word.isalpha():
+        return True
+    pieces = wordpiece().encode(word, add_special_tokens=False).ids
+    return len(pieces) > 1 or pieces[0] >= _COMMON_PIECES
+
+
+async def _scale(ask: Ask) -> tuple[float, float] | None:
+    """Return mean and deviation of the cosines of unrelated pairs; None without an embedder."""
+    embedder = ask.sources.embedder
+    if embedder is None or embedder.fingerprint.pooling == "hash":  # which knows words, and no meaning
+        return None
+    probes, table = _shipped()
+    model = embedder.fingerprint.model
+    if model in table:
+        return table[model]
+    key = f"floor:{model}"
+    if kept := await ask.sources.journal.get_meta(key):
+        mean, deviation = json.loads(kept)
+        return float(mean), float(deviation)
+    turns = [turn.uuid for turn in await ask.sources.journal.recent(_OWN_TEXTS)]
+    own = list((await ask.sources.indexes.vectors("episodes", turns)).values()) if turns else []
+    scale = await asyncio.to_thread(_calibrated, embedder, probes, np.stack(own) if len(own) >= _LEAST_TEXTS else None)
+    if len(own) >= _LEAST_TEXTS:
+        await ask.sources.journal.set_meta(key, json.dumps(scale))
+    return scale
+
+
+def _calibrated(embedder: Embedder, probes: tuple[str, ...], texts: Matrix | None) -> tuple[float, float]:
+    """Return mean and deviation of probes against texts; against each other while there are too few texts."""
+    queries = np.stack([embedder.embed_query(one) for one in probes])
+    if texts is None:
+        cosines = (queries @ embedder.embed_passages(probes).T)[~np.eye(len(probes), dtype=bool)]
+    else:
+        cosines = queries @ texts.T
+    return float(cosines.mean()), max(float(cosines.std()), 0.01)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[tuple[str, ...], Mapping[str, tuple[float, float]]]:
+    found = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))
+    scales = {name: (float(one["mean"]), float(one["deviation"])) for name, one in found["models"].items()}
+    return tuple(found["probes"]), scales

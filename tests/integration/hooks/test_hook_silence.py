@@ -1,0 +1,67 @@
+"""What a prompt is given: nothing, what is new and near, and all of it again once the session was compacted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.hooks.acting import Session
+from tests.integration.surfaces.serving import Served
+
+TOLD = (
+    "The oven in the shop runs 20 degrees hot.",
+    "Ovens are cleaned by Zerbinetta every Friday.",
+    "Zerbinetta is on holiday in August.",
+    "The landlord of the shop is called Oblomov.",
+)
+
+
+@pytest.fixture(scope="module")
+def bakery(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bakery")
+    served.create("bakery")
+    served.link.admin("route.add", {"path": str(folder), "entity": "bakery"})
+    for number, text in enumerate(TOLD):
+        served.link.call("remember", "bakery", {"content": text, "session": f"before {number}", "wait": "done"})
+    return folder
+
+
+def ask(session: Session, prompt: str) -> str:
+    ended = session.run("UserPromptSubmit", prompt=prompt, prompt_id=prompt)
+    assert (ended.code, ended.err) == (0, b"")
+    return ended.context
+
+
+def test_a_prompt_that_needs_nothing_is_given_nothing(served: Served, bakery: Path) -> None:
+    session = Session(served.home, bakery)
+    for needless in ("thanks!", "ok", "Good morning!", "hm, never mind", "yes please", ":)"):
+        assert ask(session, needless) == "", needless
+
+
+def test_what_was_shown_is_not_shown_again_until_the_session_is_compacted(served: Served, bakery: Path) -> None:
+    session = Session(served.home, bakery)
+    first = ask(session, "When does Zerbinetta clean the ovens?")
+    assert TOLD[1] in first
+    again = ask(session, "And Zerbinetta cleans the ovens on which day?")
+    assert not [text for text in TOLD if text in first and text in again]
+    session.run("PreCompact")
+    assert TOLD[1] in ask(session, "When does Zerbinetta clean the ovens then?")
+
+
+def test_what_the_beginning_showed_is_not_shown_at_the_first_prompt(served: Served, bakery: Path) -> None:
+    session = Session(served.home, bakery)
+    assert TOLD[3] in session.run("SessionStart").context
+    assert TOLD[3] not in ask(session, "Who is Oblomov, the landlord?")
+
+
+def test_how_much_was_given_is_counted_by_session(served: Served, bakery: Path) -> None:
+    session = Session(served.home, bakery)
+    for prompt in ("Who is Oblomov, the landlord?", "thanks!"):
+        ask(session, prompt)
+    report = served.link.call("injected", "bakery", {"days": 1})
+    assert isinstance(report["data"], dict)
+    mine = [one for one in report["data"]["latest"] if one["session"] == session.id]
+    assert [(one["prompts"], one["empty"]) for one in mine] == [(2, 1)]
+    assert 0 < mine[0]["tokens"] < 1_000
+    assert f"{session.id}: 2 prompts, 1 with nothing" in str(report["text"])
