@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from pps.config import ExtractorSettings, Settings, load_prices
-from pps.core.errors import ConfigError, ModelUnavailable, StoreError
+from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
@@ -366,7 +366,7 @@ async def _self_node(entity: EntityId, client: IsolatedGraphitiClient, pipeline:
 async def _repaired(forgetter: Forgetter, merging: Merging, indexer: Indexer, anchors: Anchors) -> tuple[str, ...]:
     """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
 
-    A model that is away keeps nobody from opening a memory: its worker tries again.
+    A model that is away, or a disk that is nearly full, keeps nobody from opening a memory: its worker tries again.
     """
     try:
         await forgetter.resume()
@@ -377,4 +377,6 @@ async def _repaired(forgetter: Forgetter, merging: Merging, indexer: Indexer, an
         await anchors.resync()
     except ModelUnavailable as error:
         return (f"the indexes lag, the embedding model is away: {error.message}",)
+    except StoreUnavailable as error:
+        return (f"what the last run left could not be finished; the next start tries again: {error.message}",)
     return ()

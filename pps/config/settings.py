@@ -97,7 +97,8 @@ class ServerSettings(_Section):
 
     Attributes:
         host: Loopback unless told otherwise.
-        port: 0 takes any free port; another free one is taken when it is in use.
+        port: 0 takes any free port. When it is in use, `pps serve` refuses, and a server that was started by need
+            takes another.
         idle_stop_s: A server that was started by need stops after this long without a request.
         open_entities: Most entities open at once; the least recently used one is closed.
         sessions: Most sessions of the MCP's older era that one entity or router has; beyond, the idlest is ended.
@@ -204,3 +205,9 @@ class Settings(_Section):
     recall: RecallSettings = RecallSettings()
     text: TextSettings = TextSettings()
     vectors: VectorSettings = VectorSettings()
+
+    def told(self) -> dict[str, str]:
+        """Return what a caller's environment may not say otherwise, by the variable that would say it."""
+        server = {"NEO4J_URI": self.neo4j.uri, "NEO4J_DATABASE": self.neo4j.database} if self.store == "neo4j" else {}
+        more = {"PPS_EMBEDDER__NAME": self.embedder.name, "PPS_EXTRACTOR__MODE": self.extractor.mode}
+        return {"PPS_STORE": self.store, **server, **more}

@@ -124,7 +124,8 @@ class SmallFile:
             try:
                 yield db
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:  # on a full disk SQLite has undone it already
+                    db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
 

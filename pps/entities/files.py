@@ -39,7 +39,8 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
             "(`pps serve --stop`)"
         ) from None
     try:
-        await asyncio.to_thread(holder.write_text, str(os.getpid()))
+        with contextlib.suppress(OSError):  # on a full disk nobody is told who holds them, and reading goes on
+            await asyncio.to_thread(holder.write_text, str(os.getpid()))
         yield
     finally:
         lock.release()

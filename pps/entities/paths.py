@@ -45,6 +45,25 @@ def _is_circle(path: str) -> bool:
     return False
 
 
+def outside(home: Path, text: str, field: str = "path", *, around: bool = False) -> str:
+    """Return the real path of what an owner's command reads or writes; none of the data folder's files is.
+
+    Args:
+        home: The data folder.
+        text: The path as it was given.
+        field: What an error names.
+        around: It may be a folder that holds the data folder; the caller leaves that one out.
+
+    Raises:
+        InvalidRequest: As ``real_path``; or it lies in the data folder, where each entity's files are its own.
+    """
+    path, kept = real_path(text, field), real_path(str(home.absolute()), "home")
+    if is_inside(path, kept) or (not around and is_inside(kept, path)):
+        more = "" if around else ", and not around it"
+        raise InvalidRequest(field, f"must lie outside of the data folder{more}: what one entity has feeds no other")
+    return path
+
+
 def is_inside(path: str, root: str) -> bool:
     """Tell whether a real path is a root or below it; ``/a/project2`` is not inside ``/a/proj``."""
     return path == root or path.startswith(root.rstrip("/") + "/")

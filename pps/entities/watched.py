@@ -11,7 +11,7 @@ from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.entities.file import Refusal, SmallFile
-from pps.entities.paths import is_inside, real_path
+from pps.entities.paths import is_inside, outside, real_path
 
 _COLUMNS = """SELECT watched.path, watched.created_at, entity.name, entity.grp, entity.archived
     FROM watched JOIN entity USING (grp)"""
@@ -47,14 +47,11 @@ class Watched:
             InvalidRequest: It is no folder, holds or lies in the data folder, or overlaps with a folder that
                 is watched already.
         """
-        path = real_path(path, "folder")
+        path = outside(self._home, path, "folder")
         check_name(name)
         self._refuse("folder", path)
         if not Path(path).is_dir():
             raise InvalidRequest("folder", f"there is none at {path}")
-        home = real_path(str(self._home.absolute()), "home")
-        if is_inside(path, home) or is_inside(home, path):
-            raise InvalidRequest("folder", "must lie outside of the data folder, and not around it")
         with self._file.writing() as db:
             entity = db.execute("SELECT grp FROM entity WHERE name = ? COLLATE BINARY", (name,)).fetchone()
             if entity is None:

@@ -148,8 +148,12 @@ class LadybugFile:
 
     def require_room(self) -> None:
         """Raise StoreUnavailable when the disk is nearly full."""
-        if shutil.disk_usage(self._path.parent).free < self._options.free_bytes:
-            raise StoreUnavailable(f"the disk of {self._path.parent} is nearly full: nothing was written")
+        least = self._options.free_bytes
+        if shutil.disk_usage(self._path.parent).free < least:
+            raise StoreUnavailable(
+                f"the disk of {self._path.parent} is nearly full (under {least >> 20} MiB): free some; "
+                "the graph was not changed"
+            )
 
     def checkpoint_is_due(self) -> bool:
         """Tell whether the log has grown past its bound."""

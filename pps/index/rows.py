@@ -258,7 +258,8 @@ class RowStore:
             try:
                 yield self._db
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # on a full disk SQLite has undone it already
+                    self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
 from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten
 from pps.core.values import Fact
@@ -68,12 +68,23 @@ class Forgetter:
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         async with self._worker.held() if self._worker and not dry_run else contextlib.nullcontext():
+            if not dry_run:
+                await self.resume()  # what an earlier call noted must not be lost to this one
             plan = await self._plan(ids)
             if not dry_run:
                 await self._drop_given(plan)
                 await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
-                await self._carry_out(plan)
+                await self._noted(plan)
         return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
+
+    async def _noted(self, plan: _Plan) -> None:
+        """Carry out what is noted for good; where that is cut short, say what will become of it."""
+        try:
+            await self._carry_out(plan)
+        except StoreError as error:
+            raise StoreUnavailable(
+                f"it is noted and may be forgotten in part; the next forget or start finishes it ({error.message})"
+            ) from error
 
     async def resume(self) -> None:
         """Carry through a forget that was cut short, if there is one."""

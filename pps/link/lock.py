@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -35,8 +36,11 @@ def file_lock(path: Path, *, what: str, wait_s: float = 0.0) -> Generator[None]:
         raise _not_ours(path, error) from None
     try:
         _acquire(descriptor, path, wait_s)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "what": what}).encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "what": what}).encode(), 0)
+        except OSError as error:
+            raise _not_ours(path, error) from None
         yield
     finally:
         os.close(descriptor)
@@ -69,7 +73,9 @@ def holder(path: Path) -> str:
 
 
 def _not_ours(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path}: cannot be written ({error.strerror}); make it yours, or set PPS_HOME to another folder")
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "free some space" if full else "make it yours, or set PPS_HOME to another folder"
+    return StoreError(f"{path}: cannot be written ({error.strerror}); {remedy}")
 
 
 def _acquire(descriptor: int, path: Path, wait_s: float) -> None:

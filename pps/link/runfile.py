@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -58,12 +59,17 @@ def lock_file(home: Path) -> Path:
 
 
 def write(home: Path, run: RunFile) -> None:
-    """Publish a run file in one step."""
+    """Publish a run file in one step; StoreError when it cannot be written, such as on a full disk."""
     path = run_file(home)
     draft = path.with_name(f".server.{secrets.token_hex(6)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(asdict(run), file)
-    draft.replace(path)
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(asdict(run), file)
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise StoreError(f"{path}: cannot be written ({error.strerror}); nobody could find the server") from None
 
 
 def read(home: Path) -> RunFile | None:

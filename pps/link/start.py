@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 from pps import __version__
-from pps.core.errors import StoreConflict, StoreError, StoreUnavailable
+from pps.core.errors import ConfigError, StoreConflict, StoreError, StoreUnavailable
 from pps.link import lock, runfile
 from pps.link.client import Link, ServerAway
 
@@ -45,10 +46,23 @@ def find(home: Path) -> Link | None:
         return None
     link = Link(run)
     try:
-        link.status()
+        status = link.status()
     except ServerAway:
         return None
-    return None if _version(run.version) < _version(__version__) else link
+    if _version(run.version) < _version(__version__):
+        return None
+    _check_settings(status.get("settings"))
+    return link
+
+
+def _check_settings(settings: object) -> None:
+    """Refuse to work with a server whose settings are not those that this process's environment asks for."""
+    for name, value in cast("dict[str, str]", settings).items() if isinstance(settings, dict) else ():
+        if os.environ.get(name, value) != value:
+            raise ConfigError(
+                f"{name} is {os.environ[name]!r} here, and the running server has {value!r}: `pps serve --stop` ends "
+                "it and the next command starts one with yours; or unset it"
+            )
 
 
 def stop(home: Path) -> runfile.RunFile | None:

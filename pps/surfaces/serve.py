@@ -67,7 +67,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
     async with App.open(settings) as app:
         desk = Desk(app)
         parts = _parts(app, secret, desk)
-        listener = life.bind(settings.server.host, settings.server.port)
+        listener = life.bind(settings.server.host, settings.server.port, or_free=auto)
         resuming = asyncio.create_task(_resume(app, parts.condition))
         draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
         watching = asyncio.create_task(FolderWatch(app).run())

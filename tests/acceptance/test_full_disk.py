@@ -68,6 +68,33 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_else(tmp_path
         assert asked(link, "stats")["turns"] == len(acknowledged | refused)
 
 
+def test_on_a_nearly_full_disk_what_is_there_is_read_and_what_is_undone_is_said(tmp_path: Path) -> None:
+    with served_on_a_small_disk(tmp_path / "home") as (link, inside):
+        link.admin("entity.create", {"name": "ana"})
+        assert all(tell(link, number) for number in range(3))
+        until_idle_and_well(link)
+        (turn, *_) = [hit["id"] for hit in found(link)]
+        filler = fill(inside, leave=30 << 20)  # the graph wants 64 MiB, the journal less
+        assert tell(link, 3)
+        with pytest.raises(StoreUnavailable, match="the next forget or start finishes it"):
+            link.call("forget", "ana", {"ids": [turn], "dry_run": False})
+        for undo in (False, True):  # closes it, with a job and a forgetting left
+            link.admin("entity.archive", {"name": "ana", "undo": undo})
+        assert found(link)
+        notes = json.dumps(asked(link, "health"))
+        assert "could not be finished" in notes
+        filler.unlink()
+        gone = link.call("forget", "ana", {"ids": [hit["id"] for hit in found(link)][:1], "dry_run": False})
+        assert gone["data"]["turns"]
+        assert turn not in [hit["id"] for hit in found(link)]
+        until_idle_and_well(link)
+
+
+def found(link: Link) -> list[dict[str, Any]]:
+    answer = link.call("recall", "ana", {"query": "Turn on and on", "channels": ["episodes"]})
+    return cast("list[dict[str, Any]]", cast("Any", answer["data"])["channels"]["episodes"]["hits"])
+
+
 def list_of(reports: Any) -> dict[str, Any]:
     """Run work to its end and return its result."""
     while True:

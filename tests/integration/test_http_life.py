@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from pps.core.errors import ConfigError
+from pps.core.errors import ConfigError, StoreError
 from pps.link import runfile
 from pps.surfaces.http import life
 from pps.surfaces.http.activity import Activity, ActivityMeter
@@ -137,9 +137,19 @@ async def test_a_signal_ends_it_in_order(tmp_path: Path) -> None:
         assert runfile.read(tmp_path) is None
 
 
-def test_a_taken_port_gives_way_to_a_free_one() -> None:
-    with life.bind("127.0.0.1", 0) as first, life.bind("127.0.0.1", first.getsockname()[1]) as second:
-        assert second.getsockname()[1] != first.getsockname()[1]
+def test_a_taken_port_gives_way_to_a_free_one_only_where_nobody_chose_it() -> None:
+    with life.bind("127.0.0.1", 0) as first:
+        taken = first.getsockname()[1]
+        with life.bind("127.0.0.1", taken, or_free=True) as second:
+            assert second.getsockname()[1] != taken
+        with pytest.raises(ConfigError, match=f"{taken} is taken"):
+            life.bind("127.0.0.1", taken)
+
+
+async def test_a_server_that_cannot_be_found_ends_and_says_why(tmp_path: Path) -> None:
+    plan = life.Plan(tmp_path / "full", runfile.new_secret(), False, 60, _quiet)  # no file can be made there
+    with life.bind("127.0.0.1", 0) as listener, pytest.raises(StoreError, match=r"server\.json: cannot be written"):
+        await asyncio.wait_for(life.run(Starlette(), listener, Activity(), plan), 20)
 
 
 def test_an_address_of_another_machine_is_a_setting_gone_wrong() -> None:

@@ -13,6 +13,7 @@ from pps.core.values import FactDraft
 from pps.entities.watched import Watched
 from pps.ingest.importing import Wanted
 from pps.memory import Memory
+from pps.surfaces.http.work import find
 
 MARKS = {"ana": "kanarieana", "bob": "kanariebob"}
 
@@ -131,3 +132,22 @@ async def test_what_one_exports_holds_nothing_of_another(app: App, tmp_path: Pat
         await bob.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
         known = {fact.uuid for fact in before.facts} | {fact.uuid for fact in (await ana.timeline()).facts}
         assert all(fact.uuid not in known or fact in before.facts for fact in (await bob.timeline()).facts)
+
+
+async def test_no_owners_command_reads_from_or_writes_into_the_data_folder(app: App, tmp_path: Path) -> None:
+    for name in MARKS:
+        await app.create(name)
+    home, theirs = app.settings.home, app.registry.get("bob").folder / "anchors"
+    (theirs / "secret.md").write_text(f"# Secret\n\n{MARKS['bob']}")
+    (tmp_path / "way").symlink_to(theirs, target_is_directory=True)
+    inside = [theirs, theirs / "secret.md", tmp_path / "way", home / "registry.db", theirs / ".." / "anchors", home]
+    attacks = [(task, path) for task in ("import", "watch.add", "anchors.import") for path in inside]
+    attacks += [("export", path / "new.md") for path in (theirs, tmp_path / "way", home)]
+    attacks += [(task, home.parent) for task in ("watch.add", "anchors.import")]  # around it
+    for task, path in attacks:
+        asked = {"entity": "ana", "path": os.fspath(path), "paths": [os.fspath(path)]}
+        with pytest.raises(InvalidRequest, match="data folder"):
+            await find(task)(app, asked, lambda *_: None)
+    assert [one.name for one in theirs.iterdir()] == ["secret.md"]
+    async with app.memory("ana") as ana:
+        assert (await ana.anchor_list(), (await ana.stats()).turns) == ([], 0)

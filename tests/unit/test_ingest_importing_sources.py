@@ -14,7 +14,7 @@ import pytest
 from pps.core.errors import StoreError
 from pps.ingest.importing.formats import format_of
 from pps.ingest.importing.items import Item, Passed, Unreadable
-from pps.ingest.importing.sources import Archives, Source, find
+from pps.ingest.importing.sources import MAX_MEMBERS, Archives, Source, find
 from tests import importing_files as made
 
 
@@ -115,3 +115,36 @@ def test_a_note_that_went_away_is_named(tmp_path: Path) -> None:
     assert Source("a.md", tmp_path / "x.zip", tmp_path, 1, packed_at=datetime(2026, 1, 1, tzinfo=UTC)).modified_at()
     with pytest.raises(FileNotFoundError):
         Archives().of(tmp_path / "absent.zip")
+
+
+def test_a_pipe_or_a_device_is_named_and_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    os.mkfifo(tmp_path / "pipe.zip")
+    for path in (tmp_path / "pipe.jsonl", tmp_path / "pipe.zip", Path("/dev/zero")):
+        (found,) = find([path])
+        assert isinstance(found, Unreadable)
+        assert "plain file" in found.why
+    swapped = Source("talk.jsonl", tmp_path / "pipe.jsonl", tmp_path, 1)
+    with pytest.raises(StoreError, match="plain file"), swapped.opened():
+        pass
+
+
+def test_a_zip_file_that_grows_as_no_text_does_is_refused_unread(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", b"[" + b" " * 80_000_000)
+    (found,) = find([tmp_path / "bomb.zip"])
+    assert isinstance(found, Unreadable)
+    assert "over 100 times its size" in found.why
+    made.packed(tmp_path / "many.zip", {f"{number}.md": "" for number in range(MAX_MEMBERS + 1)})
+    (found,) = find([tmp_path / "many.zip"])
+    assert isinstance(found, Unreadable)
+    assert "unpack it and import the folder" in found.why
+
+
+def test_an_import_that_is_ended_is_ended_at_its_next_read(tmp_path: Path) -> None:
+    (source,) = sources(made.packed(tmp_path / "a.zip", {"a.jsonl": '{"content": "a"}\n' * 1000}))
+    with source.opened() as file:
+        assert file.readline()
+        source.archives.stopped = True
+        with pytest.raises(StoreError, match="the import was ended"):
+            file.readline()

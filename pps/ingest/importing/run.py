@@ -110,8 +110,14 @@ async def import_files(wanted: Wanted, into: Into, progress: Progress | None = N
     found = await asyncio.to_thread(lambda: list(find(wanted.paths, wanted.avoid)))
     run = _Run(into, wanted.dry_run, progress or _untold, sum(one.size for one in found if isinstance(one, Source)))
     reader = _read_all(found, FORMATS.get(wanted.format), run)
-    while batch := await asyncio.to_thread(_batch, reader, run):
-        await run.take(batch)
+    try:
+        while batch := await asyncio.to_thread(_batch, reader, run):
+            await run.take(batch)
+    except BaseException:
+        for one in found:  # a thread may still read, and a server that is to end would wait for it
+            if isinstance(one, Source):
+                one.archives.stopped = True
+        raise
     if not run.files and not run.unreadable_count:
         raise InvalidRequest("path", f"holds nothing that can be imported; formats are {', '.join(FORMATS)}")
     return run.report()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import lzma
 import os
 import stat
@@ -13,7 +14,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import shown_name
@@ -22,7 +23,13 @@ from pps.ingest.importing.items import Passed, Unreadable
 MAX_FILE = 4 * 1024**3
 """Most bytes that are read of one file; what lies behind them is reported, not read."""
 
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+MAX_MEMBERS = 20_000
+"""Most files of one zip file."""
+MAX_GROWTH = 100
+"""How many times its own size a zip file may unpack to, beyond the first 64 MiB: text grows 5 to 20 times."""
+_FREE_GROWTH = 64 * 1024**2
+
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Bytes(Protocol):
@@ -38,9 +45,14 @@ class Bytes(Protocol):
 
 
 class Archives:
-    """Keeps the zip file that was read last open: opening one reads the names of all that it holds."""
+    """Keeps the zip file that was read last open: opening one reads the names of all that it holds.
+
+    Attributes:
+        stopped: Nobody waits for the import any more: what still reads for it ends at its next read.
+    """
 
     def __init__(self) -> None:
+        self.stopped = False
         self._path: Path | None = None
         self._opened: zipfile.ZipFile | None = None
 
@@ -49,6 +61,7 @@ class Archives:
         if self._opened is None or self._path != path:
             if self._opened is not None:
                 self._opened.close()
+            _plain_file(path).close()
             self._opened, self._path = zipfile.ZipFile(path), path
         return self._opened
 
@@ -100,7 +113,7 @@ class Source:
                 with self.archives.of(self.path).open(self.member) as file:
                     yield _Counted(file, self)
             else:
-                with os.fdopen(os.open(self.path, _OPEN), "rb") as file:
+                with _plain_file(self.path, os.O_NOFOLLOW) as file:
                     yield _Counted(file, self)
         except (OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError) as error:
             raise StoreError(f"{self.name}: cannot be read ({_reason(error)})") from None
@@ -123,10 +136,10 @@ def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | 
             raise InvalidRequest("path", f"{path} belongs to an entity; what one entity has does not feed another")
         if path.is_dir():
             yield from _below(path, kept_out, archives)
-        elif _is_packed(path.name) or zipfile.is_zipfile(path):
+        elif _is_packed(path.name) or _is_zip(path):
             yield from _packed(path, path.name, path.parent, archives)
         else:
-            yield _plain(path.resolve(), path.name, path.parent, given=True)
+            yield _plain(path.resolve(), path.name, path.parent, archives, given=True)
 
 
 def _is_packed(name: str) -> bool:
@@ -165,15 +178,23 @@ def _found(path: Path, folder: Path, archives: Archives) -> Iterator[Source | Pa
     elif _is_packed(name):
         yield from _packed(path, name, folder, archives)
     else:
-        yield _plain(path, name, folder)
+        yield _plain(path, name, folder, archives)
 
 
-def _plain(path: Path, name: str, root: Path, *, given: bool = False) -> Source | Unreadable:
+def _is_zip(path: Path) -> bool:
+    with contextlib.suppress(OSError), _plain_file(path) as file:
+        return zipfile.is_zipfile(file)
+    return False
+
+
+def _plain(path: Path, name: str, root: Path, archives: Archives, *, given: bool = False) -> Source | Unreadable:
     try:
-        size = path.stat().st_size
+        status = path.stat()
     except OSError as error:
         return Unreadable(name, f"cannot be read ({_reason(error)})")
-    return Source(name, path, root, size, given)
+    if not stat.S_ISREG(status.st_mode):
+        return Unreadable(name, "is no plain file but a pipe, a device or a socket; copy what it gives to a file")
+    return Source(name, path, root, status.st_size, given, archives=archives)
 
 
 def _packed(path: Path, name: str, root: Path, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
@@ -184,6 +205,17 @@ def _packed(path: Path, name: str, root: Path, archives: Archives) -> Iterator[S
         return
     except OSError as error:
         yield Unreadable(name, f"cannot be read ({_reason(error)})")
+        return
+    if len(members) > MAX_MEMBERS:
+        yield Unreadable(name, f"holds over {MAX_MEMBERS:,} files; unpack it and import the folder")
+        return
+    unpacked, packed = sum(member.file_size for member in members), path.stat().st_size
+    if unpacked > max(_FREE_GROWTH, MAX_GROWTH * packed):
+        yield Unreadable(
+            name,
+            f"unpacks to {unpacked:,} bytes, over {MAX_GROWTH} times its size, as no text does; unpack it "
+            "and import the folder if it is what you want",
+        )
         return
     for member in members:
         parts = member.filename.split("/")
@@ -216,6 +248,15 @@ def _dated(member: zipfile.ZipInfo) -> datetime | None:
         return None
 
 
+def _plain_file(path: Path, more: int = 0) -> BinaryIO:
+    """Open a plain file and nothing else: a pipe or a device may give nothing, or without end."""
+    descriptor = os.open(path, _OPEN | more)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return os.fdopen(descriptor, "rb")
+
+
 class _Counted:
     """A file that says how far it was read, and is never read beyond the bound."""
 
@@ -231,6 +272,8 @@ class _Counted:
 
     def _noted(self, data: bytes) -> bytes:
         self._source.position += len(data)
+        if self._source.archives.stopped:
+            raise StoreError(f"{self._source.name}: the import was ended")
         if self._source.position > MAX_FILE:
             raise StoreError(f"{self._source.name}: is over {MAX_FILE // 1024**3} GiB; divide it and import the parts")
         return data

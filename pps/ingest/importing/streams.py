@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -19,6 +20,7 @@ MAX_DOCUMENT = 256 * 1024**2
 
 _CHUNK = 1024**2
 _SPACE = " \t\r\n\ufeff"
+_SPACES = re.compile(f"[{_SPACE}]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +140,9 @@ class _Elements:
     def _next(self) -> str:
         """Return the next sign that is no white space; an empty string at the end."""
         while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in _SPACE:
-                    return self._text[self._at]
-                self._at += 1
+            self._at = _SPACES.match(self._text, self._at).end()  # pyright: ignore[reportOptionalMemberAccess] - always
+            if self._at < len(self._text):
+                return self._text[self._at]
             if self._is_whole:
                 return ""
             self._grow(_CHUNK)

@@ -17,7 +17,7 @@ def config(name: str, url: str, token: str | None) -> dict[str, JSON]:
 
     Args:
         name: The entity's.
-        url: The server's address, for clients that speak HTTP.
+        url: The server's address as it is set, for clients that speak HTTP; empty where any free port is taken.
         token: The entity's token; None leaves a place for it.
     """
     return _configs(f"pps-{name}", ["--entity", name], url, token)
@@ -35,6 +35,7 @@ def _configs(label: str, whose: list[str], url: str, token: str | None) -> dict[
     stdio: dict[str, JSON] = {"command": command, "args": arguments}
     if home := os.environ.get("PPS_HOME"):
         stdio["env"] = {"PPS_HOME": str(Path(home).expanduser().absolute())}
+    url = url or "http://127.0.0.1:<port>"
     bearer = f"Authorization: Bearer {token or '<token>'}"
     http: dict[str, JSON] = {
         "type": "http",
@@ -59,7 +60,7 @@ def shown(configs: dict[str, JSON]) -> str:
             f"  {configs['claude_code']}",
             "Any MCP client (stdio):",
             _indented(configs["json"]),
-            "Over HTTP, while `pps serve` runs:",
+            "Over HTTP, while `pps serve` runs (on the port of the setting server.port, or of its --port):",
             f"  {configs['claude_code_http']}",
             _indented(configs["json_http"]),
         )

@@ -29,7 +29,7 @@ def create(
     link = server()
     made = link.admin("entity.create", {"name": name, "store": store})
     token = made.get("token")
-    configs = clients.config(name, link.run.url, token if isinstance(token, str) else None)
+    configs = clients.config(name, str(made["url"]), token if isinstance(token, str) else None)
     if as_json:
         show_json({**made, "clients": configs})
         return
@@ -69,7 +69,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
     link = server()
     found = link.admin("entity.show", {"name": name})
     held = None if found["archived"] else link.call("stats", name, {})
-    configs = clients.config(name, link.run.url, None)
+    configs = clients.config(name, str(found["url"]), None)
     if as_json:
         show_json({**found, "stats": held["data"] if held else None, "clients": configs})
         return

@@ -30,7 +30,7 @@ def create(
     link = server()
     paths = [absolute(root) for root in roots]
     made = link.admin("router.create", {"roots": paths, "label": label, "may_create": create})
-    configs = clients.projects(paths, link.run.url, str(made["token"]))
+    configs = clients.projects(paths, str(made["url"]), str(made["token"]))
     if as_json:
         show_json({**made, "clients": configs})
         return

@@ -10,6 +10,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.entities import Entry, ProjectRoute, RouterEntry
+from pps.link import RunFile
 from pps.surfaces.http.answers import text
 from pps.surfaces.http.documents import watched
 
@@ -51,7 +52,7 @@ async def do(app: App, action: str, arguments: Mapping[str, JSON]) -> dict[str, 
 async def _create(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     store = text(arguments, "store", "") or None
     made = await app.create(text(arguments, "name"), store=store)
-    return {**_shown(app.registry.get(made.entity.name)), "token": made.token, "is_new": made.is_new}
+    return {**_shown(app.registry.get(made.entity.name)), **_address(app), "token": made.token, "is_new": made.is_new}
 
 
 async def _list(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -60,7 +61,7 @@ async def _list(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 async def _show(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    return _shown(await asyncio.to_thread(app.registry.get, text(arguments, "name")))
+    return {**_shown(await asyncio.to_thread(app.registry.get, text(arguments, "name"))), **_address(app)}
 
 
 async def _archive(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -144,7 +145,7 @@ async def _router_create(app: App, arguments: Mapping[str, JSON]) -> dict[str, J
         raise InvalidRequest("roots", "must be a list of paths")
     label, may_create = text(arguments, "label", ""), arguments.get("may_create") is True
     made = await asyncio.to_thread(app.registry.routers.create, roots, label=label, may_create=may_create)
-    return {**_router(made.entry), "token": made.token}
+    return {**_router(made.entry), **_address(app), "token": made.token}
 
 
 async def _router_list(app: App, _: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -165,6 +166,12 @@ def _router(entry: RouterEntry) -> dict[str, JSON]:
         "may_create": entry.router.may_create,
         "created_at": iso(entry.created_at),
     }
+
+
+def _address(app: App) -> dict[str, JSON]:
+    """Return where clients find the server as it is set, not where one that was started by need is just now."""
+    server = app.settings.server
+    return {"url": RunFile(0, server.host, server.port, "", False, "").url if server.port else ""}
 
 
 def _shown(entry: Entry) -> dict[str, JSON]:

@@ -91,6 +91,7 @@ class Condition:
             "uptime_s": round(self._activity.uptime_s, 1),
             "open": self._app.open_names(),
             "in_flight": self._activity.in_flight,
+            "settings": {**self._app.settings.told()},
             "stopping": self._activity.stopping.is_set(),
         }
 

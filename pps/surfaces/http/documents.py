@@ -12,6 +12,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import iso
 from pps.core.values import JSON, Skipped
 from pps.entities import WatchedFolder
+from pps.entities.paths import outside
 from pps.ingest.documents import Synced
 from pps.ingest.importing import Imported, Wanted
 from pps.ingest.indexer import Progress
@@ -22,14 +23,14 @@ async def import_files(app: App, arguments: Mapping[str, JSON], progress: Progre
     """Remember what files and folders hold; what was read before is known by its reference."""
     given = arguments.get("paths")
     listed = given if isinstance(given, list) else []
-    paths = [_path(one) for one in listed]
+    paths = [existing(app, one, "paths", around=True) for one in listed]
     if not paths:
         raise InvalidRequest("paths", "must be a list with a path or more")
     wanted = Wanted(
         paths,
         format=text(arguments, "format", "auto"),
         dry_run=arguments.get("dry_run") is True,
-        avoid=app.registry.entities_folder,
+        avoid=app.settings.home,
     )
     async with app.memory(text(arguments, "entity")) as memory:
         done = await memory.documents.import_files(wanted, progress)
@@ -42,8 +43,7 @@ async def import_files(app: App, arguments: Mapping[str, JSON], progress: Progre
 async def export(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
     """Write what a memory holds to a new file that an import reads again."""
     path = Path(text(arguments, "path"))
-    if not path.is_absolute():
-        raise InvalidRequest("path", "must be absolute")
+    outside(app.settings.home, str(path))
     progress("writing", 0, 0)
     async with app.memory(text(arguments, "entity")) as memory:
         count = await memory.documents.export(path)
@@ -94,10 +94,10 @@ def _skipped(found: tuple[Skipped, ...]) -> list[JSON]:
     return [{"what": one.what, "why": one.why} for one in found]
 
 
-def _path(value: JSON) -> Path:
+def existing(app: App, value: JSON, field: str = "path", *, around: bool = False) -> Path:
+    """Return the path of something that is there, outside of the data folder; InvalidRequest says why not."""
     path = Path(value) if isinstance(value, str) else Path()
-    if not path.is_absolute():
-        raise InvalidRequest("paths", "each must be absolute")
+    outside(app.settings.home, str(path), field, around=around)
     if not path.exists():
-        raise InvalidRequest("paths", f"there is nothing at {path}")
+        raise InvalidRequest(field, f"there is nothing at {path}")
     return path

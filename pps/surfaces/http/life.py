@@ -21,6 +21,7 @@ from pps.core.errors import ConfigError
 from pps.link import RunFile, runfile
 from pps.surfaces.http.activity import Activity
 from pps.surfaces.http.head import BoundedHead
+from pps.surfaces.http.trust import is_loopback
 
 _log = logging.getLogger(__name__)
 
@@ -47,11 +48,11 @@ class Plan:
     busy: Callable[[], Awaitable[bool]]
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket on the port, or on a free one when it is taken.
+def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
+    """Return a listening socket on the port; with ``or_free`` on a free one when it is taken.
 
     Raises:
-        ConfigError: The host is not an address of this machine, or its ports may not be used.
+        ConfigError: The host is not an address of this machine, or its ports may not be used, or this one is taken.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for chosen in (port, 0):
@@ -63,6 +64,11 @@ def bind(host: str, port: int) -> socket.socket:
             listener.listen(2048)
         except OSError as error:
             listener.close()
+            if error.errno == errno.EADDRINUSE and not or_free:
+                raise ConfigError(
+                    f"server.port: {port} is taken by another program, and clients would send it their tokens; "
+                    "end that program, or choose another port (`pps serve --port N`; 0 takes any)"
+                ) from None
             if error.errno != errno.EADDRINUSE or chosen == 0:
                 raise ConfigError(f"server.host, server.port: cannot listen there ({error.strerror})") from None
             _log.warning("port %s is taken; a free one is used", port)
@@ -74,6 +80,7 @@ def bind(host: str, port: int) -> socket.socket:
 async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: Plan) -> None:
     """Serve until a signal, the owner or idleness ends it. Requests in hand get ten seconds to end.
 
+    Raises StoreError when the run file cannot be written: a server that nobody finds must not hold the memories.
     The run file is there exactly while new requests are welcome.
     """
     server = _Server(
@@ -93,12 +100,15 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: P
     said = RunFile(os.getpid(), host, port, __version__, plan.auto, plan.secret)
     with _signals(activity):
         watch = asyncio.create_task(_watch(server, said, activity, plan))
+        watch.add_done_callback(lambda _: server.let_go(activity))  # however it ends: nobody else would end the server
         try:
             await server.serve(sockets=[listener])
         finally:
             watch.cancel()
             runfile.remove(plan.home, said.pid)
             listener.close()
+        if watch.done() and not watch.cancelled():
+            watch.result()
 
 
 class _Server(uvicorn.Server):
@@ -108,12 +118,23 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None]:
         yield
 
+    def let_go(self, activity: Activity) -> None:
+        """End, and let those who only listen go."""
+        activity.stopping.set()
+        self.should_exit = True
+
 
 async def _watch(server: uvicorn.Server, said: RunFile, activity: Activity, plan: Plan) -> None:
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(_PAUSE_S)
     runfile.write(plan.home, said)
-    _log.info("serving at %s", said.url)
+    _log.info("serving at http://%s:%d", f"[{said.host}]" if ":" in said.host else said.host, said.port)
+    if not is_loopback(said.host):
+        _log.warning(
+            "%s is reached from other machines: tokens travel in plain text, so put a proxy with TLS before it; "
+            "a client is answered only under a name of server.allowed_hosts",
+            said.host,
+        )
     while not activity.stopping.is_set():
         if plan.auto and activity.idle_s > plan.idle_stop_s and not await plan.busy():
             _log.info("idle for %.0f s: ending", plan.idle_stop_s)

@@ -97,4 +97,9 @@ def bearer(connection: HTTPConnection) -> str:
 
 def is_local(connection: HTTPConnection) -> bool:
     """Tell whether a request comes from this machine."""
-    return connection.client is not None and connection.client.host.startswith(_LOOPBACK)
+    return connection.client is not None and is_loopback(connection.client.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address."""
+    return host == "localhost" or host.startswith(_LOOPBACK)

@@ -8,7 +8,6 @@ import logging
 import time as clock
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
@@ -80,7 +79,7 @@ async def _rebuild(app: App, arguments: Mapping[str, JSON], progress: Progress) 
 
 
 async def _import_anchors(app: App, arguments: Mapping[str, JSON], progress: Progress) -> dict[str, JSON]:
-    path = _path(arguments)
+    path = documents.existing(app, arguments.get("path"))
     async with app.memory(text(arguments, "entity")) as memory:
         progress("anchors", 0, 0)
         report = await memory.anchor_import(path)
@@ -112,15 +111,6 @@ async def _verify(app: App, arguments: Mapping[str, JSON], progress: Progress) -
 
 def _findings(found: Sequence[Finding]) -> list[JSON]:
     return [{"operation": one.operation, "entity": one.entity, "what": one.what} for one in found]
-
-
-def _path(arguments: Mapping[str, JSON]) -> Path:
-    path = Path(text(arguments, "path"))
-    if not path.is_absolute():
-        raise InvalidRequest("path", "must be absolute")
-    if not path.exists():
-        raise InvalidRequest("path", f"there is nothing at {path}")
-    return path
 
 
 def _outcome(work: asyncio.Task[dict[str, JSON]]) -> dict[str, JSON]:

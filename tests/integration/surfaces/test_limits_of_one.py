@@ -12,7 +12,7 @@ import pytest
 
 from pps.core.errors import InvalidRequest
 from tests.acceptance.outage import data, until
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.surfaces.serving import Served, pps, serving
 
 AWAY = {
     "PPS_EXTRACTOR__MODE": "model",
@@ -114,3 +114,22 @@ def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(tm
             assert 'pps_entity_problems{entity="ana"} 1' in http.get("/metrics", headers=owner).text
         assert served.pps("jobs", "drop", "ana", "--all", "--yes").returncode == 0
         assert data(served, "health")["ok"]
+
+
+def test_a_caller_with_other_settings_than_the_running_servers_is_told_what_to_do(served: Served) -> None:
+    for name, value in (("PPS_STORE", "neo4j"), ("PPS_EMBEDDER__NAME", "minilm"), ("PPS_EXTRACTOR__MODE", "rules")):
+        refused = pps({**served.env, name: value}, "entity", "create", "other")
+        assert refused.returncode == 2
+        assert name in refused.stderr
+        assert "pps serve --stop" in refused.stderr
+    assert pps({**served.env, "NEO4J_URI": "bolt://elsewhere"}, "entity", "list").returncode == 0  # not in use here
+
+
+def test_a_passing_address_is_not_printed_as_configuration_and_a_taken_port_is_refused(served: Served) -> None:
+    made = served.pps("entity", "create", "dora")
+    assert f":{served.run.port}" not in made.stdout
+    assert "http://127.0.0.1:<port>/mcp" in made.stdout
+    elsewhere = {**served.env, "PPS_HOME": str(served.home.parent / "another")}
+    refused = pps(elsewhere, "serve", "--port", str(served.run.port))
+    assert refused.returncode == 2
+    assert f"{served.run.port} is taken" in refused.stderr
