@@ -68,14 +68,15 @@ class Forgetter:
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         async with self._worker.held() if self._worker and not dry_run else contextlib.nullcontext():
-            if not dry_run:
-                await self.resume()  # what an earlier call noted must not be lost to this one
+            done = None if dry_run else await self.resume()  # what an earlier call noted must not be lost to this one
+            if done and {*done.turns, *done.facts, *done.nodes, *done.anchors}.issuperset(ids):
+                return _said(done, dry_run=False)
             plan = await self._plan(ids)
             if not dry_run:
                 await self._drop_given(plan)
                 await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
                 await self._noted(plan)
-        return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
+        return _said(plan, dry_run=dry_run)
 
     async def _noted(self, plan: _Plan) -> None:
         """Carry out what is noted for good; where that is cut short, say what will become of it."""
@@ -86,11 +87,13 @@ class Forgetter:
                 f"it is noted and may be forgotten in part; the next forget or start finishes it ({error.message})"
             ) from error
 
-    async def resume(self) -> None:
-        """Carry through a forget that was cut short, if there is one."""
-        if intent := await self._journal.get_meta(_INTENT):
-            fields = {name: tuple(value) for name, value in json.loads(intent).items()}
-            await self._carry_out(_Plan(**fields))
+    async def resume(self) -> _Plan | None:
+        """Carry through a forget that was cut short, if there is one; return what it was."""
+        if not (intent := await self._journal.get_meta(_INTENT)):
+            return None
+        plan = _Plan(**{name: tuple(value) for name, value in json.loads(intent).items()})
+        await self._carry_out(plan)
+        return plan
 
     async def _plan(self, ids: Sequence[str]) -> _Plan:
         wanted = list(dict.fromkeys(ids))
@@ -209,6 +212,10 @@ class Forgetter:
         ]
         await self._client.save_nodes(plain, {})
         await self._journal.mirror_nodes(plain)
+
+
+def _said(plan: _Plan, *, dry_run: bool) -> Forgotten:
+    return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
 
 
 def _ends(fact: Fact) -> tuple[str, str]:

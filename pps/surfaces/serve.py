@@ -12,7 +12,7 @@ import sys
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import PPSError
-from pps.core.footprint import keep_what_is_loaded
+from pps.core.footprint import give_back, keep_what_is_loaded
 from pps.link import file_lock, runfile
 from pps.surfaces.hooks.desk import Desk
 from pps.surfaces.hooks.spool import SpoolDrain
@@ -33,6 +33,7 @@ _OPEN_FILES = 8_192
 _SWITCH_S = 0.0005
 """How long a thread that indexes may keep the interpreter while an answer waits for it; Python's 5 ms add up."""
 _RESUME_S = 10.0
+_GIVE_BACK_S = 60.0
 _RESUME_PATIENCE_S = 30.0
 
 
@@ -68,7 +69,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
         desk = Desk(app)
         parts = _parts(app, secret, desk)
         listener = life.bind(settings.server.host, settings.server.port, or_free=auto)
-        resuming = asyncio.create_task(_resume(app, parts.condition))
+        resuming = asyncio.create_task(_resume(app, parts))
         draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
         watching = asyncio.create_task(FolderWatch(app).run())
         plan = life.Plan(settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app))
@@ -102,19 +103,23 @@ async def _busy(app: App) -> bool:
     return False
 
 
-async def _resume(app: App, condition: Condition) -> None:
+async def _resume(app: App, parts: Parts) -> None:
     """Finish what closed entities have left, again and again; what stands in the way is seen in /health.
 
-    And once a memory is open, the last libraries are loaded: the garbage collector is told.
+    And once a memory is open, the last libraries are loaded: the garbage collector is told. What many clients at once
+    have taken goes back to the system when they rest: the allocator would keep it.
     """
-    loaded = False
+    loaded, given_back = False, 0.0
     while True:
         try:
-            condition.resuming.in_the_way = await app.resume_pending(_RESUME_PATIENCE_S)
+            parts.condition.resuming.in_the_way = await app.resume_pending(_RESUME_PATIENCE_S)
         except PPSError as error:
             _log.error("unfinished jobs could not be resumed: %s", error.message)
-            condition.resuming.in_the_way = {"": error.message}
+            parts.condition.resuming.in_the_way = {"": error.message}
         if not loaded and app.open_names():
             keep_what_is_loaded()
             loaded = True
+        if not parts.activity.in_flight and parts.activity.uptime_s - given_back > _GIVE_BACK_S:
+            await asyncio.to_thread(give_back)
+            given_back = parts.activity.uptime_s
         await asyncio.sleep(_RESUME_S)
