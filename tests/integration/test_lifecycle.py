@@ -73,7 +73,7 @@ async def test_an_entity_whose_folder_could_not_be_written_is_completed_with_its
 ) -> None:
     async with App.open(embedded) as app:
         with monkeypatch.context() as full:
-            full.setattr(template, "_write", no_room)
+            full.setattr(template, "write", no_room)
             with pytest.raises(StoreError, match="No space left"):
                 await app.create("ana")
         made = await app.create("ana")
