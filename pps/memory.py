@@ -38,8 +38,7 @@ from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft
 from pps.recall.engine import RecallEngine
-from pps.recall.options import RecallOptions, TimelineOptions, check_range, make_request
-from pps.recall.request import RecallRequest
+from pps.recall.options import RecallOptions, TimelineOptions, check_range, known_by, make_request
 from pps.recall.timeline import Timeline
 from pps.recall.walks import Walks
 from pps.recall.why import Why
@@ -194,13 +193,13 @@ class Memory:
             InvalidRequest: A bound is broken or the profile is unknown.
             NotFound: ``center`` is not a node of this entity.
         """
-        request = self._known_by(make_request(query, options))
+        request = known_by(make_request(query, options), self._identifier)
         await self._parts.worker.saved(_READ_OWN_WRITES_S)
         return await self._parts.engine.recall(request)
 
     async def why(self, query: str, expect: str = "", **options: Unpack[RecallOptions]) -> Why:
         """Return what became of each candidate of a recall, and why the id ``expect`` is not in it; as ``recall``."""
-        return await self._parts.engine.why(self._known_by(make_request(query, options)), expect)
+        return await self._parts.engine.why(known_by(make_request(query, options), self._identifier), expect)
 
     async def ambient_recall(
         self,
@@ -372,15 +371,6 @@ class Memory:
     def _identifier(self, given: str) -> str:
         """Return an identifier as it is kept: without secrets."""
         return self._parts.redactor().identifier(given)
-
-    def _known_by(self, request: RecallRequest) -> RecallRequest:
-        """Return a request that names sessions and sources as they are kept."""
-        filters = request.filters
-        if not (request.session or filters.sessions or filters.sources):
-            return request
-        sessions, sources = (tuple(map(self._identifier, some)) for some in (filters.sessions, filters.sources))
-        session = self._identifier(request.session or "") or None
-        return replace(request, session=session, filters=replace(filters, sessions=sessions, sources=sources))
 
     def _later(self, work: Coroutine[None, None, None]) -> None:
         """Do something after the answer; ``close`` waits for it."""

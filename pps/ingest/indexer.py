@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from pps.core.time import iso, micros, now, parse
 from pps.core.values import Fact, ItemKind, Node
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.episodes import EpisodeDocs
+from pps.ingest.index_texts import IndexText, fact_texts, node_texts, plain
 from pps.ingest.support import with_days
 from pps.ingest.vectors import PassageVectors
 from pps.ingest.windows import WINDOW_TURNS
@@ -40,19 +39,6 @@ _COLLECTIONS: dict[ItemKind, tuple[str, ...]] = {
 }
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how much is done and how much there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """What one owner puts into one collection, before it is embedded."""
-
-    kind: ItemKind
-    owner: str
-    collection: str
-    text: str
-    title: str = ""
-    embed: str = ""
-    at: datetime | None = None
 
 
 class Indexer:
@@ -272,7 +258,7 @@ class Indexer:
         while page := await self._client.scan_facts(after, _PAGE):
             facts = await with_days(page, self._client, self._journal)
             await self._journal.mirror_facts(facts)
-            await self._indexes.apply(await self._embedded(_fact_texts(facts)), [])
+            await self._indexes.apply(await self._embedded(fact_texts(facts)), [])
             done, after = done + len(page), page[-1].uuid
             _tell(progress, "facts", done, total)
         return done
@@ -293,13 +279,16 @@ class Indexer:
             read = await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
             facts += await with_days(read, self._client, self._journal)
             await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
-            return await self._embedded(_fact_texts(facts))
+            return await self._embedded(fact_texts(facts))
         if kind == "episode":
             return await self._episodes.of(await self._journal.turns(ids), written.facts)
         if kind == "community":
             communities = await self._client.communities(ids)
             return await self._embedded(
-                [_Text("community", c.uuid, "communities", c.summary, title=c.name, embed=c.name) for c in communities]
+                [
+                    IndexText("community", c.uuid, "communities", c.summary, title=c.name, embed=c.name)
+                    for c in communities
+                ]
             )
         return []
 
@@ -314,11 +303,11 @@ class Indexer:
         await self._journal.mirror_mentions(pairs, whole=[node.uuid for node in read])
         turns = await self._journal.records.texts([uuid for uuid in ids if uuid not in written.texts])
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
-        return await self._embedded([text for node in nodes for text in _node_texts(node, texts.get(node.uuid, ""))])
+        return await self._embedded([text for node in nodes for text in node_texts(node, texts.get(node.uuid, ""))])
 
-    async def _embedded(self, texts: Sequence[_Text]) -> list[IndexDoc]:
+    async def _embedded(self, texts: Sequence[IndexText]) -> list[IndexDoc]:
         if self._vectors is None:
-            return [_doc(text) for text in texts]
+            return [plain(text) for text in texts]
         embedded = await self._vectors.passages([text.embed for text in texts])
         return [
             IndexDoc(
@@ -333,50 +322,6 @@ class Indexer:
             )
             for text, (passages, vectors) in zip(texts, embedded, strict=True)
         ]
-
-
-def _doc(text: _Text) -> IndexDoc:
-    return IndexDoc(
-        kind=text.kind,
-        owner=text.owner,
-        collection=text.collection,
-        text=text.text,
-        title=text.title,
-        at=micros(text.at) if text.at else None,
-        passages=(),
-        vectors=None,
-    )
-
-
-def _node_texts(node: Node, record: str) -> list[_Text]:
-    """Return what a node is found by: names and, of a record, its text; else its summary, which has no vector."""
-    title = " · ".join((node.name, *node.aliases))
-    named = _Text("node", node.uuid, "nodes", record or node.summary, title=title, embed=node.name, at=node.created_at)
-    told = record if record.startswith(node.name) else f"{node.name}\n{record}"
-    return [named, _Text("node", node.uuid, "records", "", embed=told, at=node.created_at)] if record else [named]
-
-
-def _fact_texts(facts: Sequence[Fact]) -> list[_Text]:
-    moment = now()
-    return [
-        _Text(
-            "fact",
-            fact.uuid,
-            "facts" if holds(fact, moment) else "past_facts",
-            fact.text,
-            embed=fact.text,
-            at=fact.valid_at,
-        )
-        for fact in facts
-        if fact.kind == "fact"
-    ]
-
-
-def holds(fact: Fact, at: datetime) -> bool:
-    """Tell whether a fact has not ended at an instant of world time and is still believed."""
-    if fact.invalid_at is None:
-        return fact.expired_at is None
-    return fact.invalid_at > at
 
 
 async def _over(work: asyncio.Future[None]) -> None:

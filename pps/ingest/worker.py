@@ -29,10 +29,8 @@ _LONGEST_WAIT_S = 30.0
 _PAUSE_S = 0.05
 _GIVES_WAY_S = 5.0
 """How long turns that come in one by one, without a pause between them, are only acknowledged."""
-_LOOK_S = 60.0
-"""How often an idle worker looks for facts that end by the clock."""
-_PLACE_S = 5.0
-"""How long a worker at most waits to be told of a place for a reading."""
+_LOOK_S, _PLACE_S = 60.0, 5.0
+"""How often an idle worker looks for facts that end by the clock; how long it waits for a place for a reading."""
 _NEEDED: dict[Stage, tuple[Provider, ...]] = {"save": ("store", "embedder"), "read": ("store", "embedder", "extractor")}
 _MODEL: dict[Stage, Provider] = {"save": "embedder", "read": "extractor"}
 _ENDED = ("done", "failed", "dropped")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal, TypedDict
@@ -104,6 +104,16 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
         include_relationships=options.get("include_relationships", False),
         filters=_during(options.get("during", ""), filters, as_of or now()),
     )
+
+
+def known_by(request: RecallRequest, identifier: Callable[[str], str]) -> RecallRequest:
+    """Return a request that names sessions and sources as they are kept: without secrets."""
+    filters = request.filters
+    if not (request.session or filters.sessions or filters.sources):
+        return request
+    sessions, sources = (tuple(map(identifier, some)) for some in (filters.sessions, filters.sources))
+    session = identifier(request.session or "") or None
+    return replace(request, session=session, filters=replace(filters, sessions=sessions, sources=sources))
 
 
 def _during(words: str, filters: ItemFilter, moment: datetime) -> ItemFilter:
