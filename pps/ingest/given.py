@@ -16,7 +16,8 @@ from pps.core.time import iso
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.closing import close_replaced
-from pps.ingest.support import said_by, taken_back
+from pps.ingest.relations import is_single
+from pps.ingest.support import adds_nothing, said_by, taken_back
 
 
 def plan_given(batch: Batch, turn: Turn, nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> TurnOutcome:
@@ -89,8 +90,9 @@ def _free_aliases(batch: Batch, uuid: str, draft: NodeDraft, outcome: TurnOutcom
 def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) -> Fact:
     """Make the fact that a draft states, or add this turn to its supports; close what it replaces.
 
-    A statement is one with the open fact that joins the same nodes in the same way, whatever their words, which stay
-    the older ones; unless both name a day on which it began, and not the same. One without a day holds from the first
+    A statement is one with the open fact that joins the same nodes in the same way when its words add nothing to it, or
+    when a subject has only one such relation at a time; the older words stay. Not if both name a day on which it began,
+    and not the same. One without a day holds from the first
     turn that says it; a day that is named later counts from then on.
     """
     subject = batch.node_named(draft.subject) or plan_node(batch, NodeDraft(draft.subject), outcome)
@@ -136,7 +138,10 @@ def _restated(batch: Batch, turn: Turn, draft: FactDraft, ends: tuple[str, str])
     for fact in batch.alike(ends[0], draft.relation, ends[1]):
         same_day = draft.valid_at in (None, fact.valid_at) or is_undated(batch.entity.group, fact)
         holds = fact.expired_at is None if fact.invalid_at is None else fact.invalid_at > turn.occurred_at
-        if fact.kind == "fact" and same_day and (holds or turn.uuid in fact.episodes) and not taken_back(fact):
+        if not (fact.kind == "fact" and same_day and (holds or turn.uuid in fact.episodes)) or taken_back(fact):
+            continue
+        names = [batch.known[end].name for end in ends if end in batch.known]
+        if is_single(draft.relation) or adds_nothing(said(draft), fact, names):
             return fact
     return None
 

@@ -62,9 +62,13 @@ RELATIONS: Mapping[str, Ends] = {
 }
 
 
+def is_single(relation: str) -> bool:
+    """Tell whether a subject has one of a relation at a time."""
+    return relation in RELATIONS and RELATIONS[relation].single
+
+
 def replacing(fact: FactDraft) -> FactDraft:
     """Return a fact that closes what its subject had in its relation, where a subject has one at a time."""
-    ends = RELATIONS.get(fact.relation)
-    if ends is None or not ends.single:
+    if not is_single(fact.relation):
         return fact
     return replace(fact, invalidates=(*fact.invalidates, f"{fact.subject} {fact.relation}"))

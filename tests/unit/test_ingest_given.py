@@ -132,6 +132,20 @@ def test_a_statement_in_other_words_is_the_same_open_fact_and_keeps_the_older_on
     assert (fact.text, fact.episodes, again.facts) == ("Priya lives in Tarn.", (turn(1).uuid, turn(2).uuid), 0)
 
 
+def test_what_a_statement_adds_to_one_of_the_same_nodes_is_a_fact_of_its_own() -> None:
+    made = batch()
+    said = [
+        "Mira grows roses.",
+        "Mira is growing roses",
+        "Mira grows old roses.",
+        "Mira grows 12 roses.",
+        "Roses, Mira!",
+    ]
+    for number, text in enumerate(said, start=1):
+        plan_given(made, turn(number), [], [FactDraft("Mira", "GROWS", "roses", text=text)])
+    assert {fact.text: len(fact.episodes) for fact in made.facts.values()} == {said[0]: 3, said[2]: 1, said[3]: 1}
+
+
 def test_a_day_that_is_told_later_counts_and_two_days_that_differ_are_two_facts() -> None:
     made = batch()
     days = [START - timedelta(days=9), START + timedelta(days=9)]
