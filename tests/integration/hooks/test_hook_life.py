@@ -1,0 +1,90 @@
+"""A life told in sixty prompts through the hooks, and twenty-five questions to it: what facts and packs answer.
+
+``tests/life``: the turns; the facts that a stand-in for an agent's own command reads in them, written from the turns
+alone; the questions, each with the words that answer it; prompts that need nothing of a memory.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import stand_in
+from tests.integration.hooks.acting import Session
+from tests.integration.hooks.conftest import eventually
+from tests.integration.surfaces.serving import Served, serving
+
+LIFE = Path(__file__).parents[2] / "life"
+QUESTIONS: list[dict[str, str]] = json.loads((LIFE / "questions.json").read_text())
+TOLD: list[dict[str, Any]] = json.loads((LIFE / "turns.json").read_text())
+
+
+@pytest.fixture
+def reader(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """Settings of who reads facts in turns."""
+    if request.param == "rules":
+        return {"PPS_EXTRACTOR__MODE": "rules"}
+    shutil.copy(LIFE / "facts.json", tmp_path / "script.json")
+    command = json.dumps([sys.executable, stand_in.__file__, str(tmp_path)])
+    return {"PPS_EXTRACTOR__MODE": "command", "PPS_EXTRACTOR__COMMAND": command, "PPS_EXTRACTOR__IDLE_S": "1"}
+
+
+@pytest.fixture
+def lived(reader: dict[str, str], tmp_path: Path) -> Iterator[tuple[Served, Path]]:
+    """A server whose entity ``jonas`` was told the life through the hooks, and has read it."""
+    project = tmp_path / "life"
+    project.mkdir()
+    with serving(tmp_path / "lived" / "home", PPS_EMBEDDER__NAME="minilm", **reader) as served:
+        served.create("jonas")
+        served.link.admin("route.add", {"path": str(project), "entity": "jonas"})
+        session = Session(served.home, project)
+        for number, turn in enumerate(TOLD):
+            if number and turn["day"] != TOLD[number - 1]["day"]:
+                session = Session(served.home, project)
+            assert session.run("UserPromptSubmit", prompt=turn["text"], prompt_id=str(number)).code == 0
+        session.run("SessionEnd")
+        eventually(lambda: answer(served, "stats")["turns"] == len(TOLD), 60)
+        eventually(lambda: not answer(served, "stats")["unfinished_jobs"], 90)
+        yield served, project
+
+
+def answer(served: Served, verb: str, **arguments: Any) -> dict[str, Any]:
+    data = served.link.call(verb, "jonas", arguments)["data"]
+    assert isinstance(data, dict)
+    return data
+
+
+def missed_by_facts(served: Served) -> list[str]:
+    """Return the questions that none of the first five facts answers."""
+    missed: list[str] = []
+    for one in QUESTIONS:
+        found = answer(served, "recall", query=one["question"], channels=["facts"], limit=5)
+        if not any(one["answer"] in hit["text"] for hit in found["channels"]["facts"]["hits"]):
+            missed.append(one["question"])
+    return missed
+
+
+@pytest.mark.parametrize("reader", ["command"], indirect=True)
+def test_what_a_command_read_answers_and_packs_hold_the_answers(lived: tuple[Served, Path]) -> None:
+    served, project = lived
+    missed = missed_by_facts(served)
+    assert len(QUESTIONS) - len(missed) >= 20, missed
+    packs: dict[str, str] = {}
+    for one in QUESTIONS:  # each in a session of its own, which is all that it says
+        ended = Session(served.home, project).run("UserPromptSubmit", prompt=one["question"], prompt_id="1")
+        assert (ended.code, ended.err) == (0, b"")
+        packs[one["question"]] = ended.context
+    missed = [one["question"] for one in QUESTIONS if one["answer"] not in packs[one["question"]]]
+    assert len(QUESTIONS) - len(missed) >= 24, missed
+
+
+@pytest.mark.parametrize("reader", ["rules"], indirect=True)
+def test_rules_alone_answer_a_third_of_it(lived: tuple[Served, Path]) -> None:
+    missed = missed_by_facts(lived[0])
+    assert len(QUESTIONS) - len(missed) >= 8, missed
