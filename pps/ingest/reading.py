@@ -34,7 +34,7 @@ _MOST_NAMES = 40
 _MOST_KNOWN_FACTS = 60
 _LOOK_S = 60.0
 _PLACE_S = 5.0
-_LEAST_S = 0.05
+_LEAST_S, _SOON_S = 0.05, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,10 @@ class Reader:
             self._at_once = self._at_once and await self._queue.due_at("save") is not None
             return _LOOK_S
         group = self._first(waiting)
-        if wait_s := self._wait_s(waiting, full=len(group) < len(waiting)):
+        full = len(group) < len(waiting)
+        if self._at_once and not full and (due := await self._queue.due_at("save")) and due <= self._rules.now():
+            return _SOON_S  # the session's last words are being saved: they are read with the rest
+        if wait_s := self._wait_s(waiting, full=full):
             return min(wait_s, _LOOK_S)
         if not self._rules.places.claim(self, self._wake.set):
             return _PLACE_S
