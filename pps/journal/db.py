@@ -10,7 +10,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -76,10 +76,10 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
     was_cut_short = path.with_name(path.name + "-wal").exists()
     _make_private(path)
     with mapping_errors(path):
+        if was_cut_short:
+            _check_pages(path)
         connection = _connect(path)
         try:
-            if was_cut_short and damage(connection, "quick_check"):
-                raise StoreError(f"{path.name}: {_BROKEN[sqlite3.SQLITE_CORRUPT]}")
             connection.execute("PRAGMA journal_mode = WAL")
             migrate(connection, path, migrations)
             _check_group(connection, path, group)
@@ -87,6 +87,13 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
             connection.close()
+
+
+def _check_pages(path: Path) -> None:
+    """Raise StoreError for a damaged file. Its log, the one sign of an unclean end, stays for the next opening."""
+    with closing(_connect(path, "ro")) as connection:
+        if damage(connection, "quick_check"):
+            raise StoreError(f"{path.name}: {_BROKEN[sqlite3.SQLITE_CORRUPT]}")
 
 
 def damage(connection: sqlite3.Connection, check: Literal["quick_check", "integrity_check"]) -> list[str]:
@@ -170,9 +177,9 @@ def _check_group(connection: sqlite3.Connection, path: Path, group: str) -> None
         raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, mode: Literal["rw", "ro"] = "rw") -> sqlite3.Connection:
     # A connection moves between threads of one pool, never to two at once. None makes the file: it is there, or gone.
-    name = f"{path.absolute().as_uri()}?mode=rw"
+    name = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(name, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA temp_store = MEMORY")  # no text in temporary files

@@ -166,9 +166,10 @@ async def test_damaged_pages_of_a_journal_are_seen_after_an_unclean_end_and_by_t
         file.write_bytes(whole[: page * PAGE] + b"\x5a" * PAGE + whole[(page + 1) * PAGE :])
         file.with_name("memory.db-wal").touch()  # as a process leaves it that was killed
         async with App.open(embedded) as app:
-            with pytest.raises(StoreError, match="damaged: stop the server, keep a copy, restore a backup"):
-                async with app.memory("ana"):
-                    pass
+            for _ in range(2):  # the first refusal leaves what the second goes by
+                with pytest.raises(StoreError, match="damaged: stop the server, keep a copy, restore a backup"):
+                    async with app.memory("ana"):
+                        pass
             assert list(await app.unopenable()) == ["ana"]
         file.with_name("memory.db-wal").unlink(missing_ok=True)
         file.with_name("memory.db-shm").unlink(missing_ok=True)
