@@ -37,6 +37,7 @@ from pps.ingest.pipeline import Pipeline
 from pps.ingest.reading import Asked, Groups, Reader
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
+from pps.ingest.retrying import Provider
 from pps.ingest.revising import RecordParts
 from pps.ingest.steps import Automatic
 from pps.ingest.vectors import PassageVectors
@@ -225,7 +226,7 @@ async def _assembled(
     costs = await _costs(journal, settings.home, extractor)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
     self_node = await _self_node(entity, client, pipeline, made=entry.made and anew != "graph")
-    rules = shared.work.rules(client, embedder, self_node, own_store=entry.store == "embedded")
+    rules = shared.work.rules(client, embedder, self_node, _own(entry, extractor, settings))
     reader: Reader | None = None
     if extractor.mode == "command":
         groups = Groups(extractor.group_tokens, extractor.idle_s)
@@ -270,6 +271,12 @@ async def _assembled(
             notes=notes if embedder else ("no embedder is set: recall goes by text and graph",),
         )
     )
+
+
+def _own(entry: Entry, extractor: ExtractorSettings, settings: Settings) -> tuple[Provider, ...]:
+    """Return what no other entity depends on: an embedded store, an extractor of its own."""
+    own: dict[Provider, bool] = {"store": entry.store == "embedded", "extractor": extractor != settings.extractor}
+    return tuple(name for name, is_own in own.items() if is_own)
 
 
 def _vectors(shared: Shared, embedder: Embedder | None) -> PassageVectors | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,12 +45,17 @@ class SharedWork:
         return HealthLimits(found.red_after_s, found.red_oldest_s, found.red_failure_rate, found.red_window_s)
 
     def rules(
-        self, client: IsolatedGraphitiClient, embedder: Embedder | None, own_node: str, *, own_store: bool
+        self, client: IsolatedGraphitiClient, embedder: Embedder | None, own_node: str, own: Iterable[Provider]
     ) -> WorkRules:
-        """Return what one entity's worker goes by; ``own_node`` is read to see whether the graph answers."""
-        breakers = self.breakers
-        if own_store:
-            breakers = breakers.with_own_store(self.policy, self.settings.breaker_failures)
+        """Return what one entity's worker goes by.
+
+        Args:
+            client: Of the entity.
+            embedder: What it embeds with.
+            own_node: Is read to see whether the graph answers.
+            own: What no other entity depends on: when that fails, nobody else waits, is unwell or is told why.
+        """
+        breakers = self.breakers.with_own(own, self.policy, self.settings.breaker_failures)
         probes: dict[Provider, Probe] = {"store": lambda: client.nodes([own_node])}
         if embedder is not None:
             probes["embedder"] = lambda: asyncio.to_thread(embedder.embed_passages, ["."])

@@ -109,9 +109,10 @@ class Breakers:
         names: tuple[Provider, ...] = ("store", "embedder", "extractor")
         return cls({name: Breaker(name, policy, failures) for name in names})
 
-    def with_own_store(self, policy: RetryPolicy, failures: int) -> Breakers:
-        """Return the same with another breaker for the store: an embedded store is one entity's own."""
-        return Breakers({**self.by_provider, "store": Breaker("store", policy, failures, shared=False)})
+    def with_own(self, names: Iterable[Provider], policy: RetryPolicy, failures: int) -> Breakers:
+        """Return the same with other breakers for what is one entity's own, as an embedded store is."""
+        own = {name: Breaker(name, policy, failures, shared=False) for name in names}
+        return Breakers({**self.by_provider, **own})
 
     def claim(self, needed: Sequence[Provider], who: object) -> Breaker | None:
         """Claim each of them; return the first that refuses (then none is held), or None."""

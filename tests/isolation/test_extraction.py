@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pps.app import App
-from pps.config import EmbedderSettings, ExtractorSettings, Settings
+from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settings
 from pps.core.values import FactDraft
 from pps.memory import Memory
 from tests import stand_in
@@ -96,6 +96,39 @@ async def test_a_command_that_is_set_for_one_reads_nothing_of_another(tmp_path: 
             assert (await memory.timeline()).facts == ()
             assert (await memory.jobs.extract()).turns == 1
     assert not any("zinnoberrot" in prompt for prompt in asked(command))
+
+
+async def test_a_command_of_ones_own_that_fails_keeps_nobody_else_waiting_and_is_told_to_nobody_else(
+    tmp_path: Path, command: Path
+) -> None:
+    (command / "script.json").write_text(json.dumps([LIVES]))
+    (tmp_path / "quartzmine").mkdir()
+    (tmp_path / "quartzmine" / "script.json").write_text(json.dumps([{"do": "fail"}]))
+    words = (sys.executable, str(Path(stand_in.__file__)))
+    settings = Settings(
+        home=tmp_path / "home",
+        embedder=EmbedderSettings(name="hash"),
+        extractor=ExtractorSettings(mode="command", command=(*words, str(command)), idle_s=200),
+        jobs=JobsSettings(breaker_failures=1),
+    )
+    async with App.open(settings) as app:
+        for name in ("ana", "ben"):
+            await app.create(name)
+        await app.extract_by("ana", shlex.join((*words, str(tmp_path / "quartzmine"))))
+        async with app.memory("ana") as ana, app.memory("ben") as ben, asyncio.timeout(20):
+            await ana.remember("Mara lives in Oslo.", wait="journal")
+            settling = asyncio.create_task(ana.settled())
+            while not (unwell := await ana.health()).problems:  # noqa: ASYNC110 - a process comes to its end
+                await asyncio.sleep(0.02)
+            assert not unwell.outage  # it is ana's alone: the server is well
+            await ben.remember("Mara lives in Oslo.", wait="journal")
+            assert await ben.settled()
+            assert [fact.text for fact in (await ben.timeline()).facts] == ["Mara lives in Oslo."]
+            health = await ben.health()
+            assert (health.problems, health.outage) == ((), False)
+            assert "ended with code 3" in repr(unwell)
+            assert "ended with code 3" not in repr(health)
+            settling.cancel()
 
 
 @pytest.mark.parametrize("change", ["forget", "update"])

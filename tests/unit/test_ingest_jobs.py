@@ -115,7 +115,7 @@ def test_a_provider_that_says_when_is_left_alone_until_then() -> None:
 
 def test_a_claim_on_several_takes_all_or_none() -> None:
     breakers = Breakers.make(STEADY, 1)
-    own = breakers.with_own_store(STEADY, 1)
+    own = breakers.with_own(("store",), STEADY, 1)
     own.failed("store", StoreUnavailable("away"))
     assert breakers.claim(("store", "embedder"), "a") is None
     refusing = own.claim(("embedder", "store"), "a")
