@@ -17,7 +17,8 @@ class BoundedSessions:
         self._app = app
         self._most = most
         self._of: dict[str, OrderedDict[str, int]] = {}
-        """Requests in hand by session, the least recently used first, by caller."""
+        """Requests in hand by session, the least recently used first, by caller; a caller's is kept when it is empty,
+        since another request of theirs may be about to begin a session."""
 
     async def serve(self, caller: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of a caller."""
@@ -41,8 +42,6 @@ class BoundedSessions:
                 held[session] -= 1
                 if scope["method"] == "DELETE":
                     del held[session]
-            if not held:
-                self._of.pop(caller, None)
 
     async def _make_room(self, held: OrderedDict[str, int], scope: Scope) -> None:
         while len(held) > self._most:
