@@ -111,7 +111,7 @@ class Breakers:
 
     def with_own(self, names: Iterable[Provider], policy: RetryPolicy, failures: int) -> Breakers:
         """Return the same with other breakers for what is one entity's own, as an embedded store is."""
-        own = {name: Breaker(name, policy, failures, shared=False) for name in names}
+        own: dict[Provider, Breaker] = {name: Breaker(name, policy, failures, shared=False) for name in names}
         return Breakers({**self.by_provider, **own})
 
     def claim(self, needed: Sequence[Provider], who: object) -> Breaker | None:
