@@ -85,7 +85,7 @@ class RecallEngine:
                 ask.narrow(profile.filters)
             channels = await self._channels(ask, profile)
             if not profile.recipe:
-                seen = await evidence(ask, channels, profile.channels)
+                seen = await _evidence(ask, channels, profile)
             if request.include_relationships:
                 for name, one in channels.items():
                     channels[name] = await _with_relationships(ask, one)
@@ -93,7 +93,8 @@ class RecallEngine:
             await ask.close()
         took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
         took["total"] = (clock.perf_counter() - started) * 1000
-        notes = (NOTHING_NEAR,) if seen is not None and seen.level == "nothing" else ()
+        failed = any(channel.error for channel in channels.values())
+        notes = (NOTHING_NEAR,) if seen is not None and seen.level == "nothing" and not failed else ()
         return ask, Recall(request.query, profile.name, channels, took, seen if profile.floor else None, notes)
 
     async def _channels(self, ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
@@ -106,6 +107,18 @@ class RecallEngine:
             return_exceptions=True,
         )
         return {name: _settled(name, result) for name, result in zip(wanted, results, strict=True)}
+
+
+async def _evidence(ask: Ask, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence | None:
+    """Return what of the answer has to do with the text; by words where meaning fails, None where those do too."""
+    for by_meaning in (True, False):
+        try:
+            return await evidence(ask, channels, profile, by_meaning=by_meaning)
+        except IsolationError:
+            raise
+        except PPSError:  # the channels have answered, and say what is away
+            continue
+    return None
 
 
 def _check_limit(request: RecallRequest, profile: Profile) -> None:

@@ -24,7 +24,7 @@ from pps.models.protocols import Embedder, Matrix
 from pps.models.wordpiece import wordpiece
 from pps.recall.ask import Ask, Scored
 from pps.recall.passages import grams
-from pps.recall.profiles import ChannelProfile
+from pps.recall.profiles import ChannelProfile, Profile
 from pps.recall.query import IDLE, content_words
 
 SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
@@ -78,36 +78,46 @@ def _telling(ask: Ask) -> list[str]:
 
 
 async def evidence(
-    ask: Ask, channels: Mapping[ChannelName, Channel], profiles: Mapping[ChannelName, ChannelProfile]
+    ask: Ask, channels: Mapping[ChannelName, Channel], profile: Profile, *, by_meaning: bool = True
 ) -> Evidence:
-    """Return how much a memory has to say to a text, and which of the hits have to do with it."""
+    """Return how much a memory has to say to a text, and which of the hits have to do with it.
+
+    Args:
+        ask: The recall's own.
+        channels: What it found.
+        profile: How; one without a floor looks for rare words among what was found only, since a note is all it is for.
+        by_meaning: False when no embedder answers: words and names are all the evidence.
+    """
     if not _telling(ask):
         return Evidence("nothing")
+    hits = [hit for channel in channels.values() for hit in channel.hits]
     found = _Found(named=set(await _named(ask)))
-    scale = await _scale(ask)
+    scale = await _scale(ask) if by_meaning else None
     for name, channel in channels.items():
-        await _measure(ask, found, channel, profiles[name], scale)
-    for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
-        for collection in ask.collections(name):
-            found.exact |= await _exact(ask, collection, found, scale)
+        await _measure(ask, found, channel, profile.channels[name], scale)
+    if profile.floor:
+        for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
+            for collection in ask.collections(name):
+                found.exact |= await _exact(ask, collection, found, scale)
+    else:
+        rare = grams(" ".join(_uncommon(ask)))
+        found.exact |= {_owner(hit) for hit in hits if rare & grams(f"{hit.text} {hit.passage}")}
     rise = await _rise(ask)
     if scale is None:
-        found.near.update((one, rise + SURE) for one in _sharing(ask, channels))
+        found.near.update((one, rise + SURE) for one in _sharing(ask, hits))
     best = max(found.near.values(), default=0.0)
     if best < rise + NEAR and not found.named and not found.exact:
         return Evidence("nothing")
     certain = scale is None or best >= rise + SURE or (best >= rise + NEAR and bool(found.named or found.exact))
     least = LOOSE if certain and found.named else rise + (ITEM if best >= rise + NEAR else WEAK)
-    hits = [hit for channel in channels.values() for hit in channel.hits]
     return Evidence(
         "much" if certain else "little", _passing(found, hits, least, rise), _passing(found, hits, rise + ITEM, rise)
     )
 
 
-def _sharing(ask: Ask, channels: Mapping[ChannelName, Channel]) -> set[str]:
+def _sharing(ask: Ask, hits: Sequence[Hit]) -> set[str]:
     """Return what has at least half of a text's words: all that can be said where nothing knows what texts mean."""
     words = grams(" ".join(_telling(ask)))
-    hits = [hit for channel in channels.values() for hit in channel.hits]
     return {_owner(hit) for hit in hits if 2 * len(words & grams(f"{hit.text} {hit.passage}")) >= len(words)}
 
 

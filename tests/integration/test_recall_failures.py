@@ -10,7 +10,7 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.core.errors import ModelUnavailable
+from pps.core.errors import ModelUnavailable, StoreUnavailable
 from pps.memory import Memory
 from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
 from pps.recall.channel import NO_EMBEDDER
@@ -23,7 +23,7 @@ from tests.integration.recall_scene import engine, facts_of, play
 class Broken:
     """An embedder whose server is away."""
 
-    fingerprint = Fingerprint("hash", 256, "hash")
+    fingerprint = Fingerprint("some-model", 256, "server")
 
     def embed_query(self, text: str) -> Vector:
         raise ModelUnavailable("the embedder does not answer; try again")
@@ -119,13 +119,43 @@ async def test_a_broken_embedder_is_named_and_text_still_answers(scene: Memory, 
     assert any("dense left out: the embedder does not answer" in note for note in facts.notes)
 
 
+@pytest.mark.parametrize("model", ["some-model", "all-MiniLM-L6-v2"])
+async def test_a_pack_goes_by_words_and_names_while_the_embedder_is_away(
+    scene: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setattr(Broken, "fingerprint", Fingerprint(model, 256, "mean"))
+    broken = engine(scene, tmp_path, embedder=Broken())
+    near = await broken.recall(RecallRequest("When does the bakery of Tomas open?", profile="ambient"))
+    far = await broken.recall(RecallRequest("Why does my regular expression match too much?", profile="ambient"))
+
+    assert near.evidence
+    shown = {hit.text for hit in near["facts"] if hit.id in near.evidence.shown}
+    assert "Tomas opens a bakery in Oslo." in shown
+    assert "Mira grows roses." not in shown
+    assert far.evidence
+    assert far.evidence.level == "nothing"
+
+
+async def test_what_is_left_when_no_evidence_can_be_had_is_the_answer_itself(
+    scene: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> int:
+        raise StoreUnavailable("the journal does not answer; try again")
+
+    monkeypatch.setattr(type(scene._parts.journal), "count_turns", away)
+    recalled = await engine(scene, tmp_path).recall(RecallRequest("Mira grows roses", profile="ambient"))
+
+    assert recalled.evidence is None
+    assert recalled["facts"][0].text == "Mira grows roses."
+
+
 async def test_a_channel_in_which_nothing_works_says_why_and_is_not_empty_in_silence(
     scene: Memory, tmp_path: Path
 ) -> None:
     recalled = await engine(scene, tmp_path, embedder=Broken()).recall(RecallRequest("Mira", profile="e1_only"))
 
     assert recalled.channels["facts"].error == "model_unavailable: the embedder does not answer; try again"
-    assert recalled["facts"] == ()
+    assert (recalled["facts"], recalled.notes) == ((), ())
 
 
 async def test_without_an_embedder_text_and_graph_answer_and_say_so(tmp_path: Path) -> None:
