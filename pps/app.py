@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pps.config import Settings
@@ -18,6 +19,7 @@ from pps.entities import Created, Deletion, Entry, Registry, files
 from pps.entities.own import set_extractor
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
+from pps.link import spool
 from pps.memory import Memory
 from pps.models.command import make_command
 from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
@@ -127,6 +129,8 @@ class App:
             await self._close(name)
             there = (entry.folder / "data").is_dir()
             async with files.held(entry) if there else contextlib.nullcontext():
+                is_theirs = partial(self.registry.is_told, entry.entity)
+                await asyncio.to_thread(spool.erase, self.settings.home, is_theirs)  # while its routes are known
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
                 await self._erase(deletion)
         return deletion

@@ -6,6 +6,7 @@ thread and by several processes at once, and a token that was revoked is refused
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sqlite3
 import threading
@@ -198,6 +199,14 @@ class Registry:
             InvalidRequest: The path is not absolute.
         """
         return self.routes.nearest(path)
+
+    def is_told(self, entity: EntityId, name: str, folder: str) -> bool:
+        """Tell whether what named ``name``, or else nobody and came from a folder, was told to an entity."""
+        if name:
+            return name == entity.name
+        with contextlib.suppress(InvalidRequest):  # no folder of anybody's
+            return self.routes.nearest(folder, archived=True) == entity
+        return False
 
     def get(self, name: str) -> Entry:
         """Return an entity's entry, archived or not; raises UnknownEntity."""

@@ -40,11 +40,14 @@ class Routes:
         self._file = file
         self._refuse = refuse
 
-    def nearest(self, path: str) -> EntityId | None:
-        """Return the entity of the longest mapped folder that is or holds a path; None when none does."""
+    def nearest(self, path: str, *, archived: bool = False) -> EntityId | None:
+        """Return the entity of the longest mapped folder that is or holds a path, or None.
+
+        One that is archived counts as none, unless ``archived`` are asked for.
+        """
         with self._file.reading() as db:
             row = _nearest(db, real_path(path, "path"))
-        return None if row is None or row["archived"] else EntityId(row["name"], row["grp"])
+        return None if row is None or (row["archived"] and not archived) else EntityId(row["name"], row["grp"])
 
     def exactly(self, path: str) -> EntityId | None:
         """Return the entity that a folder itself is mapped to; None when it is not, or that one is archived."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,20 @@ def spool_folder(home: Path) -> Path:
 def waiting(home: Path) -> list[Path]:
     """Return the events that wait, oldest first."""
     return sorted(spool_folder(home).glob("[0-9]*.json"))
+
+
+def erase(home: Path, is_theirs: Callable[[str, str], bool]) -> None:
+    """Remove what was told to somebody, also what was put aside; what cannot be read is nobody's and stays.
+
+    Args:
+        home: The data folder.
+        is_theirs: Asked with the name and the folder of an event.
+    """
+    for path in [*waiting(home), *spool_folder(home).glob("*.bad")]:
+        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
+            event = json.loads(path.read_bytes())
+            if is_theirs(event.get("entity") or "", event.get("project") or event.get("cwd") or ""):
+                path.unlink()
 
 
 def look(home: Path) -> SpoolState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 
 from pps import app as application
@@ -13,14 +14,16 @@ from pps.entities import Registry
 from pps.entities.deletions import Deletions
 from pps.entities.file import SmallFile
 from pps.graph.neo4j_writes import Neo4jWrites
+from pps.link import spool
 from tests.acceptance.killed_steps import arm, deadly
 
 MARK = "zanzibar7"
 NAME = "doomed_one"
 STEPS: tuple[tuple[object, str], ...] = (
     (App, "_close"),
+    (spool, "erase"),
     (Deletions, "begin"),
-    (shutil.os, "unlink"),  # the first file of the folder is gone
+    (shutil.os, "rmdir"),  # the first folder inside the entity's is gone
     (Deletions, "remove_files"),
     (Neo4jWrites, "_clear_some"),  # some of the graph is gone
     (application, "erase"),
@@ -51,7 +54,7 @@ async def _deleted(found: Settings, archived: bool) -> None:
 
 
 async def told(app: App) -> None:
-    """Make the entity: turns, facts, an anchor, a task, a route; and jobs that are still to be done."""
+    """Make the entity: turns, facts, an anchor, a route, what hooks left for it; and jobs to be done."""
     await app.create(NAME)
     app.registry.routes.add(f"/work/{MARK}", NAME)
     async with app.memory(NAME) as memory:
@@ -60,6 +63,10 @@ async def told(app: App) -> None:
             node = NodeDraft(f"{MARK}{at}", kind="Person", summary=f"Of {MARK}.", attributes={"note": MARK})
             await memory.remember(f"About {MARK} {at}.", source_ref=str(at), nodes=[node], facts=[fact])
         await memory.anchor_save(MARK, f"# {MARK}\n\nText of {MARK}.")
+        spooled = spool.spool_folder(app.settings.home)
+        spooled.mkdir(exist_ok=True)
+        (spooled / "1.json").write_text(json.dumps({"entity": NAME, "text": MARK}))
+        (spooled / "2.bad").write_text(json.dumps({"project": f"/work/{MARK}/src", "text": MARK}))
         for at in range(30):
             await memory.remember(f"Later about {MARK} {at}.", source_ref=f"later{at}", wait="journal")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time as clock
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from pps.app import App
+from pps.config import EmbedderSettings, Settings
 from pps.link import spool
+from pps.surfaces.hooks.desk import Desk
+from pps.surfaces.hooks.spool import SpoolDrain
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, turns_of
 from tests.integration.surfaces.serving import Served, serving
@@ -186,7 +191,7 @@ def test_what_waited_in_the_spool_goes_where_it_would_have_gone(street: Street) 
     for number, session in enumerate(sessions.values()):
         cwd = str(session.project)
         event = {"event": "UserPromptSubmit", "session": session.id, "cwd": cwd, "project": cwd, "text": "Waited."}
-        message = {**event, "id": f"{number:032x}", "at": 1_780_000_000.0}
+        message = {**event, "id": f"{number:032x}", "at": clock.time()}
         (folder / f"{number:020d}-{number:032x}.json").write_text(json.dumps(message))
     eventually(lambda: not spool.waiting(street.served.home))
     assert {name: street.kept(session) for name, session in sessions.items()} == {
@@ -194,6 +199,48 @@ def test_what_waited_in_the_spool_goes_where_it_would_have_gone(street: Street) 
         "attic": {"attic"},
         "elsewhere": set(),
     }
+
+
+async def test_what_hooks_left_for_a_deleted_entity_is_erased_and_never_of_the_next_with_its_name_or_folder(
+    tmp_path: Path,
+) -> None:
+    """``inner`` lies in ``outer``'s folder: what was told there is not the outer one's once the inner one is gone."""
+    home = tmp_path / "home"
+    async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
+        drain = SpoolDrain(home, Desk(app).handle)
+
+        async def made() -> None:
+            await app.create("inner")
+            app.registry.routes.add("/work/outer/inner", "inner")
+
+        await app.create("outer")
+        app.registry.routes.add("/work/outer", "outer")
+        for archived in (False, True):
+            await made()
+            kept = left(home, 1, cwd="/work/outer")
+            left(home, 2, entity="inner")
+            left(home, 3, cwd="/work/outer/inner/src")
+            left(home, 4, entity="inner").rename(spool.spool_folder(home) / "4.bad")
+            if archived:
+                await app.archive("inner")
+            await app.delete("inner")
+            assert list(spool.spool_folder(home).iterdir()) == [kept]
+        left(home, 5, entity="inner")  # by a hook that could not tell it meanwhile
+        left(home, 6, cwd="/work/outer/inner")
+        await made()
+        assert await drain.once() == 3
+        async with app.memory("inner") as inner, app.memory("outer") as outer:
+            assert (await inner.stats()).turns == 0
+            assert (await outer.stats()).turns == 1
+
+
+def left(home: Path, number: int, **whose: str) -> Path:
+    """Leave an event in the spool, as a hook does that finds no server."""
+    said = {"id": f"{number:032x}", "at": clock.time(), "event": "UserPromptSubmit", "session": "s", "text": "Mine."}
+    path = spool.spool_folder(home) / f"{number:020d}-{number:032x}.json"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_text(json.dumps({**said, **whose}))
+    return path
 
 
 def test_the_hooks_commands_see_and_change_no_memory(street: Street, tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ class Desk:
         if event.text.lstrip().startswith(MARK):
             raise InvalidRequest("text", "is a prompt that has turns read; it is nobody's memory")
         owner = await asyncio.to_thread(self._owner, event)
+        if late and event.at < (await asyncio.to_thread(self._app.registry.by_group, owner.group)).created_at:
+            raise UnknownEntity("it was told before the entity was made: to one that was deleted")
         if event.event == "PreToolUse":
             answer: dict[str, JSON] = {"context": self._last.unseen(owner, event.session, event.agent)}
         elif late or event.event not in ("SessionStart", "UserPromptSubmit"):
