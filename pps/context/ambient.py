@@ -75,7 +75,8 @@ class Ambient:
         check_range("budget_tokens", request.budget_tokens, 100, 100_000)
         if request.mode == "turn" and not request.context.strip():
             raise InvalidRequest("context", "must say what is being talked about; only a start-up needs none")
-        recalled = await self._recalled(request, recall)
+        seen = await self._journal.given.seen(request.session) if request.session else Seen()
+        recalled = await self._recalled(request, recall, seen)
         found = any(channel.hits or channel.error for channel in recalled.channels.values())
         if request.mode == "turn" and not found:
             return self._silent(recalled, (clock.perf_counter() - started) * 1000)
@@ -86,8 +87,8 @@ class Ambient:
                 entity=self._entity,
                 recall=recalled,
                 mark=marks.new(),
-                recent=await self._recent(request),
-                summaries=tuple(await self._journal.of_kind("summary", min(request.limit_per_layer, _SUMMARIES))),
+                recent=await self._recent(request, seen),
+                summaries=await self._summaries(request, seen) if at_start else (),
                 budget_tokens=request.budget_tokens,
                 budget_chars=request.budget_chars,
                 mode=request.mode,
@@ -103,9 +104,8 @@ class Ambient:
         text = f"Nothing in {self._entity}'s memory is about this that is not before you already."
         return Pack(text, count_tokens(text), counter_name(), {}, {}, "", recalled, took_ms)
 
-    async def _recalled(self, request: AmbientRequest, recall: Recaller) -> Recall:
+    async def _recalled(self, request: AmbientRequest, recall: Recaller, seen: Seen) -> Recall:
         limit = request.limit_per_layer
-        seen = await self._journal.given.seen(request.session) if request.session else Seen()
         if request.mode == "startup":
             found = await startup_recall(self._journal, self._client, limit + min(limit, len(seen.ids)))
             return _only(found, lambda hit: hit.id not in seen.ids, limit)
@@ -120,15 +120,22 @@ class Ambient:
 
         return _only(found, is_wanted, limit)
 
-    async def _recent(self, request: AmbientRequest) -> tuple[Turn, ...]:
-        if request.mode == "turn" and (request.reader_has_session or not request.session):
-            return ()
-        limit = request.limit_per_layer if request.mode == "startup" else min(request.limit_per_layer, _RECENT)
-        if not request.reader_has_session:
-            return tuple(reversed(await self._journal.recent(limit, session=request.session)))
-        latest = await self._journal.recent(_TOOLS * limit, session=None)
-        said = [turn for turn in latest if turn.role != "tool"]
-        return tuple(reversed(said[:limit]))
+    async def _summaries(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
+        """Return the latest summaries, for a start; at a prompt they come as what is near it, or not at all."""
+        latest = await self._journal.of_kind("summary", min(request.limit_per_layer, _SUMMARIES))
+        return tuple(turn for turn in latest if turn.uuid not in seen.ids)
+
+    async def _recent(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
+        if request.mode == "turn":
+            if request.reader_has_session or not request.session:
+                return ()
+            latest = await self._journal.recent(min(request.limit_per_layer, _RECENT), session=request.session)
+            return tuple(reversed(latest))
+        session = None if request.reader_has_session else request.session
+        latest = await self._journal.recent(_TOOLS * request.limit_per_layer, session=session)
+        new = [turn for turn in latest if turn.uuid not in seen.ids]
+        said = [turn for turn in new if turn.role != "tool" or not request.reader_has_session]
+        return tuple(reversed(said[: request.limit_per_layer]))
 
 
 def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall:

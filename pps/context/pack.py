@@ -57,6 +57,7 @@ class PackRequest:
     Attributes:
         mark: The fence's, from ``fence.Marks.new``.
         recent: The latest turns, oldest first.
+        summaries: The latest ones, for a start; those that were recalled are shown beside them.
         budget_tokens: The text is never longer than this.
         budget_chars: Nor than this many UTF-16 units, the characters of JavaScript; None is no bound.
         mode: ``startup`` goes by recency, ``turn`` by what is being talked about.
@@ -192,14 +193,21 @@ def _by_need(lines: Mapping[str, Sequence[Line]]) -> list[tuple[str, int]]:
 
 
 def _hits(request: PackRequest) -> dict[str, list[Hit]]:
-    """Return the recalled hits of each section, without what the recent turns show anyway."""
+    """Return the recalled hits of each section, without what the recent turns show anyway; summaries by themselves."""
     recent = {turn.uuid for turn in request.recent}
     channels: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors")
     at_start = request.mode == "startup"
-    return {
+    hits: dict[str, list[Hit]] = {
         name: [hit for hit in request.recall[name] if hit.id not in recent and (_tells(hit) or not at_start)]
         for name in channels
     }
+    hits["summaries"] = [hit for hit in hits["episodes"] if _sums_up(hit)]
+    hits["episodes"] = [hit for hit in hits["episodes"] if not _sums_up(hit)]
+    return hits
+
+
+def _sums_up(hit: Hit) -> bool:
+    return isinstance(hit.item, Turn) and hit.item.kind == "summary"
 
 
 def _tells(hit: Hit) -> bool:
@@ -210,6 +218,7 @@ def _tells(hit: Hit) -> bool:
 def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
     ids = {name: [hit.id for hit in hits] for name, hits in _hits(request).items()}
     ids["turns"] = [turn.uuid for turn in reversed(request.recent)]
+    ids["summaries"] += [turn.uuid for turn in request.summaries]
     return tuple(some[at] for name, some in ids.items() for at in sorted(draft.kept[name] | draft.again[name]))
 
 
@@ -217,7 +226,7 @@ def _lines(request: PackRequest) -> dict[str, list[Line]]:
     lines = {name: [line_of(hit) for hit in hits] for name, hits in _hits(request).items()}
     lines["identity"] = [Line(bullet(request.identity, longest=LONGEST), "")] if request.identity else []
     lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]
-    lines["summaries"] = [turn_line(turn) for turn in request.summaries]
+    lines["summaries"] += [turn_line(turn) for turn in request.summaries]
     return lines
 
 

@@ -57,7 +57,7 @@ async def test_one_pack_has_every_section_and_a_channel_that_fails_is_named_and_
     for number in range(3):
         await scene.remember(f"Roses again, {number}?", session="now", source_ref=str(number))
     await scene.remember("Not of this session: a rose for Ben.", session="else", occurred_at=START)
-    asked = {"session": "now", "limit_per_layer": 3, "budget_tokens": 4_000}
+    asked = {"session": "now", "limit_per_layer": 8, "budget_tokens": 4_000}
     whole = await scene.ambient_recall("Mira and the roses", **asked)
 
     assert set(whole.sections) == {"nodes", "facts", "episodes", "anchors", "turns", "summaries"}
@@ -130,6 +130,34 @@ async def test_a_session_is_not_told_the_same_facts_first_again(scene: Memory) -
     ids = [[hit.id for hit in pack.recall["facts"]] for pack in (first, second, other) if pack.recall]
     assert ids[0] != ids[1]
     assert ids[0] == ids[2]
+
+
+async def test_a_summary_comes_with_what_it_is_about_and_once_a_session(scene: Memory) -> None:
+    summed = "Mira grew roses all year."
+    await scene.remember(summed, kind="summary", role="assistant", session="sum")
+    other = await scene.ambient_recall("When does the bakery of Tomas open?", session="x")
+    about = await scene.ambient_recall("Mira and the roses", session="x")
+    await noted(scene)
+    again = await scene.ambient_recall("The roses of Mira", session="x")
+
+    assert other.sections
+    assert summed not in other.text
+    assert summed in _section(about.text, "Summaries")
+    assert about.text.count(summed) == 1
+    assert summed not in again.text
+
+
+async def test_a_second_start_of_a_session_tells_no_turn_and_no_summary_again(scene: Memory) -> None:
+    early = START - timedelta(days=1)
+    await scene.remember("A quiet year.", kind="summary", role="assistant", session="sum", occurred_at=early)
+    first = await scene.ambient_recall("", mode="startup", session="s2")
+    hooked = await scene.sessions.pack("", "h", mode="startup")
+    await noted(scene)
+    second = await scene.ambient_recall("", mode="startup", session="s2")
+    rehooked = await scene.sessions.pack("", "h", mode="startup")
+
+    assert {"turns", "summaries"} <= set(first.sections) & set(hooked.sections)
+    assert not {"turns", "summaries"} & (set(second.sections) | set(rehooked.sections))
 
 
 async def test_startup_goes_by_recency(scene: Memory) -> None:
