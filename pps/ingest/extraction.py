@@ -20,6 +20,8 @@ from pps.core.text import estimate_tokens, fold
 from pps.core.time import iso, parse
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, Turn
 from pps.ingest import bounds
+from pps.ingest.rules import extract
+from pps.ingest.support import content_words
 from pps.journal.names import units, without_s
 
 MARK = "[pps reads turns]"
@@ -70,12 +72,16 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(one.strip() for one in found if isinstance(one, str) and one.strip())
 
 
+def _or_nothing(value: object) -> object:
+    return "" if value is None else value
+
+
 class _NodeRead(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
 
     name: str
-    kind: str = ""
-    summary: str = ""
+    kind: Annotated[str, BeforeValidator(_or_nothing)] = ""
+    summary: Annotated[str, BeforeValidator(_or_nothing)] = ""
     aliases: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
 
 
@@ -85,7 +91,7 @@ class _FactRead(BaseModel):
     subject: str
     relation: str
     object: str
-    text: str = ""
+    text: Annotated[str, BeforeValidator(_or_nothing)] = ""
     valid_at: Annotated[datetime | None, BeforeValidator(_moment)] = None
     invalidates: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
     turns: Annotated[tuple[int, ...], BeforeValidator(_numbers)] = ()
@@ -146,9 +152,7 @@ def understand(answer: str, turns: Sequence[Turn], known: Known) -> list[Finding
     found = [Findings() for _ in turns]
     reading = _Reading(turns, known, found)
     nodes = [one for one in map(reading.node, data["nodes"]) if one]
-    for draft in nodes:
-        for name in (draft.name, *draft.aliases):
-            reading.names.setdefault(fold(name), (draft.name, *draft.aliases))
+    reading.name(nodes)
     for one in data["facts"]:
         reading.fact(one)
     reading.place(nodes)
@@ -163,8 +167,13 @@ class _Reading:
         self._known = known
         self._found = found
         self._words = [_padded(f"{speaker(turn)} {turn.content}") for turn in turns]
-        self._every = [frozenset(words.split()) for words in self._words]
-        self.names = {fold(name): (node.name, *node.aliases) for node in known.nodes for name in _all(node)}
+        self._content = [content_words(f"{speaker(turn)} {turn.content}") for turn in turns]
+        self._names = {fold(name): _all(node) for node in known.nodes for name in _all(node)}
+        self._speakers: dict[str, str] = {}
+        self._called: list[tuple[str, str]] = []
+        for turn in turns:
+            if turn.role == "user":
+                self._is_speaker(speaker(turn), self._names.get(fold(speaker(turn)), (speaker(turn),)))
 
     def node(self, given: object) -> NodeDraft | None:
         """Return a node, or note that it cannot be one."""
@@ -176,12 +185,42 @@ class _Reading:
             return self._drop(0, "a node is not of the form that was asked for")
         return draft if _is_name(draft.name) else self._drop(0, "a node has no name")
 
+    def name(self, nodes: list[NodeDraft]) -> None:
+        """Note what things are called. Who speaks is one node, by whatever name: "I'm Jonas Weber", later "Jonas"."""
+        for at, turn in enumerate(self._turns):
+            for fact in extract(turn).facts:
+                if fact.relation == "NAMED" and fact.subject == speaker(turn):
+                    taken = {fold(name) for one in nodes if one.name != fact.object for name in _all(one)}
+                    taken = (taken | self._names.keys()) - self._speakers.keys()
+                    names = [one for one in (fact.object, fact.object.split()[0]) if fold(one) not in taken]
+                    self._found[at].nodes.append(NodeDraft(fact.subject, "Person", aliases=tuple(dict.fromkeys(names))))
+                    self._is_speaker(fact.subject, names)
+        for at, draft in enumerate(nodes):
+            if who := next(filter(None, map(self._speaker, _all(draft))), ""):
+                names = dict.fromkeys(name for name in _all(draft) if fold(name) != fold(who))
+                nodes[at] = replace(draft, name=who, aliases=tuple(names)[: bounds.MAX_ALIASES])
+                self._is_speaker(who, _all(draft))
+            for name in _all(draft):
+                self._names.setdefault(fold(name), _all(draft))
+
+    def _is_speaker(self, who: str, names: Iterable[str]) -> None:
+        who = self._speaker(who) or who
+        for name in (who, *names):
+            if self._speakers.setdefault(fold(name), who) == who != name:
+                self._called.append((name, who))
+
+    def _speaker(self, name: str) -> str:
+        """Return who it is that speaks and has this name; empty where it is somebody else's."""
+        return self._speakers.get(fold(name), "")
+
     def fact(self, given: object) -> None:
         """Give a fact to each of its turns, or note why it is none."""
         try:
             read = _FactRead.model_validate(given)
             relation = re.sub(r"\W+", "_", read.relation.strip(), flags=re.ASCII).strip("_").upper()
-            draft = FactDraft(read.subject, relation, read.object, text=read.text, valid_at=read.valid_at)
+            ends = [self._speaker(name) or name for name in (read.subject, read.object)]
+            ends[1] = read.object if ends[0] == ends[1] else ends[1]
+            draft = FactDraft(ends[0], relation, ends[1], text=read.text, valid_at=read.valid_at)
             bounds.check_drafts([], [draft])
         except (ValidationError, InvalidRequest):
             self._drop(0, "a fact is not of the form that was asked for")
@@ -197,18 +236,25 @@ class _Reading:
             self._give(draft, cited, read.invalidates)
 
     def place(self, nodes: Iterable[NodeDraft]) -> None:
-        """Give each node to the turns that name it, and its summary to the first of them that has its words."""
+        """Give each node to the turns that name it: by other names those that say them, its summary to one alone."""
         for draft in nodes:
             named = [at for at in range(len(self._turns)) if self._says(draft.name, [at])]
-            own = next((at for at in named if self._is_own(draft.summary, at)), None)
+            own = next((at for at in named if self._is_own(draft.summary, [at])), None)
             for at in named:
-                self._found[at].nodes.append(draft if at == own else replace(draft, summary=""))
+                aliases = tuple(name for name in draft.aliases if _padded(name) in self._words[at])
+                summary = draft.summary if at == own else ""
+                self._found[at].nodes.append(replace(draft, summary=summary, aliases=aliases))
             if not named:
                 self._drop(0, "a node is not named by any turn")
 
     def _give(self, draft: FactDraft, cited: Sequence[int], invalidates: Sequence[str]) -> None:
         """Give a fact to those of its turns that say all of it, else to the last: it goes when that is forgotten."""
-        alone = [at for at in cited if self._states(draft, [at]) and self._is_own(draft.text, at)] or [cited[-1]]
+        for name, who in self._called:  # a name that another turn says goes with that one
+            if not any(_padded(name) in self._words[at] for at in cited):
+                draft = replace(draft, text=re.sub(rf"\b{re.escape(name)}\b", who, draft.text))
+        alone = [at for at in cited if self._states(draft, [at]) and self._is_own(draft.text, [at])] or [cited[-1]]
+        if not self._is_own(draft.text, cited):
+            draft = replace(draft, text="")
         for at in alone:
             self._found[at].facts.append(draft)
         ended = tuple(fact for name in invalidates if (fact := self._ended(name)))[: bounds.MAX_REPLACED]
@@ -217,14 +263,14 @@ class _Reading:
     def _states(self, draft: FactDraft, cited: Sequence[int]) -> bool:
         return self._says(draft.subject, cited) and self._says(draft.object, cited)
 
-    def _is_own(self, text: str, at: int) -> bool:
-        """Tell whether no word of a text is another turn's alone: it must go when that other turn is forgotten."""
-        missing = set(_padded(text).split()) - self._every[at]
-        return not any(missing & words for words in self._every)
+    def _is_own(self, text: str, cited: Sequence[int]) -> bool:
+        """Tell whether no word of a text is other turns' alone: it must go when those are forgotten."""
+        missing = content_words(text).difference(*(self._content[at] for at in cited))
+        return not any(missing & words for words in self._content)
 
     def _says(self, name: str, cited: Sequence[int]) -> bool:
         """Tell whether one of the turns has a name, or another name of the same thing, word for word."""
-        wanted = [_padded(one) for one in (name, *self.names.get(fold(name), ()))]
+        wanted = [_padded(one) for one in (name, *self._names.get(fold(name), ()))]
         return any(one.strip() and one in self._words[at] for one in wanted for at in cited)
 
     def _ended(self, name: str) -> str:
@@ -277,7 +323,7 @@ def _label(text: str, otherwise: str) -> str:
     return label
 
 
-def _all(node: Node) -> tuple[str, ...]:
+def _all(node: Node | NodeDraft) -> tuple[str, ...]:
     return (node.name, *node.aliases)
 
 

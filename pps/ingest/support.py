@@ -17,22 +17,25 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 
 _WORD = re.compile(r"[^\W_]+")
+_SHORT = re.compile(r"['’](?:s|m|d|t|ve|re|ll)\b")
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ed|es|s)$")
 _IDLE_WORDS = """
 a an the is are was were be been am has have had do does did and of in on at to for from with as by that this now it
 its his her their our my i he she they we you really still also just too so very currently
+called named
 """
 _IDLE = frozenset(_IDLE_WORDS.split())
 
 
 def adds_nothing(text: str, fact: Fact, names: Sequence[str]) -> bool:
     """Tell whether a statement has no word that is not in a fact, in the names of its ends or in its relation."""
-    known = _words(" ".join((fact.text, fact.relation.replace("_", " "), *names)))
-    return _words(text) <= known
+    known = content_words(" ".join((fact.text, fact.relation.replace("_", " "), *names)))
+    return content_words(text) <= known
 
 
-def _words(text: str) -> set[str]:
-    return {_ENDING.sub("", word) for word in _WORD.findall(fold(text)) if word not in _IDLE}
+def content_words(text: str) -> set[str]:
+    """Return the words of a text that carry meaning, without their endings."""
+    return {_ENDING.sub("", word) for word in _WORD.findall(_SHORT.sub("", fold(text))) if word not in _IDLE}
 
 
 def taken_back(fact: Fact) -> bool:

@@ -81,7 +81,7 @@ class Command:
         try:
             text = output.decode()
             data: object = json.loads(text) if self.preset.answer else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._invalid("wrote something else than its documented output") from None
         if self.preset.failed and any(_at(data, self.preset.failed)):
             raise self._away("could not ask its model")
