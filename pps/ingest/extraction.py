@@ -27,6 +27,7 @@ from pps.journal.names import units, without_s
 MARK = "[pps reads turns]"
 """Begins every prompt: a transcript that holds one is the extractor's own, and is never imported."""
 
+_SELF = "Self"
 _MOST_WORDS = 8
 _NO_NAMES = """
 i me my mine myself you your yours he him his she her hers it its we us our ours they them their theirs this that
@@ -169,11 +170,12 @@ class _Reading:
         self._words = [_padded(f"{speaker(turn)} {turn.content}") for turn in turns]
         self._content = [content_words(f"{speaker(turn)} {turn.content}") for turn in turns]
         self._names = {fold(name): _all(node) for node in known.nodes for name in _all(node)}
+        self._taken = {fold(name) for node in known.nodes if node.kind != _SELF for name in _all(node)}
         self._speakers: dict[str, str] = {}
         self._called: list[tuple[str, str]] = []
         for turn in turns:
             if turn.role == "user":
-                self._is_speaker(speaker(turn), self._names.get(fold(speaker(turn)), (speaker(turn),)))
+                self._is_speaker(speaker(turn), self._names.get(fold(speaker(turn)), ()))
 
     def node(self, given: object) -> NodeDraft | None:
         """Return a node, or note that it cannot be one."""
@@ -187,27 +189,29 @@ class _Reading:
 
     def name(self, nodes: list[NodeDraft]) -> None:
         """Note what things are called. Who speaks is one node, by whatever name: "I'm Jonas Weber", later "Jonas"."""
-        for at, turn in enumerate(self._turns):
-            for fact in extract(turn).facts:
-                if fact.relation == "NAMED" and fact.subject == speaker(turn):
-                    taken = {fold(name) for one in nodes if one.name != fact.object for name in _all(one)}
-                    taken = (taken | self._names.keys()) - self._speakers.keys()
-                    names = [one for one in (fact.object, fact.object.split()[0]) if fold(one) not in taken]
-                    self._found[at].nodes.append(NodeDraft(fact.subject, "Person", aliases=tuple(dict.fromkeys(names))))
-                    self._is_speaker(fact.subject, names)
+        facts = [(at, turn, fact) for at, turn in enumerate(self._turns) for fact in extract(turn).facts]
+        named = [(at, one) for at, turn, one in facts if (one.subject, one.relation) == (speaker(turn), "NAMED")]
+        said = {fold(one.object) for _, one in named}
+        self._taken |= {fold(name) for one in nodes for name in _all(one)} - said
+        for at, one in named:
+            aliases = self._is_speaker(one.subject, [one.object])
+            self._found[at].nodes.append(NodeDraft(one.subject, "Person", aliases=aliases))
         for at, draft in enumerate(nodes):
-            if who := next(filter(None, map(self._speaker, _all(draft))), ""):
-                names = dict.fromkeys(name for name in _all(draft) if fold(name) != fold(who))
-                nodes[at] = replace(draft, name=who, aliases=tuple(names)[: bounds.MAX_ALIASES])
+            if who := next((one for name in _all(draft) if (one := self._speaker(name))), ""):
                 self._is_speaker(who, _all(draft))
+                aliases = tuple(name for name in _all(draft) if fold(name) != fold(who))
+                nodes[at] = draft = replace(draft, name=who, aliases=aliases[: bounds.MAX_ALIASES])
             for name in _all(draft):
                 self._names.setdefault(fold(name), _all(draft))
 
-    def _is_speaker(self, who: str, names: Iterable[str]) -> None:
-        who = self._speaker(who) or who
-        for name in (who, *names):
+    def _is_speaker(self, who: str, names: Iterable[str]) -> tuple[str, ...]:
+        """Note whose names these are, and the first words of them that name nobody else; return them all."""
+        given = [name.split()[0] for name in names if fold(name.split()[0]) not in self._taken]
+        for name in (every := tuple(dict.fromkeys((*names, *given)))):
             if self._speakers.setdefault(fold(name), who) == who != name:
                 self._called.append((name, who))
+        self._speakers.setdefault(fold(who), who)
+        return every
 
     def _speaker(self, name: str) -> str:
         """Return who it is that speaks and has this name; empty where it is somebody else's."""

@@ -158,3 +158,18 @@ async def changed(memory: Memory, turn: str, change: str) -> None:
             await memory.forget([turn], dry_run=False)
         else:
             await memory.records.update(turn, content="Mara hides nothing.")
+
+
+async def test_what_only_a_forgotten_turn_said_stands_in_no_fact_of_another(
+    app: App, command: Path, tmp_path: Path
+) -> None:
+    moved = {**LIVES, "text": "Mara, who has diabetes, lives in Oslo."}
+    (command / "script.json").write_text(json.dumps([moved]))
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        secret = await memory.remember("Mara has diabetes.", wait="journal")
+        await memory.remember("Mara lives in Oslo.", wait="journal")
+        assert await memory.settled()
+        await memory.forget([secret.turn_id], dry_run=False)
+        assert [fact.text for fact in (await memory.timeline()).facts] == ["Mara lives in Oslo"]
+    assert kept(tmp_path / "home", "diabetes") == []

@@ -78,3 +78,10 @@ def test_what_is_dropped_is_counted_with_its_reason_and_none_of_its_words(one: l
     [found] = read(["Ana moved to Porto."], one)
     assert (found.facts, len(found.dropped)) == ([], 1)
     assert not {"Ana", "Porto", "Rome"} & set(found.dropped[0].split())
+
+
+def test_the_entity_s_own_node_is_no_namesake_and_a_first_word_of_a_known_name_is_one_too() -> None:
+    own = Node("self", "Jonas", AT, kind="Self", aliases=("jonas",))
+    user = Node("node", "User", AT, aliases=("Jonas Weber",))
+    for known in (Known([own]), Known([own, user])):
+        assert ends(read(TURNS, [LIVES], known=known)[1]) == [("User", "Gdansk", "User lives in Gdansk.")]

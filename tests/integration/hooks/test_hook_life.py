@@ -7,6 +7,7 @@ alone; the questions, each with the words that answer it; prompts that need noth
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ def reader(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     if request.param == "rules":
         return {"PPS_EXTRACTOR__MODE": "rules"}
     shutil.copy(LIFE / "facts.json", tmp_path / "script.json")
-    command = json.dumps([sys.executable, stand_in.__file__, str(tmp_path)])
+    command = shlex.join([sys.executable, stand_in.__file__, str(tmp_path)])
     return {"PPS_EXTRACTOR__MODE": "command", "PPS_EXTRACTOR__COMMAND": command, "PPS_EXTRACTOR__IDLE_S": "1"}
 
 
