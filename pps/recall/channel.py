@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pps.core.errors import IsolationError
 from pps.core.recalled import Channel
@@ -35,12 +35,16 @@ _SPARE = 3
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """Candidates in order, with their outlines and scores; ``passed`` are those that only fill a short list."""
+    """Candidates in order, with their outlines and scores.
+
+    ``passed`` are those that only fill a short list, ``moved`` says of some why they stand before better scores.
+    """
 
     items: Mapping[str, Candidate]
     scores: Mapping[str, float]
     order: list[str]
     passed: tuple[str, ...] = ()
+    moved: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def best(self, limit: int) -> list[str]:
         """Return the ids that are shown."""
@@ -92,6 +96,7 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
             ranking.scores,
             tuple(ranking.order),
             ranking.passed,
+            ranking.moved,
         )
     with ask.timed("fetch", channel):
         hits = await make_hits(ask, filled.picked, filled.ranking.scores, filled.lists)
@@ -145,7 +150,9 @@ async def _ranked(
     steered = ask.request.center or ask.request.weights  # then the caller says what comes first
     found = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].finds and not steered]
     ahead = unanimous(found, scores) - shown.keys()
-    return _Ranking(items, scores, sorted(scores, key=lambda one: (one not in ahead, -scores[one])))
+    most = max(scores.values(), default=0.0)
+    moved = {one: "put first: it is first in every list" for one in ahead if scores[one] < most}
+    return _Ranking(items, scores, sorted(scores, key=lambda one: (one not in ahead, -scores[one])), moved=moved)
 
 
 def _moves(ask: Ask, profile: ChannelProfile) -> bool:
@@ -186,9 +193,13 @@ async def _reordered(
     ask: Ask, channel: ChannelName, profile: ChannelProfile, ranking: _Ranking, limit: int
 ) -> _Ranking:
     """Put the latest first, keep one fact of each pair and one turn of each text, spread out; as the profile says."""
-    order, passed = ranking.order, list[str]()
+    order, passed, moved = ranking.order, list[str](), dict(ranking.moved)
     if profile.latest and asks_now(ask.text):
         order = await _latest(ask, channel, ranking, limit)
+        there = set(order)
+        before = [one for one in ranking.order if one in there]
+        up = (one for at, one in enumerate(order) if before.index(one) > at)
+        moved.update((one, "moved up: it is the latest that was said of one thing") for one in up)
     if profile.pairs:
         order, passed = one_of_each_pair(order, ranking.items)
     if profile.distinct:
@@ -196,7 +207,7 @@ async def _reordered(
         passed += again
     if profile.mmr is not None:
         order = await _spread(ask, channel, profile.mmr, order, limit)
-    return _Ranking(ranking.items, ranking.scores, order, tuple(passed))
+    return _Ranking(ranking.items, ranking.scores, order, tuple(passed), moved)
 
 
 async def _latest(ask: Ask, channel: ChannelName, ranking: _Ranking, limit: int) -> list[str]:

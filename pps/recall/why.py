@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
-from pps.core.recalled import Recall
+from pps.core.recalled import Evidence, Recall
 from pps.core.values import ChannelName, Fact, ItemKind, Node
 from pps.journal.values import ItemFilter
 from pps.recall.ask import KINDS, Ask, Scored
@@ -25,7 +25,10 @@ MOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How a channel was filled: what each perspective said, joined scores, scores after the factors, and the order."""
+    """How a channel was filled: what each perspective said, joined scores, scores after the factors, and the order.
+
+    ``moved`` says why some stand before what has better scores.
+    """
 
     profile: ChannelProfile
     limit: int
@@ -34,6 +37,7 @@ class Trace:
     scores: Mapping[str, float]
     order: tuple[str, ...]
     passed: tuple[str, ...]
+    moved: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ async def explain(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace],
 
 async def _channel(ask: Ask, recall: Recall, name: ChannelName, trace: Trace, expect: str) -> WhyChannel:
     places = {hit.id.split("#")[0]: number for number, hit in enumerate(recall[name], 1)}
+    kept = {hit.id.split("#")[0]: _kept(hit.id, recall.evidence) for hit in recall[name]}
     ids = [*trace.order, *trace.passed]
     ids += [one for one in trace.joined if one not in trace.scores]
     wanted = [one for number, one in enumerate(ids) if number < MOST or one == expect or one in places]
@@ -114,7 +119,9 @@ async def _channel(ask: Ask, recall: Recall, name: ChannelName, trace: Trace, ex
             ranks.get(one, {}),
             round(trace.joined.get(one, 0.0), 6),
             round(trace.scores[one] / trace.joined[one], 4) if trace.scores.get(one) and trace.joined.get(one) else 1.0,
-            _verdict(one, trace, places, gone=one not in items),
+            f"{kept[one].format(places[one])}{_moved(one, trace)}"
+            if one in places
+            else _left_out(one, trace, gone=one not in items),
         )
         for one in wanted
     ]
@@ -122,9 +129,19 @@ async def _channel(ask: Ask, recall: Recall, name: ChannelName, trace: Trace, ex
     return WhyChannel(trace.limit, trace.profile.fusion, trace.profile.perspectives, len(ids), tuple(told))
 
 
-def _verdict(one: str, trace: Trace, places: Mapping[str, int], *, gone: bool) -> str:
-    if one in places:
-        return f"shown at place {places[one]}"
+def _kept(hit: str, seen: Evidence | None) -> str:
+    """Say what becomes of what has a place: a pack leaves out what the floor of its profile drops."""
+    if seen is not None and hit not in seen.shown:
+        return "at place {}, but below the floor: it has too little to do with what was asked; a pack leaves it out"
+    beside = seen is not None and hit not in seen.clear
+    return "shown at place {}" + (", near only beside what is nearer: not in later packs of a session" * beside)
+
+
+def _moved(one: str, trace: Trace) -> str:
+    return f", {trace.moved[one]}" if one in trace.moved else ""
+
+
+def _left_out(one: str, trace: Trace, *, gone: bool) -> str:
     if gone:
         return "found, but it is gone, or it no longer holds: give as_of to ask for another time"
     if one in trace.passed:
@@ -132,9 +149,7 @@ def _verdict(one: str, trace: Trace, places: Mapping[str, int], *, gone: bool) -
     if one not in trace.order:
         return f"found, but too far down to be ordered: only the best {len(trace.scores)} are"
     rank = trace.order.index(one) + 1
-    if rank > trace.limit:
-        return f"rank {rank} of {len(trace.order)}: the limit of {trace.limit} cuts it; ask with a higher limit"
-    return f"rank {rank}, but below the floor: it has too little to do with what was asked"
+    return f"rank {rank} of {len(trace.order)}: the limit of {trace.limit} cuts it; ask with a higher limit"
 
 
 async def _absent(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace], expect: str) -> str:

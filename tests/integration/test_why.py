@@ -7,9 +7,11 @@ from datetime import timedelta
 from typing import cast
 from uuid import uuid4
 
+from pps.core.values import ChannelName, FactDraft
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.recall.options import RecallOptions
+from pps.recall.why import Told
 from tests.integration.recall_scene import START, uuid_of
 
 ROSES, TARN = "Mira grows roses.", "Tomas sold his flat in Tarn."
@@ -36,6 +38,41 @@ async def test_every_candidate_is_told_with_its_ranks_and_its_place(scene: Memor
     damped = await scene.why("who grows roses?", profile="ambient", channels=("facts",))
     [rose] = [one for one in damped.channels["facts"].candidates if one.text == ROSES]
     assert 0 < rose.factor < 1
+
+
+async def test_what_the_floor_drops_is_told_apart_from_what_a_pack_shows(scene: Memory) -> None:
+    asked = "When does the bakery of Tomas open?"
+    recalled = await scene.recall(asked, profile="ambient")
+    told = {one.id: one for one in (await scene.why(asked, profile="ambient")).channels["facts"].candidates}
+
+    assert recalled.evidence
+    for place, hit in enumerate(recalled["facts"], 1):
+        assert told[hit.id].place == place
+        dropped = hit.id not in recalled.evidence.shown
+        assert told[hit.id].verdict.startswith(f"at place {place}, but below the floor" if dropped else "shown at")
+    assert {one.verdict.split()[0] for one in told.values()} >= {"at", "shown"}
+    assert "at place" in (await scene.why(asked, await fact_of(scene, ROSES), profile="ambient")).expected
+
+
+async def test_what_stands_before_a_better_score_is_told_why(scene: Memory) -> None:
+    for number, words in enumerate(("Bergen, Ada does.", "Bodo.")):
+        text = f"My sister Ada lives in the town of {words}"
+        await scene.remember(text, actor="Mira", occurred_at=START + timedelta(days=60 + number))
+    tea = FactDraft("Mira", "DRINKS", "tea", "Mira drinks tea in the kitchen.")
+    await scene.remember("Tea in the kitchen.", actor="Mira", facts=(tea,))  # just now, the coffee long ago
+    await scene.settled()
+
+    async def first_of(query: str, channel: ChannelName, profile: str) -> Told:
+        told = await scene.why(query, channels=(channel,), profile=profile)
+        first, second, *_ = told.channels[channel].candidates
+        assert first.joined * first.factor < second.joined * second.factor
+        return first
+
+    latest = await first_of("Where does Ada live?", "episodes", "default")
+    agreed = await first_of("Mira drinks black coffee in the kitchen each morning.", "facts", "ambient")
+    assert latest.text.endswith("Bodo.")
+    assert latest.verdict == "shown at place 1, moved up: it is the latest that was said of one thing"
+    assert agreed.verdict == "shown at place 1, put first: it is first in every list"
 
 
 async def test_of_the_expected_one_the_first_reason_is_told(scene: Memory) -> None:
