@@ -7,13 +7,14 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
+from pps.core.gates import Gates
 from pps.core.ids import EntityId
 from pps.entities import Created, Deletion, Entry, Registry, files
 from pps.entities.own import set_extractor
@@ -40,14 +41,6 @@ class _Open:
     users: int = 0
 
 
-@dataclass(slots=True)
-class _Gate:
-    """One opening or closing at a time an entity."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
 class App:
     """Every entity of one data folder, with at most ``server.open_entities`` open at once.
 
@@ -59,7 +52,7 @@ class App:
         self.registry = registry
         self._shared = shared
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._gates: dict[str, _Gate] = {}
+        self._gate = Gates().hold  # one opening or closing at a time an entity
         self._failed: dict[str, str] = {}
 
     @classmethod
@@ -138,7 +131,10 @@ class App:
     async def finish_deletions(self) -> dict[str, str]:
         """Finish what a kill or a failure cut short; return what stands in the way, by the name of the entity."""
         in_the_way: dict[str, str] = {}
-        await asyncio.to_thread(self.registry.deletions.sweep)
+        try:
+            await asyncio.to_thread(self.registry.deletions.sweep)
+        except StoreError as error:
+            in_the_way[".trash"] = error.message
         for one in await asyncio.to_thread(self.registry.deletions.pending):
             try:
                 async with self._gate(one.entity.name):
@@ -197,13 +193,14 @@ class App:
             UnknownEntity: No such entity.
             StoreConflict: Another process holds its files; the message names it. Or another process deleted it
                 and made it anew while this one has the deleted one's files open.
+            StoreError: A file of it is gone, also one that was taken away while it is open.
         """
         entry = await self._mounted(owner if isinstance(owner, str) else owner.name)
         if isinstance(owner, EntityId) and entry.entity != owner:
             raise InvalidRequest("entity", "was deleted and made anew; use its new token")
         name = entry.entity.name
         async with self._gate(name):
-            held = self._held(entry) or await self._opened(entry)
+            held = await self._whole(entry) or await self._opened(entry)
             held.users += 1
             self._open.move_to_end(name)
         try:
@@ -248,10 +245,10 @@ class App:
         return {**indexed, "to_read": jobs.queued + jobs.running}
 
     async def unopenable(self) -> dict[str, str]:
-        """Return the closed entities that cannot be opened, as far as it is known, and why."""
+        """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
         entries = await asyncio.to_thread(self.registry.list)
         lost = {one.entity.name: await asyncio.to_thread(files.gone, one) for one in entries}
-        found = {name: why or self._failed.get(name, "") for name, why in lost.items() if name not in self._open}
+        found = {name: why or self._failed.get(name, "") for name, why in lost.items()}
         return {name: why for name, why in found.items() if why}
 
     @contextlib.asynccontextmanager
@@ -337,9 +334,19 @@ class App:
             )
         return held
 
+    async def _whole(self, entry: Entry) -> _Open | None:
+        """Return an entity's memory if it is open and has its files; what it was told without them would be lost."""
+        held = self._held(entry)
+        if held and (lost := files.gone(entry)):
+            if not held.users:
+                await self._close(entry.entity.name)
+            raise StoreError(lost)
+        return held
+
     async def _opened(self, entry: Entry) -> _Open:
         # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
-        await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
+        with contextlib.suppress(StoreUnavailable):  # on a full disk what is there can be read
+            await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
         try:
             memory = await open_memory(entry, self._shared)
         except PPSError as error:
@@ -378,17 +385,5 @@ class App:
         except PPSError as error:
             _log.warning("%s: whether it has jobs left cannot be read; its next start looks: %s", name, error)
         await close_memory(held.memory)
-        with contextlib.suppress(UnknownEntity):  # another process deleted it
+        with contextlib.suppress(UnknownEntity, StoreUnavailable):  # deleted by another process; else it stays set
             await asyncio.to_thread(self.registry.set_pending, entity, pending)
-
-    @contextlib.asynccontextmanager
-    async def _gate(self, name: str) -> AsyncGenerator[None]:
-        gate = self._gates.setdefault(name, _Gate())
-        gate.users += 1
-        try:
-            async with gate.lock:
-                yield
-        finally:
-            gate.users -= 1
-            if gate.users == 0:
-                self._gates.pop(name, None)

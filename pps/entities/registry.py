@@ -107,11 +107,12 @@ class Registry:
             raise InvalidRequest("--registry", f"{path} is there; move it away first")
         if wrong := [folder for folder, card in cards if folder.name != card.entity.name]:
             raise StoreError(f"{wrong[0]}: its card names another entity; give the folder that name")
+        made = {card.entity.group for folder, card in cards if any((folder / "data").glob("*"))}
         with SmallFile(path, SCHEMA).writing() as db:
-            for folder, card in cards:
+            for _, card in cards:
                 row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
                 db.execute("INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)", row)
-                if any((folder / "data").iterdir()):
+                if card.entity.group in made:
                     db.execute("INSERT INTO made (grp) VALUES (?)", (card.entity.group,))
         return [card.entity.name for _, card in cards]
 

@@ -12,10 +12,13 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.core.errors import InvalidRequest, StoreError
+from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities import Registry
 from pps.memory import Memory
+from pps.surfaces.http.activity import Activity
+from pps.surfaces.http.condition import Condition
+from pps.verbs.calls import Calls
 from tests.erasing import deleted, lose_graph
 
 
@@ -42,6 +45,76 @@ async def test_a_file_that_is_gone_is_said_and_not_made_anew(embedded: Settings,
         assert ("pps rebuild ana" in (await app.unopenable())["ana"]) == (lost == "graph.lbug")
         await app.resume_pending()
     assert not (folder / "data" / lost).exists() or (folder / "data" / lost).stat().st_size == 0
+
+
+@pytest.mark.parametrize("lost", ["graph.lbug", "memory.db"])
+async def test_a_file_that_is_taken_away_while_it_is_open_is_told_and_nothing_more_is_taken_in(
+    embedded: Settings, lost: str
+) -> None:
+    async with App.open(embedded) as app:
+        folder = (await app.create("ana")).folder
+        async with app.memory("ana") as memory:
+            await memory.remember("Tea is in the blue tin.")
+            (folder / "data" / lost).unlink()
+            assert list(await app.unopenable()) == ["ana"]
+            assert [(one.entity, one.outage) for one in await Condition(app, Calls(app), Activity()).problems()] == [
+                ("ana", True)
+            ]
+        for _ in range(2):
+            with pytest.raises(StoreError, match="is gone or empty"):
+                async with app.memory("ana"):
+                    pass
+        assert app.open_names() == []
+
+
+async def test_an_entity_that_cannot_be_opened_stays_told_and_the_server_is_unwell_when_there_is_no_other(
+    embedded: Settings,
+) -> None:
+    async with App.open(embedded) as app:
+        folder = (await app.create("ana")).folder
+        await app.close_all()
+        (folder / "data" / "memory.db").unlink()
+        condition = Condition(app, Calls(app), Activity())
+        for _ in range(2):  # the first attempt notes that its jobs are to be resumed
+            condition.resuming.in_the_way = await app.resume_pending()
+            assert [(one.entity, one.outage) for one in await condition.problems()] == [("ana", True)]
+            with pytest.raises(StoreError):
+                async with app.memory("ana"):
+                    pass
+        await app.create("ben")
+        assert [(one.entity, one.outage) for one in await condition.problems()] == [("ana", False)]
+
+
+async def test_what_an_earlier_deletion_left_and_nobody_can_erase_keeps_no_server_from_starting(
+    embedded: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (embedded.home / "entities" / ".trash").mkdir(parents=True)
+
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("pps.entities.deletions.shutil.rmtree", refused)
+    async with App.open(embedded) as app:
+        assert ".trash" in caplog.text
+        assert list(await app.resume_pending()) == [".trash"]
+
+
+async def test_an_entity_can_be_read_while_its_registry_cannot_be_written(
+    embedded: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with App.open(embedded) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            await memory.remember("Tea is in the blue tin.")
+        await app.close_all()
+
+        def full(*_: object) -> None:
+            raise StoreUnavailable("registry.db: the disk is full")
+
+        monkeypatch.setattr(app.registry, "set_pending", full)
+        async with app.memory("ana") as memory:
+            assert (await memory.recall("blue tin"))["episodes"]
+        await app.close_all()
 
 
 def take(file: Path, how: str) -> None:
@@ -131,6 +204,11 @@ async def test_a_registry_that_is_gone_is_said_and_made_anew_from_the_folders_wh
         before = [
             (entry.entity, entry.folder, entry.store, entry.created_at, entry.made) for entry in app.registry.list()
         ]
+    take(embedded.home / "registry.db", how)
+    (embedded.home / "entities" / "ben" / "data").rename(embedded.home / "elsewhere")
+    assert Registry.restored(embedded.home) == ["ana", "ben"]
+    assert {one.entity.name: one.made for one in Registry(embedded.home).list()} == {"ana": True, "ben": False}
+    (embedded.home / "elsewhere").rename(embedded.home / "entities" / "ben" / "data")
     take(embedded.home / "registry.db", how)
     with pytest.raises(StoreError, match=r"2 entities have folders here.*pps rebuild --registry"):
         Registry(embedded.home)

@@ -217,6 +217,9 @@ async def test_what_hooks_left_for_a_deleted_entity_is_erased_and_never_of_the_n
         app.registry.routes.add("/work/outer", "outer")
         for archived in (False, True):
             await made()
+            outer, inner = (app.registry.get(name).entity for name in ("outer", "inner"))
+            whose = [(one.name, app.registry.is_told(one, "", "/work/outer/inner/src")) for one in (outer, inner)]
+            assert whose == [("outer", False), ("inner", True)]
             kept = left(home, 1, cwd="/work/outer")
             left(home, 2, entity="inner")
             left(home, 3, cwd="/work/outer/inner/src")
@@ -229,9 +232,9 @@ async def test_what_hooks_left_for_a_deleted_entity_is_erased_and_never_of_the_n
         left(home, 6, cwd="/work/outer/inner")
         await made()
         assert await drain.once() == 3
-        async with app.memory("inner") as inner, app.memory("outer") as outer:
-            assert (await inner.stats()).turns == 0
-            assert (await outer.stats()).turns == 1
+        async with app.memory("inner") as anew, app.memory("outer") as other:
+            assert (await anew.stats()).turns == 0
+            assert (await other.stats()).turns == 1
 
 
 def left(home: Path, number: int, **whose: str) -> Path:

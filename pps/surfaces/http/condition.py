@@ -34,7 +34,8 @@ class Problem:
     Attributes:
         entity: Whose it is; empty when it concerns all.
         outage: It comes from what all share: the disk, a server, a model. Only such a problem makes the server unwell:
-            no caller of one entity can cause it.
+            no caller of one entity can cause it. That no entity at all can be opened is one too; that some cannot is
+            not, since whoever restarts an unwell server would restart it for ever, and the others with it.
     """
 
     entity: str
@@ -53,15 +54,15 @@ class Condition:
 
     async def problems(self) -> list[Problem]:
         """Return what is wrong now; an entity that cannot take in what it is told is a problem."""
-        waiting = self.resuming.in_the_way.items()
-        found = [Problem(name, text, not name) for name, text in waiting]
+        lost = await self._app.unopenable()
+        all_lost = bool(lost) and len(lost) == len(await asyncio.to_thread(self._app.registry.list))
+        waiting = {name: text for name, text in self.resuming.in_the_way.items() if name not in lost}
+        found = [Problem(name, text, not name) for name, text in waiting.items()]
         found += await self._stalled()
-        found += [
-            Problem(name, text, outage=True)
-            for name, text in (await self._app.unopenable()).items()
-            if name not in self.resuming.in_the_way
-        ]
+        found += [Problem(name, text, all_lost) for name, text in lost.items()]
         for name in self._app.open_names():
+            if name in lost:
+                continue
             try:
                 async with self._app.memory(name) as memory:
                     health = await memory.health()
