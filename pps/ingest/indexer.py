@@ -159,7 +159,7 @@ class Indexer:
         return counts
 
     async def turn_facts(self) -> None:
-        """Note the facts that began or ended by the clock alone since this was last asked."""
+        """Note the facts that ended by the clock alone since this was last asked; one that begins is there already."""
         moment = now()
         last = await self._journal.get_meta(_TURNED)
         turning = await self._journal.facts_turning(parse(last), moment) if last else []

@@ -73,5 +73,6 @@ async def with_days(facts: Sequence[Fact], client: IsolatedGraphitiClient, journ
         first = min((days[turn] for turn in fact.episodes if turn in days), default=None)
         if first is not None and (fact.invalid_at is None or first < fact.invalid_at):
             begun[fact.uuid] = replace(fact, valid_at=first)
-    await client.save_facts(list(begun.values()), {})
+    if begun:
+        await client.save_facts(list(begun.values()), {})
     return [begun.get(fact.uuid, fact) for fact in facts]

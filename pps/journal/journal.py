@@ -315,7 +315,7 @@ class Journal:
         return await self._readers.read(partial(mirror.facts_joining, wanted=list(wanted))) if wanted else []
 
     async def facts_turning(self, after: datetime, until: datetime) -> list[str]:
-        """Return ids of facts that the clock alone made begin or end to hold in ``(after, until]``."""
+        """Return ids of facts that the clock alone made end in ``(after, until]``."""
         return await self._readers.read(partial(mirror.facts_turning, after=after, until=until))
 
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:

@@ -221,13 +221,9 @@ def ids(connection: sqlite3.Connection, kind: ItemKind) -> set[str]:
 
 
 def facts_turning(connection: sqlite3.Connection, after: datetime, until: datetime) -> list[str]:
-    """Return ids of facts that began or ended to hold in ``(after, until]`` by the clock alone."""
+    """Return ids of facts that ended in ``(after, until]`` by the clock alone."""
     span = (micros(utc(after, "after")), micros(utc(until, "until")))
-    rows = connection.execute(
-        """SELECT uuid FROM mirror_fact WHERE valid_at > ? AND valid_at <= ?
-            UNION SELECT uuid FROM mirror_fact WHERE invalid_at > ? AND invalid_at <= ?""",
-        span * 2,
-    )
+    rows = connection.execute("SELECT uuid FROM mirror_fact WHERE invalid_at > ? AND invalid_at <= ?", span)
     return [uuid for (uuid,) in rows]
 
 
