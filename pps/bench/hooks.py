@@ -133,13 +133,12 @@ async def _filled(settings: Settings, turns: int, progress: Progress) -> int:
 
 
 def _timed(link: Link, home: Path, asked: Sequence[str], prompts: int, progress: Progress) -> dict[str, Any]:
-    session = str(uuid.uuid4())
     warm, timed = asked[prompts:], asked[:prompts]
     for prompt in warm:
-        _ask(link, session, prompt)
-    answered = [_spent(link, lambda prompt=prompt: _ask(link, session, prompt)) for prompt in timed]
+        _ask(link, prompt)
+    answered = [_spent(link, lambda prompt=prompt: _ask(link, prompt)) for prompt in timed]
     progress("round trips", prompts, prompts)
-    process = [_spent(link, lambda prompt=prompt: _run(home, session, prompt)) for prompt in timed]
+    process = [_spent(link, lambda prompt=prompt: _run(home, prompt)) for prompt in timed]
     progress("processes", prompts, prompts)
     idle = [_spent(link, lambda: _program("Nothing", home, b"")) for _ in range(min(prompts, 50))]
     return {
@@ -151,14 +150,14 @@ def _timed(link: Link, home: Path, asked: Sequence[str], prompts: int, progress:
     }
 
 
-def _ask(link: Link, session: str, prompt: str) -> int:
-    """Send what the hook sends; return the length of the pack."""
+def _ask(link: Link, prompt: str) -> int:
+    """Send what the hook sends, of a session of its own: none is shown the same twice; return the pack's length."""
     message = {
         "id": uuid.uuid4().hex,
         "at": clock.time(),
         "event": "UserPromptSubmit",
         "entity": _ENTITY,
-        "session": session,
+        "session": str(uuid.uuid4()),
         "text": prompt,
         "within_s": 1.5,
     }
@@ -171,8 +170,9 @@ def _ask(link: Link, session: str, prompt: str) -> int:
         connection.close()
 
 
-def _run(home: Path, session: str, prompt: str) -> int:
+def _run(home: Path, prompt: str) -> int:
     """Run the hook; return 1 when it gave a pack."""
+    session = str(uuid.uuid4())
     payload = {"session_id": session, "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": prompt}
     return int(bool(_program("UserPromptSubmit", home, json.dumps(payload).encode())))
 

@@ -78,7 +78,8 @@ def of_turns(query: str, items: Mapping[str, Candidate], profile: ChannelProfile
     for one, item in items.items():
         if isinstance(item, Turn):
             found[one] = substance(item, profile.substance) if profile.substance else 1.0
-            found[one] *= profile.assistant if item.role != "user" else 1.0
+            replies = item.kind == "turn" and item.role != "user"  # an event, a note or a summary is nobody's reply
+            found[one] *= profile.assistant if replies else 1.0
             found[one] *= profile.speaker if words.intersection(fold(item.actor).split()[:1]) else 1.0
             found[one] *= profile.standing if asks_how and _STANDING.search(item.content[:_READ]) else 1.0
     return found

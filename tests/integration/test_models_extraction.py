@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable, PPSError
+from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable, NotSet, PPSError
 from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
 from pps.index.entity import EntityIndexes, IndexDoc
@@ -289,5 +289,5 @@ async def test_no_text_of_the_memory_is_logged_above_debug(
 
 async def test_without_a_language_model_it_says_so(make_brain: MakeBrain) -> None:
     brain = await make_brain(None)
-    with pytest.raises(ModelUnavailable, match=r"extractor\.mode"):
+    with pytest.raises(NotSet, match=r"extractor\.mode"):
         await brain.read(_TEXT)

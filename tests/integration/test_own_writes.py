@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time as clock
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -38,6 +39,7 @@ async def test_a_recall_waits_for_what_was_acknowledged_just_before_it(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # That it waits is the point here, not how quick a disk is.
+    monkeypatch.setattr(memory, "_parts", replace(memory._parts, extraction="model"))
     monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)
     for city in CITIES:
         fact = FactDraft("Priya", "VISITED", city, f"Priya visited {city}.")
@@ -97,6 +99,7 @@ async def test_a_recall_does_not_wait_for_a_model_that_reads_what_can_be_found_a
     worker = memory._parts.worker
     reading = Reading(worker._steps)
     monkeypatch.setattr(worker, "_steps", reading)
+    monkeypatch.setattr(memory, "_parts", replace(memory._parts, extraction="model"))
     monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)  # would be waited out, if it waited for the model
     first = await memory.remember("Priya moved to Tarn.", wait="journal", session="s", extraction="model")
     async with asyncio.timeout(_STUCK_S):

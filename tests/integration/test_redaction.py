@@ -239,8 +239,8 @@ async def _remembered(memory: Memory) -> None:
             wanted = ItemFilter(sessions=(session,), sources=(source,))
             found = await memory.recall("green light", session=session, filters=wanted)
             assert [hit.item.uuid for hit in found["episodes"] if hit.item == turn] == [turn.uuid]
-            pack = await memory.ambient_recall("What is green?", session=session)
-            assert "The gate is shut." in pack.text, "among the latest of that session alone"
+        pack = await memory.ambient_recall("What is green?", session=names["session"])
+        assert "The gate is shut." in pack.text, "among the latest of that session alone"
     others = await memory.remember_many([("Not one of them.", {"session": "chat", "source_ref": "one"})])
     assert (others[0].redacted, others[0].state) == (0, "accepted")
 

@@ -140,6 +140,6 @@ async def test_bench_rerank_sees_and_changes_nothing_of_the_memories_that_are_th
 
     found = await reranking(RerankWanted(facts=8, calls=2, shape=TINY), {**environment, **PATIENT}, lambda *_: None)
 
-    assert (found["facts"], found["candidates"], found["fell_back"]) == (8, 20, 0)
+    assert (found["facts"], found["candidates"], found["fell_back"]) == (8, 30, 0)
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)
