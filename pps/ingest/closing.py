@@ -32,7 +32,9 @@ def close_replaced(batch: Batch, fact: Fact, replaced: Sequence[str], turn: Turn
     """
     since = fact.valid_at or turn.occurred_at
     for name in replaced:
-        pair, olds = pair_of(name), _named(batch, name, fact)
+        olds = _named_by_pair(batch, name, fact)
+        pair = bool(olds)
+        olds = olds or _named(batch, name, fact)
         if not olds:
             outcome.skipped.append(Skipped("invalidates", _nothing(batch, fact, name)))
         for old in olds:
@@ -48,20 +50,24 @@ def _end(batch: Batch, fact: Fact, end: datetime) -> None:
         batch.put_fact(replace(fact, invalid_at=end, expired_at=expired_at))
 
 
+def _named_by_pair(batch: Batch, name: str, new: Fact) -> list[Fact]:
+    """Return the facts that subject and relation stand for; a sentence may end in capitals too, and stands for none."""
+    pair = pair_of(name)
+    subject = batch.node_named(pair[0]) if pair else None
+    mine = [one for one in _others(batch, new) if pair and (one.subject, one.relation) == (subject, pair[1])]
+    return [one for one in mine if one.kind == "fact" and not taken_back(one) and one.object != new.object]
+
+
 def _named(batch: Batch, name: str, new: Fact) -> list[Fact]:
-    """Return the facts that a name stands for, the new one and what says the same left out."""
-    latest = {**batch.stored, **batch.facts}
-    others = [fact for fact in latest.values() if fact.uuid != new.uuid]
+    """Return the facts that an id or words stand for."""
     if is_uuid(name):
-        return [fact for fact in others if fact.uuid == name]
-    if pair := pair_of(name):
-        subject = batch.node_named(pair[0])
-        mine = [one for one in others if (one.subject, one.relation, one.kind) == (subject, pair[1], "fact")]
-        mine = [one for one in mine if not taken_back(one) and one.object != new.object]
-        if mine:
-            return mine
+        return [fact for fact in _others(batch, new) if fact.uuid == name]
     wanted = _plain(name)
-    return [fact for fact in others if wanted in (_plain(fact.text), _plain(_joined(batch, fact)))]
+    return [fact for fact in _others(batch, new) if wanted in (_plain(fact.text), _plain(_joined(batch, fact)))]
+
+
+def _others(batch: Batch, new: Fact) -> list[Fact]:
+    return [fact for fact in {**batch.stored, **batch.facts}.values() if fact.uuid != new.uuid]
 
 
 def _nothing(batch: Batch, fact: Fact, name: str) -> str:

@@ -140,7 +140,7 @@ class Pipeline:
         """Load the facts that the drafts may say again, and those that they say they replace."""
         given = [fact for _, facts in drafts for fact in facts]
         named = {name for fact in given for name in fact.invalidates}
-        pairs = {name: pair for name in named if (pair := pair_of(name))}
+        pairs = {name: pair for name in named if (pair := pair_of(name)) and known.node_named(pair[0])}
         joined = {(known.node_named(one.subject), one.relation, known.node_named(one.object)) for one in given}
         joined |= {(known.node_named(subject), relation, "") for subject, relation in pairs.values()}
         wanted = [(one[0], one[1], one[2]) for one in joined if one[0] and one[2] is not None]

@@ -100,6 +100,18 @@ async def test_a_replaced_fact_leaves_recall_and_stays_in_the_past(memory: Memor
     assert [hit.text for hit in then["facts"]] == ["Priya lives in Tarn."]
 
 
+async def test_words_that_end_in_capitals_are_words_and_no_relation(memory: Memory) -> None:
+    works = FactDraft("Priya", "WORKS_AT", "NASA", text="Priya works at NASA", valid_at=START)
+    await memory.remember("Priya works at NASA.", facts=[works], occurred_at=START)
+    new = FactDraft("Tom", "REPLACED", "someone", text="Tom took over.", invalidates=("Priya works at NASA",))
+    receipt = await memory.remember("Tom took over.", facts=[new], occurred_at=START + timedelta(days=30))
+    assert receipt.skipped == ()
+    assert {one.text: one.invalid_at is None for one in (await memory.timeline()).facts} == {
+        "Priya works at NASA": False,
+        "Tom took over.": True,
+    }
+
+
 async def test_the_timeline_is_in_order_and_pages_without_loss(memory: Memory) -> None:
     facts = [
         FactDraft("Theo", "VISITED", f"Place {n}", valid_at=START + timedelta(days=(n * 7) % 10)) for n in range(10)
