@@ -21,8 +21,10 @@ _NAME = (
     rf"{_CAPITAL}[\w'&.-]*\w(?: (?:(?:of|de|da|do|del|la|las|los|van|von|der|the|and|&) )?{_CAPITAL}[\w'&-]*\w){{0,3}}"
 )
 _PERSON = rf"{_CAPITAL}[\w-]+(?: {_CAPITAL}[\w-]+){{0,2}}"
+_TITLED = rf"(?:(?:Mr|Mrs|Ms|Dr|Prof)\. )?{_PERSON}"
 _AS_ONE = re.compile(
-    rf"^(?:I|[Ww]e|[Mm]y|[Oo]ur|{_PERSON} (?:is|has|moved|relocated|started|got|adopted|bought|will|grew|\w+s))\b"
+    r"^(?:I|[Ww]e|[Mm]y|[Oo]ur|[Tt]he"
+    rf"|{_PERSON} (?:is|has|moved|relocated|started|got|adopted|bought|will|grew|\w+s))\b"
 )
 # What may follow a name or a thing that has been said whole.
 _END = (
@@ -33,7 +35,6 @@ _END = (
 _WHO = rf"^(?P<who>I|[Ww]e|{_PERSON})"
 _ME = r"^(?P<who>I|[Ww]e)"
 _A = r"(?:an?|the|my|our|some|two|three|four|\d+)"
-_AGO = rf"(?: {_A}? ?\w+ ago)?"
 _OF_KIN = "|".join(sorted(_KIN, key=len, reverse=True))
 _WORKPLACE = (
     r"(?:bank|hospital|school|university|college|startup|start-up|company|firm|restaurant|cafe|café|bakery|shop|store"
@@ -89,6 +90,11 @@ _DOING = {
     "running": "run", "hosting": "host", "having": "have", "getting": "get", "attending": "attend", "giving": "give",
     "launching": "launch", "seeing": "see", "returning": "return", "presenting": "present", "playing": "play",
 }  # fmt: skip
+_THE = r"^(?:[Tt]he|[Mm]y|[Oo]ur) (?P<thing>[\w-]+(?: [\w-]+){0,5}?)"
+_AMOUNT = (
+    r"\d[\d,.]*(?: ?[€$£%]| (?:metres?|meters?|km|cm|mm|kilometres?|miles?|feet|kg|kilos?|grams?|tons?|litres?|liters?"
+    r"|euros?|dollars?|pounds?|francs?|crowns?|zloty|yen|rupees?|degrees|square metres))"
+)
 _EVENT = (
     r"(?:appointment|meeting|interview|exam|flight|concert|wedding|trip|deadline|checkup|check-up|surgery|operation"
     r"|party|recital|presentation|conference|reservation|audition|marathon|race|test|game|performance|hearing)"
@@ -127,13 +133,22 @@ STATEMENTS: tuple[tuple[str, str], ...] = (
     ("HAS", rf"{_WHO} (?:owns?|adopted) (?P<what>(?:an?|two|three) (?:[\w-]+ ){{0,2}}[\w-]+){_END}"),
     ("HAS", rf"{_WHO} (?:bought|drives?) "
             rf"(?P<what>an? (?:(?:new|used|second-hand|red|blue|black|white) )?{_NAME}){_END}"),
+    ("IS_A", rf"^(?P<who>{_PERSON}) is (?P<what>an? (?:[\w-]+ ){{0,4}}{_ANIMAL})\b"),
+    ("of a thing IS_CALLED", rf"{_THE} (?:is|are) (?:called|named) (?P<what>{_NAME}){_END}"),
+    ("of a thing KEPT_AT", rf"{_THE} (?:hangs?|stands?|lies?|(?:is|are) (?:kept|stored|hidden|parked)) "
+                           r"(?P<what>(?:behind|under|in|on|at|above|below|beside|near|next to) [\w' -]+?)(?=[,.!]|$)"),
+    ("of a thing IS", rf"{_THE} (?:is|are|costs?|amounts? to|(?:went|goes) (?:up|down) to|rose to|fell to) "
+                      rf"(?P<what>{_AMOUNT}){_END}"),
+    ("of a thing IS", r"^(?:[Tt]he|[Mm]y|[Oo]ur) (?P<thing>(?:[\w-]+ ){0,2}(?:number|code|plate)(?: of [\w -]+?)?) is "
+                      rf"(?P<what>[\w-]*\d[\w-]*){_END}"),
+    ("of a thing MEASURES", rf"{_THE} has an? (?P<what>[\w -]{{1,30}}? of {_AMOUNT}){_END}"),
     ("KNOWS", rf"^(?P<who>{_PERSON}) knows (?P<what>{_PERSON}){_END}"),
     ("LIKES", rf"{_WHO} (?:likes?|loves?|enjoys?|(?:am|is) (?:very )?(?:into|a (?:big |huge )?fan of)) (?P<what>.+)"),
     ("DISLIKES", rf"{_WHO} (?:hates?|dislikes?|detests?) (?P<what>.+)"),
     ("PREFERS", rf"{_WHO} prefers? (?P<what>.+)"),
     ("PREFERS", r"^(?P<who>[Mm]y) (?:all-time )?favou?rite [\w-]+(?: [\w-]+)? (?:is|are) (?P<what>.+)"),
     ("ALLERGIC_TO", rf"{_WHO} (?:am|is) (?:\w+ly )?allergic to (?P<what>.+)"),
-    ("decision", rf"{_ME} (?:have )?(?:decided|agreed) to (?P<what>.+)"),
+    ("decision", rf"{_ME} (?:have )?(?:decided|agreed)(?: (?:at|in|with|on) [\w ]{{1,30}}?)? to (?P<what>.+)"),
     ("decision", rf"{_ME} (?P<what>(?:will use|chose|went with|am going with|are going with|settled on|switched"
                  r"|migrated) .+)"),
     ("plan", rf"{_WHO} (?:(?:am|is|are) going to|will|plans? to|(?:am|is|are) planning to) (?=[a-z])(?P<what>.+)"),
@@ -154,7 +169,9 @@ KIN_LEAD = re.compile(rf"^[Mm]y (?:[a-z-]+ )?(?:{_OF_KIN}),? (?={_CAPITAL})({_PE
 _MY_KIN = rf"\b[Mm]y (?:(?:best|older|younger|little|big|elder|twin|new|old|dear|late) )?(?P<kin>{_OF_KIN})"
 KIN = tuple(map(re.compile, (
     rf"{_MY_KIN},? (?P<name>{_PERSON})",
-    rf"{_MY_KIN}(?:'s name)? is (?:called |named )?(?P<name>{_PERSON})(?=[.,!]|$)",
+    rf"{_MY_KIN}(?:'s name)? is (?:called |named )?(?P<name>{_TITLED})(?=[.,!]|$)",
+    rf"^(?:[Tt]he|[Oo]ur) (?P<kin>{_OF_KIN}) is (?:called |named )?(?P<name>{_TITLED})(?=[.,!]|$)",
+    rf"\b(?P<name>{_PERSON}), my (?:[a-z]+ )?(?P<kin>{_OF_KIN})(?=[.,!]|$)",
     rf"^(?P<name>{_PERSON}) is my (?:[a-z]+ )?(?P<kin>{_OF_KIN})\b(?!')",
     rf"^(?P<name>{_PERSON}) is (?P<of>{_PERSON})'s (?:[a-z]+ )?(?P<kin>{_OF_KIN})\b(?!')",
 )))  # fmt: skip
@@ -195,11 +212,12 @@ _VERBS = re.compile(
 )
 _MAY = re.compile(
     r"\b(?:i|we|my|our|me|lives?|moved|relocated|from|works?|working|is|has|owns?|adopted|bought|likes?|loves?|enjoys?|hates?"
-    r"|prefers?|speaks?|studies|always|never|drives?)\b",
+    r"|prefers?|speaks?|studies|always|never|drives?|are|hangs?|stands?|lies?|costs?|amounts?|went|goes|rose|fell)\b",
     re.IGNORECASE,
 )
 _OTHER = re.compile(
-    r"^(.+?)(?:, (?:and )?not|,? instead of|,? rather than|,? over) (?P<other>[\w.+#-]+(?: [\w.+#-]+){0,2})[.!]*$"
+    r"^(.+?)(?:, (?:and )?not|,? instead of|,? rather than|,? over) (?P<other>[\w.+#-]+(?: (?!for\b)[\w.+#-]+){0,2})"
+    r"(?:,? for [\w' -]+)?[.!]*$"
 )
 _TO_OTHER = re.compile(r"^(.+ prefers? .+?) to [\w -]+[.!]*$")
 _FROM_OTHER = re.compile(rf"^.*\b(?:switched|migrated|switch|migrate) from (?P<other>{_NAME}) to ")
@@ -223,6 +241,13 @@ def without_other(clause: str) -> tuple[str, str]:
         return match[1], ""
     before = _FROM_OTHER.match(clause)
     return clause, before["other"] if before else ""
+
+
+def is_vague(thing: str) -> bool:
+    """Tell whether the words of a thing are a person's or an animal's, or point at what they do not name."""
+    words = thing.lower().split()
+    lives = words[-1] in _KIN or ANIMAL.search(thing)
+    return bool(lives or (_POINTING | _NOT_THINGS) & set(words) - {"the", "to"})
 
 
 def is_no_name(name: str) -> bool:
@@ -293,9 +318,7 @@ def decided(text: str) -> str:
 
 def up_to_reason(text: str) -> str:
     """Return a phrase up to a comma, its end, or the reason that follows it."""
-    return re.split(r"[,.!;:]+(?:\s|$)|\s+(?:because|since|so that|which|who|but|and (?=[a-z]))\s*", text, maxsplit=1)[
-        0
-    ].strip()
+    return _REASON.split(text, maxsplit=1)[0].strip()
 
 
 def _without_time(text: str) -> str:

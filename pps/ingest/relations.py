@@ -33,7 +33,9 @@ KIN = {
     "grandmother": "GRANDMOTHER_OF", "grandma": "GRANDMOTHER_OF", "grandfather": "GRANDFATHER_OF",
     "grandpa": "GRANDFATHER_OF", "friend": "FRIEND_OF", "boss": "BOSS_OF", "colleague": "COLLEAGUE_OF",
     "coworker": "COLLEAGUE_OF", "roommate": "ROOMMATE_OF", "flatmate": "ROOMMATE_OF", "neighbour": "NEIGHBOUR_OF",
-    "neighbor": "NEIGHBOUR_OF",
+    "neighbor": "NEIGHBOUR_OF", "landlord": "LANDLORD_OF", "landlady": "LANDLADY_OF", "teacher": "TEACHER_OF",
+    "vet": "VET_OF", "doctor": "DOCTOR_OF", "dentist": "DENTIST_OF", "therapist": "THERAPIST_OF",
+    "manager": "MANAGER_OF", "coach": "COACH_OF", "tutor": "TUTOR_OF", "lawyer": "LAWYER_OF",
 }  # fmt: skip
 """English word → the relation of that person to another."""
 
@@ -49,6 +51,11 @@ RELATIONS: Mapping[str, Ends] = {
     "MARRIED_TO": Ends("Person", "Person", single=True),
     "KNOWS": Ends("Person", "Person", dated=False),
     "HAS": Ends("Person", "Thing"),
+    "IS_A": Ends("Thing", "Thing", dated=False),
+    "IS_CALLED": Ends("Thing", "Thing", dated=False),
+    "KEPT_AT": Ends("Thing", "Place", single=True),
+    "IS": Ends("Thing", "Thing", single=True),
+    "MEASURES": Ends("Thing", "Thing"),
     "LIKES": Ends("Person", "Thing", dated=False),
     "DISLIKES": Ends("Person", "Thing", dated=False),
     "PREFERS": Ends("Person", "Thing", dated=False),

@@ -17,7 +17,7 @@ from pps.core.time_reading import read_times
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.ingest import phrasing as said
 from pps.ingest.relations import KIN, RELATIONS, replacing
-from pps.ingest.sentences import Sentence, sentences, unsure
+from pps.ingest.sentences import Sentence, reported, sentences, unsure
 
 USER = "User"
 """The node that "I" stands for where nobody is named as the speaker; "My name is Nadia" gives it an alias."""
@@ -75,7 +75,7 @@ def extract(turn: Turn) -> Found:
 def _stated(sentence: Sentence, speaker: str) -> Iterator[tuple[_Triple, str]]:
     if speaker and (order := said.ORDER.match(sentence.plain)):
         what = said.PLEASE.sub("", order["what"]).rstrip(" .!")
-        if len(what.split()) <= said.MOST_WORDS:
+        if len(what.split()) <= said.MOST_WORDS and not reported(what.partition(" ")[2]):
             yield _Triple(speaker, order["when"].upper(), what), ""
         return
     for clause in sentence.clauses:
@@ -118,6 +118,14 @@ def _one(relation: str) -> _Reading:
     def read(match: re.Match[str], who: str, _: Sentence) -> Iterator[_Triple]:
         if what := said.thing(match["what"]):
             yield _Triple(who, relation, what)
+
+    return read
+
+
+def _of_thing(relation: str) -> _Reading:
+    def read(match: re.Match[str], who: str, _: Sentence) -> Iterator[_Triple]:
+        if who and not said.is_vague(match["thing"]):
+            yield _Triple(match["thing"], relation, match["what"])
 
     return read
 
@@ -177,6 +185,7 @@ def _decided(match: re.Match[str], who: str, _: Sentence) -> Iterator[_Triple]:
         yield _Triple(who, "DECIDED", what)
 
 
+_OF_A_THING = "of a thing "
 _LISTS = ("LIKES", "DISLIKES", "ALLERGIC_TO", "SPEAKS", "USES")
 _READINGS: Mapping[str, _Reading] = {
     "name": _name,
@@ -196,6 +205,8 @@ def _patterns() -> tuple[tuple[re.Pattern[str], _Reading], ...]:
 
 
 def _reading(name: str) -> _Reading:
+    if name.startswith(_OF_A_THING):
+        return _of_thing(name.removeprefix(_OF_A_THING))
     return _READINGS.get(name) or (_several(name) if name in _LISTS else _one(name))
 
 
@@ -221,9 +232,7 @@ def _start(span: Span, at: datetime, *, ahead: bool) -> datetime | None:
     start, today = span.start, at.replace(hour=0, minute=0, second=0, microsecond=0)
     if start is None or not ahead:
         return start if start is None or start <= at else None
-    if start < today and not re.search(
-        r"\b(?:last|ago|past|yesterday|\d{4})\b", span.text
-    ):  # "on Friday" is the next one
+    if start < today and not _OVER.search(span.text):  # "on Friday" is the next one
         start = start + 7 * _DAY if span.grain == "day" and not re.search(r"\d", span.text) else months_on(start, 12)
     return start if start >= today else None
 

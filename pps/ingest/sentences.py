@@ -14,7 +14,7 @@ LONGEST = 300
 _MOST = 400
 """Sentences of a text that are read."""
 
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
+_SENTENCE = re.compile(r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bProf\.)(?<=[.!?…])[\"')\]]*\s+|\n+")
 _MARKER = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 # Questions, quotes, code, other people's words, and what holds only under a condition.
 _UNSAID = re.compile(
@@ -26,12 +26,14 @@ _UNSAID = re.compile(
 _UNSURE = re.compile(
     r"\b(?:maybe|perhaps|probably|possibly|likely|might|may|could|would|should|must|can|cannot|think|thinks|thought"
     r"|guess|believe|bet|doubt|not|no|never|nobody|nothing|none|neither|nor|hardly|barely|used to|anymore|almost"
-    r"|nearly|was going|wanted?|wants|hop(?:e|es|ed|ing)|whatever|whoever)\b|n't\b|\w'd\b"
+    r"|nearly|was going|wanted?|wants|hop(?:e|es|ed|ing)|whatever|whoever"
+    r"|until (?:I|we|he|she|they|you))\b|n't\b|\w'd\b"
 )
 _CLAUSE = re.compile(
     r"\s*;\s+|\s+[—–-]+\s+|,?\s+(?:but|and|so|because|although|though|while|since|yet|plus)\s+"
     r"(?=(?:I|we|We|my|My|our|he|she|it|they|you|this|that|there|her|his|their|here|even|now)\b"
-    r"|[A-Z]\w+ (?:is|has|lives|likes|loves|hates|works|owns)\b)"
+    r"|[A-Z]\w+ (?:is|has|lives|likes|loves|hates|works|owns)\b|please (?:never|always)\b)"
+    r"|,\s+(?=(?:he|she|it|they|his|her|their) )"
 )
 _PLAIN = tuple(
     (re.compile(rf"\b{who}'{short}\b"), rf"{plain} {verb}")
@@ -89,7 +91,7 @@ def sentences(content: str) -> Iterator[Sentence]:
 
 def _read(text: str, greets: bool) -> Sentence:
     plain = _led_off(_spelled(text))
-    if _UNSAID.search(plain):
+    if reported(plain):
         return Sentence(text, plain, (), greets)
     clauses = (_led_off(clause.strip()) for clause in _CLAUSE.split(plain))
     return Sentence(text, plain, tuple(map(_adverbs_off, clauses)), greets)
@@ -98,6 +100,11 @@ def _read(text: str, greets: bool) -> Sentence:
 def unsure(clause: str) -> bool:
     """Tell whether a clause denies, wishes, guesses, or says what may be."""
     return _UNSURE.search(clause) is not None
+
+
+def reported(text: str) -> bool:
+    """Tell whether words are somebody else's, or hold only under a condition."""
+    return _UNSAID.search(text) is not None
 
 
 def _spelled(text: str) -> str:

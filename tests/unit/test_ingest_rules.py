@@ -72,6 +72,44 @@ def test_a_plain_sentence_gives_one_fact_whose_text_is_the_sentence(text: str, e
     assert fact.text == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never trust it, he said.",
+        "Always use tabs if the file is Python.",
+        "I live in Berlin until I moved to Rome last year",
+    ],
+)
+def test_reported_and_conditional_orders_and_what_held_until_something_give_no_fact(text: str) -> None:
+    assert extract(said(text)).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("We will use Postgres, not MySQL, for the ledger.", ("Mira", "USES", "Postgres")),
+        ("We agreed at the office to use Kotlin instead of Java for the app.", ("Mira", "USES", "Kotlin")),
+        ("Our landlord is Mr. Novak, he never writes.", ("Mr. Novak", "LANDLORD_OF", "Mira")),
+        ("The dentist is Dr. Amani, her rooms are upstairs.", ("Dr. Amani", "DENTIST_OF", "Mira")),
+        ("I met Hela, my old friend.", ("Hela", "FRIEND_OF", "Mira")),
+        ("Pixel is a small grey cat and sleeps all day.", ("Pixel", "IS_A", "small grey cat")),
+        ("The printer is called Gutenberg.", ("printer", "IS_CALLED", "Gutenberg")),
+        ("The spare key hangs behind the mirror.", ("spare key", "KEPT_AT", "behind the mirror")),
+        ("The salary went up to 4,100 euros.", ("salary", "IS", "4,100 euros")),
+        ("The serial number of the drill is QX-77.", ("serial number of the drill", "IS", "QX-77")),
+        ("The bridge has a span of 40 metres.", ("bridge", "MEASURES", "span of 40 metres")),
+        ("I'm allergic to latex, so please never buy it.", ("Mira", "ALLERGIC_TO", "latex")),
+    ],
+)
+def test_plain_statements_about_people_and_things_of_one_s_own(text: str, expected: tuple[str, str, str]) -> None:
+    assert [triple(fact) for fact in extract(said(text)).facts] == [expected]
+
+
+@pytest.mark.parametrize("text", ["The problem is 3 things.", "This is called luck.", "My sister is called away."])
+def test_what_is_no_name_number_or_place_of_a_thing_gives_no_fact(text: str) -> None:
+    assert extract(said(text)).facts == ()
+
+
 @pytest.mark.parametrize("text", ["It is a mess.", "They live in fear", "Does Priya live in Tarn?", "", "   "])
 def test_what_names_nobody_gives_no_fact(text: str) -> None:
     assert extract(said(text)).facts == ()

@@ -75,7 +75,7 @@ def missed_by_facts(served: Served) -> list[str]:
 def test_what_a_command_read_answers_and_packs_hold_the_answers(lived: tuple[Served, Path]) -> None:
     served, project = lived
     missed = missed_by_facts(served)
-    assert len(QUESTIONS) - len(missed) >= 20, missed
+    assert len(QUESTIONS) - len(missed) >= 22, missed
     packs: dict[str, str] = {}
     for one in QUESTIONS:  # each in a session of its own, which is all that it says
         ended = Session(served.home, project).run("UserPromptSubmit", prompt=one["question"], prompt_id="1")
@@ -86,6 +86,6 @@ def test_what_a_command_read_answers_and_packs_hold_the_answers(lived: tuple[Ser
 
 
 @pytest.mark.parametrize("reader", ["rules"], indirect=True)
-def test_rules_alone_answer_a_third_of_it(lived: tuple[Served, Path]) -> None:
+def test_rules_alone_answer_half_of_it(lived: tuple[Served, Path]) -> None:
     missed = missed_by_facts(lived[0])
-    assert len(QUESTIONS) - len(missed) >= 8, missed
+    assert len(QUESTIONS) - len(missed) >= 13, missed
