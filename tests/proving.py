@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import socket
 import threading
+import time
 from collections.abc import Generator
 from typing import ClassVar
 
@@ -43,8 +44,8 @@ class Strange:
 
 
 @contextlib.contextmanager
-def stranger(answer: bytes) -> Generator[Strange]:
-    """Listen on a port, note what comes and answer everything in one way."""
+def stranger(answer: bytes, every_s: float = 0.0) -> Generator[Strange]:
+    """Listen on a port, note what comes and answer everything in one way; again and again, if ``every_s`` is set."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         seen = Strange(listener.getsockname()[1])
 
@@ -56,6 +57,8 @@ def stranger(answer: bytes) -> Generator[Strange]:
                         while piece := link.recv(65_536):
                             seen.told += piece
                             link.sendall(answer)
+                            while every_s and not time.sleep(every_s):
+                                link.sendall(answer)
 
         threading.Thread(target=serve, daemon=True).start()
         yield seen

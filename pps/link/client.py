@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import time
 from collections.abc import Generator, Mapping
 from typing import TypeAlias, cast
 
@@ -34,15 +35,20 @@ class ProvedConnection(http.client.HTTPConnection):
         """Name the server that is meant; nothing is connected yet."""
         super().__init__(run.address, run.port, timeout=timeout_s)
         self._run = run
+        self._timeout_s = timeout_s
 
     def connect(self) -> None:
         """Connect, and let the server prove itself; raises Stranger (an OSError) when it does not."""
         super().connect()
         nonce, asked = proof.question(self._run)
         self.sock.sendall(asked)
-        reply = b""
-        while not proof.is_whole(reply) and (piece := self.sock.recv(4_096)):
+        reply, until = b"", time.monotonic() + self._timeout_s  # all in all: a stranger may send a byte now and then
+        while not proof.is_whole(reply):
+            self.sock.settimeout(max(0.001, until - time.monotonic()))
+            if not (piece := self.sock.recv(4_096)):
+                break
             reply += piece
+        self.sock.settimeout(self._timeout_s)
         proof.check(self._run, nonce, reply)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ import pytest
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict, StoreError, StoreUnavailable
 from pps.link import Link, RunFile, connect, file_lock, proof, runfile, stop
 from pps.link import lock as locks
-from pps.link.client import ServerAway, error_from
+from pps.link.client import ProvedConnection, ServerAway, error_from
 from tests.proving import Proving, stranger
 
 
@@ -194,6 +195,15 @@ def test_nothing_is_told_to_who_does_not_prove_that_it_wrote_the_run_file(tmp_pa
     assert seen.told.startswith(b"GET /owner/proof/")
     for word in (run.secret, run.secret[6:], "secret thought", "Authorization"):
         assert word.encode() not in seen.told
+
+
+def test_a_stranger_that_sends_a_byte_now_and_then_holds_nobody_for_longer_than_the_call_may_take() -> None:
+    with (
+        stranger(b"x", every_s=0.05) as seen,
+        closing(ProvedConnection(_run(seen.port), 0.3)) as connection,
+        pytest.raises(TimeoutError),
+    ):
+        connection.connect()
 
 
 def test_a_proof_is_of_one_nonce_one_port_and_one_process() -> None:

@@ -157,12 +157,13 @@ class _Bridge:
             return
         run, stream, reply = self._asking, info["return_value"], b""
         nonce, asked = proof.question(run)
-        await stream.write(asked, timeout=_PROOF_S)
-        while not proof.is_whole(reply) and (piece := await stream.read(4_096, timeout=_PROOF_S)):
-            reply += piece
         try:
+            async with asyncio.timeout(_PROOF_S):  # all in all: a stranger may send a byte now and then
+                await stream.write(asked)
+                while not proof.is_whole(reply) and (piece := await stream.read(4_096)):
+                    reply += piece
             proof.check(run, nonce, reply)
-        except proof.Stranger as stranger:
+        except (proof.Stranger, TimeoutError) as stranger:
             await stream.aclose()
             raise httpx2.ConnectError(str(stranger)) from None
 
