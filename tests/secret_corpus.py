@@ -82,15 +82,15 @@ PLACES: tuple[str, ...] = (
 
 
 def _odd(draw: random.Random) -> str:
-    """Return a password with a sign early in it that quoting, shells or templates use."""
+    """Return a password with a sign early in it, or before it, that quoting, shells or templates use."""
     sign = draw.choice("$()[]{}<>")
     parts = (
         _some(draw, string.ascii_uppercase, 1),
         _some(draw, string.ascii_lowercase, 2),
-        sign,
         _some(draw, _LETTERS, 6),
     )
-    return f"{''.join(parts)}{draw.randrange(10)}!"
+    rest, at = "".join(parts), draw.randrange(5)
+    return f"{rest[:at]}{sign}{rest[at:]}{draw.randrange(10)}!"
 
 
 def _plain(draw: random.Random) -> str:
@@ -117,6 +117,7 @@ GIVEN: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
     ("'Authorization': 'Bearer {}'", lambda d: _some(d, _LETTERS, 40)),
     ("ana:{}@tcp(db.example.org:3306)/shop?parseTime=true", _plain),
     ("https://{}@errors.example.org/42", lambda d: _some(d, _HEX, 32)),
+    ("https://{}:@errors.example.org/42", lambda d: _some(d, _HEX, 32)),
     ("git clone https://{}@git.example.org/a/b.git", lambda d: _some(d, _HEX, 40)),
     ("postgres://ana:{}@db.example.org:5432/shop", _plain),
     ("curl -u ana:{} https://example.org", _plain),

@@ -97,6 +97,8 @@ VENDORS: tuple[str, ...] = (
 
 GIVEN: tuple[tuple[str, str], ...] = (
     ("password=hunter2", "hunter2"),
+    *((f"password={sign}ecretP4ss", f"{sign}ecretP4ss") for sign in "${}[]()"),
+    ("https://0123456789abcdef0123456789abcdef:@host/x", "0123456789abcdef0123456789abcdef"),
     (f'{{\\"password\\": \\"{_ODD}\\"}}', _ODD),
     (f"<password>{_ODD}</password>", _ODD),
     (f"**Password:** {_ODD}", _ODD),

@@ -83,7 +83,7 @@ def _named() -> tuple[Detector, ...]:
         detector(
             "Basic Auth Credentials",
             ("://",),
-            r"://([A-Za-z0-9_-]{20,200})@",
+            r"://([A-Za-z0-9_-]{20,200}):?@",
             group=1,
             tail=None,
             accepts=looks_random,
@@ -205,7 +205,14 @@ def _is_chosen(value: str) -> bool:
 
     A path is none, nor ``******``, nor what is put in later: ``${NAME}``, ``<yours>``, ``os.environ['X']``.
     """
-    return not (_is_path(value) or _FILLED_IN.match(value)) and len(set(value.lower())) >= 5
+    stands_for_another = _FILLED_IN.match(value) and not _begins_oddly(value)
+    return not (_is_path(value) or stands_for_another) and len(set(value.lower())) >= 5
+
+
+def _begins_oddly(value: str) -> bool:
+    """Tell whether a value is a password that begins with a sign of templates, but does not go on as one."""
+    rest = value[1:]
+    return value[0] in "{[(}])$" and not any(sign in rest for sign in ")]}") and _is_odd_password(rest)
 
 
 def _has_letters(value: str) -> bool:

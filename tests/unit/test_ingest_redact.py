@@ -16,6 +16,7 @@ from pps.ingest.redact import KeyedRedactor, Redactor, clipped, cut, redact
 from tests.secrets import GIVEN, PRIVATE_KEY, PUTTY_KEY, SECRETS, VENDORS
 
 INNOCENT = [
+    "password={user.pass1} password=$DB_PASS2 password=${DB_PASS2} password=(secret1, password={Secret1Holder}",
     "commit 9fceb02d0ae598e95dc970b74767f19372d61af8 broke the build",
     "9fceb02d0ae598e95dc970b74767f19372d61af8 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "id 123e4567-e89b-42d3-a456-426614174000, session=123e4567-e89b-42d3-a456-426614174000",
