@@ -103,7 +103,7 @@ class Memory:
     @property
     def graph(self) -> Walks:
         """The graph's joints: what is next to a node, and how two are joined."""
-        return Walks(self._parts.client, self._parts.self_node)
+        return Walks(self._parts.client, self._parts.journal.beginnings, self._parts.self_node)
 
     @property
     def jobs(self) -> Jobs:

@@ -91,6 +91,7 @@ class Merging:
             InvalidRequest: They are the same, both are records, or the one to drop is the entity's own node.
             StoreConflict: Texts are being taken in and it does not end; try again.
         """
+        keep, drop = await self._journal.beginnings.whole([keep, drop])
         if keep == drop:
             raise InvalidRequest("drop", "must be another node than the one to keep")
         if drop == self._self_node:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
+from pps.core.ids import check_uuid
 from pps.core.recalled import Channel, Evidence, Recall
 from pps.core.values import ChannelName
 from pps.index.entity import EntityIndexes
@@ -63,6 +64,7 @@ class RecallEngine:
 
     async def why(self, request: RecallRequest, expect: str) -> Why:
         """Recall, and return what became of each candidate and why ``expect``, an id, is not there; as ``recall``."""
+        [expect] = await self._sources.journal.beginnings.whole([expect], strict=False)
         ask, recall = await self._recalled(request, why=True)
         return await explain(ask, recall, ask.traces or {}, expect)
 
@@ -73,7 +75,9 @@ class RecallEngine:
         profile = self._profiles.get(request.profile)
         _check_limit(request, profile)
         if request.center:
-            await self._sources.client.nodes([request.center], strict=True)
+            [center] = await self._sources.journal.beginnings.whole([request.center])
+            await self._sources.client.nodes([check_uuid(center, "center")], strict=True)
+            request = replace(request, center=center)
         ask = Ask(self._sources, request)
         ask.traces = {} if why else None
         ask.narrow(profile.filters)

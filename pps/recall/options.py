@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Literal, TypedDict
 
 from pps.core.errors import InvalidRequest
-from pps.core.ids import check_uuid
 from pps.core.layers import LAYERS
 from pps.core.time import now, utc
 from pps.core.time_reading import read_time
@@ -83,7 +82,6 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
     limit = options.get("limit", 10)
     check_range("limit", limit, 1, 100)
     channels = options.get("channels")
-    center = options.get("center")
     as_of = checked_utc(options.get("as_of"), "as_of")
     max_hops = options.get("max_hops", 2)
     filters = options.get("filters", ItemFilter())
@@ -96,7 +94,7 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
         limit=limit,
         as_of=as_of,
         session=options.get("session"),
-        center=check_uuid(center, "center") if center else None,
+        center=options.get("center") or None,
         channels="auto" if channels == "auto" else tuple(channels) if channels else None,
         weights=_checked_weights(options.get("weights", {})),
         min_similarity=_checked_cosine(options.get("min_similarity")),

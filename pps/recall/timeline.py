@@ -44,7 +44,8 @@ class Timeline:
     async def _node_id(self, name: str) -> str:
         """Return the uuid of a node by uuid or name; NotFound when it is not this entity's."""
         resolved = await self._journal.resolve([name])
-        uuid = next(iter(resolved.values()), name)
+        [whole] = await self._journal.beginnings.whole([name], strict=False)
+        uuid = next(iter(resolved.values()), whole)
         nodes = await self._client.nodes([uuid]) if len(uuid) == 36 else []
         if not nodes:
             raise NotFound("node")

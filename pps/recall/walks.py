@@ -12,6 +12,7 @@ from pps.graph import traverse
 from pps.graph.protocol import MAX_HOPS
 from pps.graph.traverse import Link
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.beginnings import Beginnings
 from pps.recall.fetch import holds
 
 MAX_NODES = 1_000
@@ -27,8 +28,9 @@ class Walks:
     that is not this entity's, and StoreUnavailable.
     """
 
-    def __init__(self, client: IsolatedGraphitiClient, self_node: str) -> None:
+    def __init__(self, client: IsolatedGraphitiClient, beginnings: Beginnings, self_node: str) -> None:
         self._client = client
+        self._beginnings = beginnings
         self._self_node = self_node
 
     @property
@@ -40,7 +42,7 @@ class Walks:
         """Return a node, the nearest ``limit`` (1 to 1,000) within ``max_hops`` (1 to 8), and the joints among them."""
         _check("max_hops", max_hops, MAX_HOPS)
         _check("limit", limit, MAX_NODES)
-        await self._must_have(node)
+        [node] = await self._there(node)
         joints = _Joints(self._client)
         hops = await traverse.distances(joints.of, node, max_hops, limit)
         await joints.of([one for one in hops if one not in joints.asked])
@@ -52,17 +54,19 @@ class Walks:
     async def between(self, start: str, end: str, *, max_hops: int = 2) -> Path | None:
         """Return a shortest walk from one node to another, or None within ``max_hops`` (1 to 8)."""
         _check("max_hops", max_hops, MAX_HOPS)
-        await self._must_have(start, end)
+        start, end = await self._there(start, end)
         joints = _Joints(self._client)
         walk = await traverse.shortest_path(joints.of, start, end, max_hops)
         if walk is None:
             return None
         return Path(tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1]))
 
-    async def _must_have(self, *nodes: str) -> None:
-        wanted = dict.fromkeys(check_uuid(one, "node_id") for one in nodes)
-        if len(await self._client.nodes(list(wanted))) != len(wanted):
+    async def _there(self, *nodes: str) -> list[str]:
+        """Return whole ids of nodes that are this entity's."""
+        wanted = [check_uuid(one, "node_id") for one in await self._beginnings.whole(nodes)]
+        if len(await self._client.nodes(list(dict.fromkeys(wanted)))) != len(set(wanted)):
             raise NotFound()
+        return wanted
 
 
 class _Joints:

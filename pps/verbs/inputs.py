@@ -22,6 +22,8 @@ from pps.journal.values import ItemFilter
 from pps.recall.options import RecallOptions, TimelineOptions
 
 Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
+"""Of a turn, node or fact, whole or its first characters, 8 at least, as a pack shows them."""
 Label = Annotated[str, StringConstraints(max_length=200)]
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
@@ -130,7 +132,7 @@ class RecallInput(Input):
     limit: int = Field(default=10, ge=1, le=100, description="Most results in each channel.")
     as_of: Annotated[Moment, described_time("What held at that time instead of now.")] | None = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
-    center: Uuid | None = Field(default=None, description="Id of a node: what is near it in the graph ranks higher.")
+    center: Id | None = Field(default=None, description="Id of a node: what is near it in the graph ranks higher.")
     during: str = Field(
         default="",
         max_length=200,
@@ -217,7 +219,7 @@ class TimelineInput(Input):
 class GetInput(Input):
     """Ids that another verb returned."""
 
-    ids: tuple[Annotated[str, Field(pattern=ID_PATTERN)], ...] = Field(
+    ids: tuple[Id, ...] = Field(
         min_length=1,
         max_length=100,
         description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them.",

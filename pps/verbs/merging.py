@@ -22,8 +22,8 @@ class FindDuplicatesInput(inputs.Input):
 class MergeNodesInput(inputs.Input):
     """Which two nodes are one thing."""
 
-    keep: inputs.Uuid = Field(description="Id of the node that stays.")
-    drop: inputs.Uuid = Field(description="Id of the node whose names, facts and mentions go over to it.")
+    keep: inputs.Id = Field(description="Id of the node that stays.")
+    drop: inputs.Id = Field(description="Id of the node whose names, facts and mentions go over to it.")
     dry_run: bool = Field(default=True, description="True only says what would come of it.")
 
 

@@ -91,7 +91,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """One result. ``score`` compares only within its own list.
+    """One result. ``score`` compares only within its own list; of a long text ``text`` is what matched.
 
     Why it is here: ``ranks``; for a weighted sum also ``signals``; for a search around a node ``path``.
     ``relationships`` of a node, where they are asked for.
@@ -265,7 +265,9 @@ def timeline_view(page: TimelinePage) -> Timeline:
 def hit_view(hit: Hit) -> HitView:
     """Return the view of a hit, with what a reader needs of its item."""
     item = hit.item
-    view = HitView(hit.id, hit.text, round(hit.score, 6), dict(hit.ranks), hit.passage or None, between=hit.names)
+    record = isinstance(item, Node)  # whose passage stands beside its name and summary
+    text, passage = (hit.text, hit.passage) if record else (hit.passage or hit.text, "")
+    view = HitView(hit.id, text, round(hit.score, 6), dict(hit.ranks), passage or None, between=hit.names)
     if hit.signals:
         signals = {name: round(value, 4) for name, value in hit.signals.items()}
         view = replace(view, signals=signals, path=hit.path or None)

@@ -68,7 +68,7 @@ class AddEventInput(inputs.Input):
 class UpdateInput(inputs.Input):
     """What a text is to be from now on; what is not given stays as it is."""
 
-    id: inputs.Uuid = Field(description="Of a record or of a turn.")
+    id: inputs.Id = Field(description="Of a record or of a turn.")
     content: Content | None = Field(default=None, description="The whole new text.")
     title: Title | None = Field(default=None, description="Of a record.")
     kind: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
@@ -97,7 +97,7 @@ class UpdateInput(inputs.Input):
 class AppendInput(inputs.Input):
     """A paragraph more for a text that is kept."""
 
-    id: inputs.Uuid = Field(description="Of a record or of a turn.")
+    id: inputs.Id = Field(description="Of a record or of a turn.")
     content: Content = Field(description="What comes after what is there, as a paragraph of its own.")
     actor: inputs.Label = Field(default="", description="Who adds it.")
 
@@ -105,7 +105,7 @@ class AppendInput(inputs.Input):
 class HistoryInput(inputs.Input):
     """Whose versions."""
 
-    id: inputs.Uuid = Field(description="Of a record or of a turn.")
+    id: inputs.Id = Field(description="Of a record or of a turn.")
     limit: int = Field(default=20, ge=1, le=1_000, description="Most versions, the newest first.")
     with_content: bool = Field(default=False, description="Each version's whole text too, not only what changed.")
 
@@ -135,7 +135,7 @@ class HistoryView:
 async def read_items(memory: Memory, ids: Sequence[str]) -> outputs.Items:
     """Return items whole; a record with its text, dated by it."""
     found = await memory.get(ids)
-    texts = await memory.records.texts(ids)
+    texts = await memory.records.texts([item.uuid for item in found])
     return outputs.Items(tuple(outputs.item_view(item, texts.get(item.uuid)) for item in found))
 
 

@@ -42,6 +42,12 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "recall from a fact": lambda: memory.recall("Ana", profile="nodes", center=fact),
             "walk around a node": lambda: memory.graph.around(node, max_hops=8),
             "walk from own to a node": lambda: memory.graph.between(one.node, node, max_hops=8),
+            "recall from the beginning of an id": lambda: memory.recall("Ana", profile="nodes", center=node[:8]),
+            "walk around the beginning of an id": lambda: memory.graph.around(node[:8], max_hops=8),
+            "timeline about the beginning of an id": lambda: memory.timeline(about=node[:8]),
+            "merge by the beginning of an id": lambda: memory.records.merging.merge(one.node, node[:8], dry_run=False),
+            "append by the beginning of an id": lambda: memory.records.append(turn[:8], "More."),
+            "history by the beginning of an id": lambda: memory.records.history(turn[:8]),
             "read an anchor": lambda: memory.anchor_read(slug),
             "delete an anchor": lambda: memory.anchor_delete(slug),
         }

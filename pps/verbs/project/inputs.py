@@ -11,7 +11,7 @@ from pps.graph.protocol import MAX_HOPS
 from pps.ingest import bounds
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.values import ItemFilter
-from pps.verbs.inputs import GetInput, Label, Uuid
+from pps.verbs.inputs import GetInput, Id, Label, Uuid
 from pps.verbs.records import AddEventInput, AppendInput, UpdateInput
 
 MAX_WAIT_S = 60
@@ -117,7 +117,7 @@ class SearchNodesInput(ProjectInput):
     limit: int = Field(default=10, ge=1, le=100, description="Most nodes.")
     filters: NodeFilter = NodeFilter()
     weights: Weights = Weights()
-    anchor_node_id: Uuid | None = Field(default=None, description="Id of a node: what is near it ranks higher.")
+    anchor_node_id: Id | None = Field(default=None, description="Id of a node: what is near it ranks higher.")
 
 
 class GetNodesInput(ProjectInput, GetInput):
@@ -141,12 +141,12 @@ class RoutedEventInput(AddEventInput):
 class GetGraphInput(ProjectInput):
     """A look at a project's graph around a node."""
 
-    node_id: Uuid = Field(description="Id of a node, as another tool returned it.")
+    node_id: Id = Field(description="Id of a node, as another tool returned it.")
     operation: Literal["neighbors", "shortest_path", "subgraph"] = Field(
         description="'neighbors': what it is joined to; 'shortest_path': how it leads to the target; 'subgraph': "
         "everything within max_hops."
     )
-    target_node_id: Uuid | None = Field(default=None, description="The other end of a shortest_path.")
+    target_node_id: Id | None = Field(default=None, description="The other end of a shortest_path.")
     max_hops: int = Field(default=2, ge=1, le=MAX_HOPS, description="How far shortest_path and subgraph go.")
 
 
@@ -158,7 +158,7 @@ class SpawnAgentInput(ProjectInput):
     agent: Annotated[str, StringConstraints(max_length=64)] = Field(
         default="", description="The kind of agent that is meant, if the runners here know several."
     )
-    node_id: Uuid | None = Field(default=None, description="Id of the node that it is about.")
+    node_id: Id | None = Field(default=None, description="Id of the node that it is about.")
     max_attempts: int = Field(default=3, ge=1, le=10, description="How often it is tried before it has failed.")
 
 

@@ -69,13 +69,15 @@ async def _list_vaults(projects: Projects, _: inputs.NoInput) -> outputs.Vaults:
 
 async def _spawn_agent(projects: Projects, given: inputs.SpawnAgentInput) -> outputs.TaskView:
     check_length("task", given.task, 1, MAX_CONTENT)
+    node = ""
     if given.node_id is not None:
         async with projects.memory(given.project) as memory:
-            await memory.get([given.node_id])
+            [about] = await memory.get([given.node_id])
+            node = about.uuid
     redactor = Redactor(on=projects.redacts)
     redactor.label("agent", given.agent)
     task, title = redactor.text(given.task), redactor.text(given.title)
-    draft = TaskDraft(task, title, given.agent, given.node_id or "", given.max_attempts)
+    draft = TaskDraft(task, title, given.agent, node, given.max_attempts)
     tasks = await projects.tasks(given.project, create=True)
     return outputs.task_view(await asyncio.to_thread(tasks.add, draft))
 
