@@ -54,7 +54,7 @@ RELATIONS: Mapping[str, Ends] = {
     "IS_A": Ends("Thing", "Thing", dated=False),
     "IS_CALLED": Ends("Thing", "Thing", dated=False),
     "KEPT_AT": Ends("Thing", "Place", single=True),
-    "IS": Ends("Thing", "Thing", single=True),
+    "IS": Ends("Thing", "Thing"),
     "MEASURES": Ends("Thing", "Thing"),
     "LIKES": Ends("Person", "Thing", dated=False),
     "DISLIKES": Ends("Person", "Thing", dated=False),

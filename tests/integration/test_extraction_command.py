@@ -134,6 +134,7 @@ async def test_what_the_turns_do_not_say_is_dropped_and_counted(ana: Opened, com
         assert await facts(memory) == {"User lives in Oslo.": True}
         job = await memory.jobs.status(receipt.job_id)
         assert (job.nodes, job.facts) == (2, 1)
+        assert "left out 5 facts or nodes that no turn says" in " ".join((await memory.health()).notes)
 
 
 async def test_a_program_runs_in_an_empty_folder_and_gets_nothing_of_ours_but_the_mark(

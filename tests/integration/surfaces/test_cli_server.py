@@ -335,3 +335,20 @@ def test_what_a_memory_holds_does_not_act_on_the_terminal(served: Served) -> Non
     whole = served.pps("get", "loud", kept["turn_id"], "--json")
     assert not {"\x1b", "\x9b", "\x07", "\u202e", "\u200b"} & set(whole.stdout)
     assert _json(whole)["items"][0]["content"] == hostile
+
+
+def test_installing_hooks_offers_a_program_that_is_there_with_its_command_and_what_it_would_take(
+    served: Served, tmp_path: Path
+) -> None:
+    served.create("offered")
+    (tmp_path / "codex").write_text("#!/bin/sh\n")
+    (tmp_path / "codex").chmod(0o755)
+    env = {**served.env, "PATH": str(tmp_path)}
+    install = ("hooks", "install", "--scope", "project", "--project", str(tmp_path), "--entity", "offered")
+    offer = "codex can read what is said for facts, on your own login: `pps hooks install --entity offered --extract"
+    before = pps(env, *install).stdout
+    assert f"{offer} codex`." in before
+    assert "would take" not in before
+    served.link.call("remember", "offered", {"content": "I keep bees.", "extraction": "given"})
+    assert "A day of your last week would take about" in pps(env, *install).stdout
+    assert "codex" not in pps({**env, "PATH": str(tmp_path / "none")}, *install).stdout
