@@ -62,13 +62,14 @@ class Sessions:
         prompts, empty, tokens = (
             sum(getattr(one, what) for one in sessions) for what in ("prompts", "empty", "tokens")
         )
+        named = [one.tokens for one in sessions if one.session]
         return Injected(
             days=days,
-            sessions=len(sessions),
+            sessions=len(named),
             prompts=prompts,
             empty=empty,
             empty_share=round(empty / prompts, 3) if prompts else None,
             tokens=tokens,
-            tokens_a_session=round(tokens / len(sessions), 1) if sessions else None,
+            tokens_a_session=round(sum(named) / len(named), 1) if named else None,
             latest=tuple(sessions[:_LATEST]),
         )

@@ -219,7 +219,7 @@ class Extracted:
         turns: That were found unread; ``read`` of them are done, ``waiting`` are in the queue and go on by themselves.
         facts, dropped: What was found in those that are done, and what was left out because no turn says it.
         tokens: What it took, in and out; of a dry run, or where nothing waited for it, an estimate.
-        why: What the rest waits for; empty when nothing.
+        why: What the rest waits for, or what a dry run says is not set; empty when nothing.
     """
 
     dry_run: bool
@@ -296,8 +296,9 @@ class Injected:
 
     Attributes:
         empty_share: Of the prompts; None when there was none.
-        tokens_a_session: The mean; None when there was no session.
-        latest: The latest sessions, at most 20.
+        sessions, tokens_a_session: Packs that were asked for without a session count in neither; the mean is None
+            when there was no session.
+        latest: The latest sessions, at most 20; one without a name stands for those packs.
     """
 
     days: int

@@ -122,10 +122,13 @@ class Jobs:
         reader, costs = self._worker.reader, self._costs
         group = reader.groups.tokens if reader else ExtractorSettings().group_tokens
         estimated = sum(estimate(math.ceil(characters / _CHARACTERS_A_TOKEN), group))
-        if dry_run or not turns:
-            return Extracted(dry_run, turns, 0, 0, 0, turns, estimated)
+        unset = "" if reader else f"is not 'command' for {self._name}: {HOW_TO_SET}"
+        if dry_run:
+            return Extracted(True, turns, 0, 0, 0, turns, estimated, unset and f"extractor.mode {unset}")
         if reader is None:
-            raise InvalidRequest("extractor.mode", f"is not 'command' for {self._name}: {HOW_TO_SET}")
+            raise InvalidRequest("extractor.mode", unset)
+        if not turns:
+            return Extracted(False, 0, 0, 0, 0, 0, 0)
         before = (await costs.report(1)).tokens_today
         found, why = Readings(0, 0, 0, 0), ""
         while not why and (ids := await self._read_later(since)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from pps.core import time
-from pps.core.errors import PPSError, StoreUnavailable
+from pps.core.errors import ModelOutputInvalid, PPSError, StoreUnavailable
 from pps.core.logs import unforeseen
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
@@ -82,7 +82,11 @@ class Failing:
         """Put a job off or park it, as the error says; tell whether it was parked."""
         fault, failures = self.fault_of(error), job.failures + 1
         error = (self.full_disk() or error) if fault == "outage" else error
-        if fault != "lasting":
+        if isinstance(error, ModelOutputInvalid) and fault == "passing":
+            self._rules.breakers.succeeded(
+                [provider_of(error, model)]
+            )  # it answers: others need not wait for one's text
+        elif fault != "lasting":
             self._rules.breakers.failed(provider_of(error, model), error)
         parks = fault == "lasting" or await self._is_over(job, failures, fault, provider_of(error, model))
         wait_s = self._rules.policy.wait_s(failures, getattr(error, "retry_after_s", None))

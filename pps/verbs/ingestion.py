@@ -44,7 +44,8 @@ async def _extract(memory: Memory, given: ExtractInput) -> Extracted:
 def extracted(value: Extracted) -> str:
     """Return how much there is to read, in a line."""
     what = "would take" if value.dry_run else "is being read; it takes"
-    return f"{value.turns:,} turns that nothing has read for facts: {what} about {value.tokens:,} tokens"
+    why = f"; {value.why}" if value.why else ""
+    return f"{value.turns:,} turns that nothing has read for facts: {what} about {value.tokens:,} tokens{why}"
 
 
 async def _job_status(memory: Memory, given: JobStatusInput) -> JobReport:

@@ -159,6 +159,17 @@ async def test_nonsense_of_a_model_is_asked_for_again_and_parked_after_the_attem
     assert steps.heard == ["a", "c"]
 
 
+async def test_nonsense_of_a_model_about_one_text_keeps_nobody_else_from_it(journal: Journal) -> None:
+    """It answers; only an outage of it opens the breaker that all share."""
+    breakers = Breakers.make(QUICK, 1)
+    failing = Failing(journal, "w", quick_rules(breakers))
+    await appended(journal, "a", extraction="model")
+    (job,) = await journal.queue.take("save", 1, now())
+    for error, is_open in ((ModelUnavailable("away"), True), (ModelOutputInvalid("nonsense"), False)):
+        await failing.note(job, error, "extractor")
+        assert bool(breakers.open()) == is_open
+
+
 async def test_a_refused_key_parks_nothing(journal: Journal) -> None:
     steps = Scripted()
     steps.deaf = [ConfigError("extractor.api_key: refused")] * 4

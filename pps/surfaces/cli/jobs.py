@@ -128,7 +128,8 @@ def _extracted(found: Answer) -> str:
     if not found["turns"]:
         return "Nothing to read: every turn was read, or came with facts."
     if found["dry_run"]:
-        return f"{found['turns']:,} turns to read, about {found['tokens']:,} tokens in and out."
+        why = f" {found['why']}." if found["why"] else ""
+        return f"{found['turns']:,} turns to read, about {found['tokens']:,} tokens in and out.{why}"
     rest = f"; {found['waiting']:,} wait ({found['why']})" if found["waiting"] else ""
     return (
         f"{found['read']:,} of {found['turns']:,} turns read: {found['facts']:,} facts, {found['dropped']:,} left out "

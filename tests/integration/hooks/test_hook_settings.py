@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ OTHERS = b"""{
    }
 }
 """
+PRESETS = ("claude", "codex", "gemini", "ollama")
 SCOPES = ("user", "project", "local")
 
 
@@ -70,6 +72,8 @@ def test_hooks_go_in_beside_those_of_others_and_out_again_to_the_last_byte(perso
         "changed": False,
         "entity": "",
         "events": list(EVENTS),
+        "extract": "",
+        "found": [name for name in PRESETS if shutil.which(name, path=person.env["PATH"])],
     }
     now = json.loads(path.read_bytes())
     assert {**now, "hooks": None} == {**before, "hooks": None}

@@ -29,6 +29,7 @@ TOOLS = {
     "append",
     "history",
     "costs",
+    "extract",
     "injected",
     "find_duplicates",
     "merge_nodes",
@@ -114,7 +115,13 @@ async def use_every_tool(client: Client) -> None:
     assert (await done(client, "anchor_list"))["anchors"] == []
 
     assert (await done(client, "costs"))["tokens_today"] == 0
-    assert (await done(client, "injected"))["sessions"] == 1
+    given = await done(client, "injected")
+    assert (given["sessions"], given["prompts"]) == (1, 1)
+    assert [one["session"] for one in given["latest"]] == ["", "s2"]
+    unread = await done(client, "extract")
+    assert (unread["dry_run"], unread["turns"]) == (True, 0)
+    assert "pps hooks install --entity NAME --extract claude" in unread["why"]  # no command is set here
+    assert "extractor.mode" in await refused(client, "extract", dry_run=False)
     assert await done(client, "find_duplicates") == {"duplicates": [], "merges": []}
     ends = (await done(client, "get", ids=[fact["id"]]))["items"][0]
     plan = await done(client, "merge_nodes", keep=ends["subject"], drop=ends["object"], dry_run=False)

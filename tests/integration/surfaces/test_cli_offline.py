@@ -71,6 +71,7 @@ COMMANDS = [
     "history",
     "costs",
     "injected",
+    "extract",
     "hooks install",
     "hooks uninstall",
     "hooks status",

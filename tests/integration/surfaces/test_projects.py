@@ -52,7 +52,21 @@ async def use_every_project_tool(client: Client, served: Served, project: str) -
     await _look_around(client, project, ids)
     [vault] = [one for one in (await done(client, "list_vaults"))["vaults"] if one["project"] == project]
     assert (vault["nodes"], vault["edges"], vault["tags"]) == (4, 4, 2)
+    await _read_back_and_change(client, project, ids["Refresh"])
     await _hand_out(client, served, project, ids["Auth Flow"])
+
+
+async def _read_back_and_change(client: Client, project: str, node: str) -> None:
+    """What an agent wrote it reads, changes and adds to; an event goes to the project that holds its path."""
+    await done(client, "append", project=project, id=node, content="By the keychain.")
+    await done(client, "update", project=project, id=node, title="Renewal")
+    event = {"content": "A token was refreshed.", "title": "Refreshed", "source": "monitor"}
+    told = await done(client, "add_event", project_path=f"{project}/src", **event)
+    items = (await done(client, "get", project=project, ids=[node, told["node_id"]]))["items"]
+    assert [(one["name"], one["content"]) for one in items] == [
+        ("Renewal", "A token is refreshed before it ends.\n\nBy the keychain."),
+        ("Refreshed", "A token was refreshed."),
+    ]
 
 
 async def _the_same_call_again(client: Client, project: str, made: dict[str, Any]) -> None:
@@ -141,6 +155,10 @@ async def test_every_project_tool_does_its_work_over_http(either: Served, era: s
             "create_graph",
             "search_nodes",
             "get_graph",
+            "get",
+            "update",
+            "append",
+            "add_event",
             "list_vaults",
             "spawn_agent",
             "wait_for_agents",
