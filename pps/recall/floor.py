@@ -233,19 +233,24 @@ async def _scale(ask: Ask) -> tuple[float, float] | None:
         return float(mean), float(deviation)
     turns = [turn.uuid for turn in await ask.sources.journal.recent(_OWN_TEXTS)]
     own = list((await ask.sources.indexes.vectors("episodes", turns)).values()) if turns else []
-    scale = await asyncio.to_thread(_calibrated, embedder, probes, np.stack(own) if len(own) >= _LEAST_TEXTS else None)
-    if len(own) >= _LEAST_TEXTS:
+    embedded = await asyncio.to_thread(_embedded, embedder, probes)
+    enough = len(own) >= _LEAST_TEXTS
+    scale = _calibrated(embedded, np.stack(own) if enough else None)
+    if enough:
         await ask.sources.journal.set_meta(key, json.dumps(scale))
     return scale
 
 
-def _calibrated(embedder: Embedder, probes: tuple[str, ...], texts: Matrix | None) -> tuple[float, float]:
+@lru_cache(maxsize=8)
+def _embedded(embedder: Embedder, probes: tuple[str, ...]) -> tuple[Matrix, Matrix]:
+    """Return probes as queries and as passages; once a process, since each recall of a young memory needs them."""
+    return np.stack([embedder.embed_query(one) for one in probes]), embedder.embed_passages(probes)
+
+
+def _calibrated(probes: tuple[Matrix, Matrix], texts: Matrix | None) -> tuple[float, float]:
     """Return mean and deviation of probes against texts; against each other while there are too few texts."""
-    queries = np.stack([embedder.embed_query(one) for one in probes])
-    if texts is None:
-        cosines = (queries @ embedder.embed_passages(probes).T)[~np.eye(len(probes), dtype=bool)]
-    else:
-        cosines = queries @ texts.T
+    queries, passages = probes
+    cosines = queries @ texts.T if texts is not None else (queries @ passages.T)[~np.eye(len(queries), dtype=bool)]
     return float(cosines.mean()), max(float(cosines.std()), 0.01)
 
 
