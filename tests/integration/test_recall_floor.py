@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from pps.context.ambient import Ambient, AmbientRequest
+from pps.core.recalled import Evidence, Recall
 from pps.memory import Memory
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Fingerprint, Matrix, Vector
 from pps.recall.engine import NOTHING_NEAR
+from pps.recall.options import RecallOptions
 from pps.recall.request import RecallRequest
 from tests.integration.recall_scene import engine
 
@@ -70,3 +74,20 @@ async def test_facts_come_before_nodes_when_there_is_little_room(scene: Memory) 
     assert pack.sections.get("facts", 0) >= pack.sections.get("nodes", 0)
     assert "Mira grows roses." in pack.text
     assert pack.left_out
+
+
+async def test_the_first_prompt_gets_all_that_is_near_and_later_ones_what_is_near_by_itself(scene: Memory) -> None:
+    asked = "Mira and the roses"
+    ids = [hit.id for hit in (await scene.recall(asked, profile="ambient"))["facts"]]
+
+    async def judged(query: str, options: RecallOptions) -> Recall:
+        seen = Evidence("much", frozenset(ids), frozenset(ids[1:2]))
+        return replace(await scene.recall(query, **options), evidence=seen)
+
+    ambient = Ambient("ana", scene._parts.journal, scene._parts.client)
+    await scene._parts.journal.given.record("later", "turn", 50, ())
+    first = await ambient.pack(AmbientRequest(asked, 2_000, session="new"), judged)
+    later = await ambient.pack(AmbientRequest(asked, 2_000, session="later"), judged)
+
+    assert set(first.shown) == set(ids)
+    assert set(later.shown) == set(ids[1:2])
