@@ -218,20 +218,18 @@ async def _assembled(
     client = await _client(stack, entry, shared, embedder, indexes, extractor)
     if anew == "graph":
         await client.clear()  # on a server there is no file of it
-    redaction = settings.redaction == "on"
-    redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=redaction)
-    anchors = Anchors(entry.folder / "anchors", indexes, embedder, journal, redaction=redaction)
+    redacts = settings.redaction == "on"
+    redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=redacts)
+    anchors = Anchors(entry.folder / "anchors", indexes, embedder, journal, redaction=redacts)
     vectors = _vectors(shared, embedder)
     indexer = Indexer(client, journal, indexes, vectors, anchors)
     costs = await _costs(journal, settings.home, extractor)
     pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
     self_node = await _self_node(entity, client, pipeline, made=entry.made and anew != "graph")
     rules = shared.work.rules(client, embedder, self_node, _own(entry, extractor, settings))
-    reader: Reader | None = None
-    if extractor.mode == "command":
-        groups = Groups(extractor.group_tokens, extractor.idle_s)
-        asked = Asked(make_command(extractor), client, costs, groups, redactor)
-        reader = Reader(journal, entity.name, rules, asked)
+    groups = Groups(extractor.group_tokens, extractor.idle_s)
+    asked = Asked(make_command(extractor), client, costs, groups, redactor) if extractor.mode == "command" else None
+    reader = Reader(journal, entity.name, rules, asked) if asked else None
     worker = Worker(journal, Metered(pipeline, client, costs), entity.name, rules, reader)
     intake, automatic = Intake(journal, worker, rules.backlog), Automatic(own.tags, own.relations)
     forgetter = Forgetter(client, journal, indexer, anchors, self_node)

@@ -31,11 +31,11 @@ _FILLED_IN = re.compile(
 
 def given_secrets() -> tuple[Detector, ...]:
     """Return a detector for each way."""
-    return (*_named(), *_spoken(), *_written())
+    return (*_named(), *_sent(), *_spoken(), *_written())
 
 
 def _named() -> tuple[Detector, ...]:
-    """Return detectors of what is given as a secret, whoever made it: assigned, in a header, in an address."""
+    """Return detectors of what is assigned to the name of a secret, whoever made it."""
     key = r"(?:api|auth|service|account|access|db|client|private)[-_ ]?key"
     token = rf"(?i:{key}|secret|token|passphrase|credential)"
     password = rf"(?i:{_PASSWORDS}|db_?pass|key_?pass)"
@@ -56,6 +56,12 @@ def _named() -> tuple[Detector, ...]:
             tail=None,
             accepts=_is_password,
         ),
+    )
+
+
+def _sent() -> tuple[Detector, ...]:
+    """Return detectors of what a header or an address sends along."""
+    return (
         detector(
             "Bearer Token",
             ("bearer ",),
