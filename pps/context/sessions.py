@@ -39,6 +39,8 @@ class Sessions:
             session: What it was shown, since it began or was compacted, is not shown again.
             mode: ``startup`` goes by recency, ``turn`` by the context.
         """
+        if mode == "startup":  # also one that goes on, or was cleared: what its agent has before it is not ours to know
+            await self._journal.given.record(session, "compact", 0, ())
         request = AmbientRequest(
             context=context,
             budget_tokens=PACK_CHARS // 2,

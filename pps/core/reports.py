@@ -305,10 +305,10 @@ class Injected:
     sessions: int
     prompts: int
     empty: int
-    empty_share: float | None
     tokens: int
-    tokens_a_session: float | None
     latest: tuple[SessionInjected, ...]
+    empty_share: float | None = None
+    tokens_a_session: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

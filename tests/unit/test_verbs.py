@@ -74,7 +74,7 @@ SAMPLES: dict[str, object] = {
     "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
     "history": records.HistoryView(ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
     "costs": CostReport((CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)), 7, 5, AT),
-    "injected": Injected(7, 1, 4, 3, 0.75, 210, 210.0, (SessionInjected("s", 4, 3, 210, AT),)),
+    "injected": Injected(7, 1, 4, 3, 210, (SessionInjected("s", 4, 3, 210, AT),), 0.75, 210.0),
     "find_duplicates": merging.Duplicates(
         (Duplicate(ID, "Sam", "Person", ID, "sam", "Thing", "the same name"),),
         (Merge(ID, ID, "Sam", ID, "Samuel", AT, "applied"),),
