@@ -18,8 +18,8 @@ def main() -> None:
     end_at_once()
 
     with loading():
-        from pps.surfaces.cli.main import run
-        from pps.surfaces.cli.system import Runners
+        from pps.interfaces.cli.main import run
+        from pps.interfaces.cli.system import Runners
 
     run(Runners(serve=_serve, bridge=_bridge, projects=_projects))
 
@@ -28,7 +28,7 @@ def _serve(settings: Settings, auto: bool) -> None:
     from pps.core.footprint import loading
 
     with loading():
-        from pps.surfaces.serve import serve
+        from pps.interfaces.serve import serve
 
     serve(settings, auto=auto)
 
@@ -39,7 +39,7 @@ def _bridge(home: Path, entity: str) -> None:
     from pps.core.footprint import loading
 
     with loading():
-        from pps.surfaces.mcp.bridge import serve_stdio
+        from pps.interfaces.mcp.bridge import serve_stdio
 
     asyncio.run(serve_stdio(home, entity))
 
@@ -50,7 +50,7 @@ def _projects(home: Path, roots: list[str]) -> None:
     from pps.core.footprint import loading
 
     with loading():
-        from pps.surfaces.mcp.bridge import serve_projects
+        from pps.interfaces.mcp.bridge import serve_projects
 
     asyncio.run(serve_projects(home, roots))
 

@@ -20,10 +20,10 @@ from pps.entities import Created, Deletion, Entry, Registry, files
 from pps.entities.own import set_extractor
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
-from pps.link import spool
 from pps.memory import Memory
 from pps.models.command import make_command
 from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
+from pps.server import spool
 
 if TYPE_CHECKING:
     from pps.ingest.indexer import Progress

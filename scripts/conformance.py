@@ -28,8 +28,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from pps.link import RunFile, runfile
-from pps.link.client import Link
+from pps.server import RunFile, runfile
+from pps.server.link import Link
 
 _TOOLS = Path(__file__).parents[1] / ".cache" / "conformance"
 _PACKAGES = (

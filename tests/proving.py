@@ -10,8 +10,8 @@ import time
 from collections.abc import Generator
 from typing import ClassVar
 
-from pps.link import RunFile
-from pps.link.proof import proof
+from pps.server import RunFile
+from pps.server.handshake import proof
 
 
 class Proving(http.server.BaseHTTPRequestHandler):

@@ -13,8 +13,8 @@ import click
 import typer.main
 
 from pps.config import shipped
-from pps.surfaces.cli.main import build
-from pps.verbs.all import verbs_for
+from pps.interfaces.cli.main import build
+from pps.operations.all import verbs_for
 from tests.figures import write
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"

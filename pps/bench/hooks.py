@@ -24,9 +24,9 @@ from pps.bench.measuring import throw_away
 from pps.bench.quality import Progress
 from pps.config import Settings, load, shipped
 from pps.core.errors import StoreUnavailable
-from pps.link import Link
-from pps.link.client import ProvedConnection
-from pps.link.start import find
+from pps.server import Link
+from pps.server.link import ProvedConnection
+from pps.server.start import find
 
 _BATCH = 250
 _ENTITY = "bench"

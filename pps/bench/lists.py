@@ -18,7 +18,7 @@ from pps.core.recalled import Hit
 from pps.core.values import Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.recall.damping import of_turns
+from pps.recall.boosts import of_turns
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
 

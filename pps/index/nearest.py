@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from pps.index.flat_index import Covered
 from pps.index.rows import RowKey, RowStore
-from pps.index.scanned import Covered
 from pps.models.protocols import Vector
 
 _FEW = 64

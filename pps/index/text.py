@@ -13,8 +13,8 @@ from typing import cast
 from pps.core.errors import InvalidRequest, IsolationError, StoreError
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.holding import Holding
-from pps.index.shelf import Shelf, TextHit, segments, text_failure
 from pps.index.terms import Terms, TextDoc
+from pps.index.text_collection import Shelf, TextHit, segments, text_failure
 
 __all__ = ["TextDoc", "TextHit", "TextIndex"]
 

@@ -25,12 +25,12 @@ from pps.core.footprint import cores
 from pps.index.blanking import Blanking
 from pps.index.chroma import ChromaClient, Number, chroma_errors
 from pps.index.collections import COLLECTIONS, check_collection
+from pps.index.flat_index import Covered, ScannedRows
 from pps.index.holding import Holding
 from pps.index.mending import attach, listing
 from pps.index.nearest import Nearest, VectorHit
 from pps.index.neighbours import SLICE, Neighbours
 from pps.index.rows import RowKey, RowStore, State, VectorRow
-from pps.index.scanned import Covered, ScannedRows
 from pps.models.protocols import Fingerprint, Matrix, Vector
 
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]

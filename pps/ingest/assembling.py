@@ -12,8 +12,8 @@ from pps.core.ids import EntityId
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
 from pps.ingest.health import HealthLimits
-from pps.ingest.places import Places
 from pps.ingest.retrying import Provider, RetryPolicy
+from pps.ingest.slots import Places
 from pps.ingest.working import Probe, WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.models.protocols import Embedder

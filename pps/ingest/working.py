@@ -13,8 +13,8 @@ from pps.core.errors import ModelOutputInvalid, PPSError, StoreUnavailable
 from pps.core.logs import unforeseen
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breakers
-from pps.ingest.places import Places
 from pps.ingest.retrying import Fault, Provider, RetryPolicy, fault_of, provider_of
+from pps.ingest.slots import Places
 from pps.journal.journal import Journal
 from pps.journal.values import Job, Stage
 

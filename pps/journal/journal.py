@@ -14,10 +14,10 @@ from typing import Literal, TypeVar
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
-from pps.journal import filters, jobs, links, meta, mirror, outbox, shown, turns
-from pps.journal.allowing import Allowing
+from pps.journal import filters, jobs, links, meta, outbox, projection, shown, turns
 from pps.journal.beginnings import Beginnings
 from pps.journal.db import damage, prepare_file
+from pps.journal.filter_cache import Allowing
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.journal.merges import Merges
 from pps.journal.payload import prepare_payload
@@ -232,14 +232,14 @@ class Journal:
         """Mirror nodes with their names, aliases and tags; known ones are replaced, and ``gone`` ones dropped."""
         batch, absent = list(nodes), list(gone)
         for part in _parts(batch):
-            await self._writer.write(partial(mirror.put_nodes, nodes=part, gone=absent))
+            await self._writer.write(partial(projection.put_nodes, nodes=part, gone=absent))
             absent = []
 
     async def mirror_facts(self, facts: Iterable[Fact], gone: Iterable[str] = ()) -> None:
         """Mirror facts with their times and supporting episodes; known ones are replaced, and ``gone`` ones dropped."""
         batch, absent = list(facts), list(gone)
         for part in _parts(batch):
-            await self._writer.write(partial(mirror.put_facts, facts=part, gone=absent))
+            await self._writer.write(partial(projection.put_facts, facts=part, gone=absent))
             absent = []
 
     async def mirror_mentions(
@@ -248,32 +248,32 @@ class Journal:
         """Mirror that turns mention nodes, as (turn, node); ``whole`` nodes have no others, ``parted`` pairs end."""
         changes = {"pairs": list(pairs), "parted": list(parted), "whole": list(whole)}
         if any(changes.values()):
-            await self._writer.write(partial(mirror.put_mentions, **changes))
+            await self._writer.write(partial(projection.put_mentions, **changes))
 
     async def mirror_drop(self, kind: ItemKind, ids: Iterable[str]) -> None:
         """Forget nodes, facts, or episodes (as supports) and overwrite their names."""
         batch = list(ids)
-        await self._writer.write(partial(mirror.drop, kind=kind, ids=batch), secure=kind == "node")
+        await self._writer.write(partial(projection.drop, kind=kind, ids=batch), secure=kind == "node")
 
     async def mirror_clear(self) -> None:
         """Empty the mirror before it is rebuilt from the graph."""
-        await self._writer.write(mirror.clear)
+        await self._writer.write(projection.clear)
 
     async def mirrored(self, kind: ItemKind) -> set[str]:
         """Return the ids of all mirrored nodes, or of all mirrored facts that are not relations."""
-        return await self._readers.read(partial(mirror.ids, kind=kind))
+        return await self._readers.read(partial(projection.ids, kind=kind))
 
     async def count_facts(self) -> int:
         """Return how many facts are mirrored, past ones too, relations left out."""
-        return await self._readers.read(mirror.count_facts)
+        return await self._readers.read(projection.count_facts)
 
     async def resolve(self, names: Sequence[str]) -> dict[str, str]:
         """Return folded name → node uuid for known names; a name wins over an alias, then the oldest."""
-        return await self._readers.read(partial(mirror.resolve, given=names))
+        return await self._readers.read(partial(projection.resolve, given=names))
 
     async def names_of(self, nodes: Sequence[str]) -> dict[str, list[str]]:
         """Return node → its name, then its aliases; nodes that are not mirrored are left out."""
-        return await self._readers.look_up(partial(mirror.names_of, nodes=nodes), len(nodes))
+        return await self._readers.look_up(partial(projection.names_of, nodes=nodes), len(nodes))
 
     async def named_in(self, text: str, limit: int) -> list[str]:
         """Return uuids of nodes whose name or alias occurs in a text, longest name first.
@@ -281,11 +281,11 @@ class Journal:
         Whole words in scripts with spaces, substrings in those without; accents and case are folded.
         """
         _check_limit(limit)
-        return await self._readers.read(partial(mirror.named_in, text=text, limit=limit))
+        return await self._readers.read(partial(projection.named_in, text=text, limit=limit))
 
     async def facts_supported_by(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode → ids of the facts it supports, oldest first; past facts too."""
-        return await self._readers.look_up(partial(mirror.facts_supported_by, episodes=episodes), len(episodes))
+        return await self._readers.look_up(partial(projection.facts_supported_by, episodes=episodes), len(episodes))
 
     async def fact_outlines(self, facts: Sequence[str]) -> dict[str, FactOutline]:
         """Return fact → its ends, times and supporting episodes, in the order given; unknown facts are left out."""
@@ -312,11 +312,11 @@ class Journal:
 
     async def facts_joining(self, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
         """Return ids of facts between subject and object in any relation; without an object, in that relation."""
-        return await self._readers.read(partial(mirror.facts_joining, wanted=list(wanted))) if wanted else []
+        return await self._readers.read(partial(projection.facts_joining, wanted=list(wanted))) if wanted else []
 
     async def facts_turning(self, after: datetime, until: datetime) -> list[str]:
         """Return ids of facts that the clock alone made end in ``(after, until]``."""
-        return await self._readers.read(partial(mirror.facts_turning, after=after, until=until))
+        return await self._readers.read(partial(projection.facts_turning, after=after, until=until))
 
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None means that nothing is restricted."""

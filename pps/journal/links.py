@@ -15,7 +15,7 @@ from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros
 from pps.core.values import Fact, Node
-from pps.journal.mirror import OPEN, numbers_of
+from pps.journal.projection import OPEN, numbers_of
 
 MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""

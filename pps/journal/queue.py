@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from pps.core.errors import InvalidRequest
-from pps.journal import job_reads, jobs, mirror
+from pps.journal import job_reads, jobs, projection
 from pps.journal.reader import Readers
 from pps.journal.values import Attempt, Charge, Job, JobPayload, JobResult, JobState, QueueState, Readings, Stage
 from pps.journal.writer import Writer
@@ -103,8 +103,8 @@ class JobQueue:
         return await self._readers.read(partial(job_reads.readings, first=first, last=last))
 
     async def replay(self) -> None:
-        """Queue every job again whose turn was saved; drop what only a graph that is gone knew: its mirror, merges."""
-        await self._writer.write(lambda db: (jobs.replay(db), mirror.clear(db), db.execute("DELETE FROM merges")))
+        """Queue every job again whose turn was saved; drop what only a lost graph knew: projection, merges."""
+        await self._writer.write(lambda db: (jobs.replay(db), projection.clear(db), db.execute("DELETE FROM merges")))
 
     async def drop(self, job_ids: Sequence[int] | None = None) -> list[int]:
         """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from pps.core.values import AnchorPassage, Episode, Turn
 from pps.journal.links import FactOutline, NodeOutline
-from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.fetch import fetch, supported
+from pps.recall.query import Ask, Candidate, Item
 
 
 async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, datetime]:

@@ -11,18 +11,18 @@ from pps.core.recalled import Channel
 from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
-from pps.recall import damping
+from pps.recall import boosts
 from pps.recall.ages import times_of
-from pps.recall.ask import Ask, Candidate, Item
+from pps.recall.candidates import Lists, complete, find, weigh
+from pps.recall.diversify import diverse, latest_first, one_of_each_pair, one_of_each_text
 from pps.recall.fetch import OUTLINED, fetch, outlined
-from pps.recall.finding import Lists, complete, find, weigh
 from pps.recall.fusion import fused, summed, unanimous
 from pps.recall.hits import make_hits, names_of
 from pps.recall.passages import grams
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.picking import diverse, latest_first, one_of_each_pair, one_of_each_text
 from pps.recall.profiles import ChannelProfile
-from pps.recall.query import asks_now
+from pps.recall.query import Ask, Candidate, Item
+from pps.recall.question import asks_now
 from pps.recall.why import Trace
 
 NO_EMBEDDER = "no embedder is set: found by text and graph only"
@@ -142,9 +142,9 @@ async def _ranked(
     if await weigh(ask, channel, profile, items, lists):
         joined = _joined(profile, lists)
     scores = {one: score for one, score in joined.items() if one in items}
-    shown = await damping.novelty(ask, items) if profile.novelty else {}
-    fresh = await damping.freshness(ask, items) if profile.freshness else {}
-    for factors in (shown, fresh, damping.of_turns(ask.text, items, profile)):
+    shown = await boosts.novelty(ask, items) if profile.novelty else {}
+    fresh = await boosts.freshness(ask, items) if profile.freshness else {}
+    for factors in (shown, fresh, boosts.of_turns(ask.text, items, profile)):
         for one, factor in factors.items():
             scores[one] *= factor
     steered = ask.request.center or ask.request.weights  # then the caller says what comes first

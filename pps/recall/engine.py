@@ -15,11 +15,11 @@ from pps.index.entity import EntityIndexes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Reranker
-from pps.recall.ask import Ask
 from pps.recall.channel import fill
 from pps.recall.floor import evidence
 from pps.recall.graphiti import recipe_channels
 from pps.recall.profiles import ChannelProfile, Profile, Profiles
+from pps.recall.query import Ask
 from pps.recall.relationships import with_relationships
 from pps.recall.request import RecallRequest
 from pps.recall.routing import routed

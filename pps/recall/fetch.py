@@ -9,8 +9,8 @@ from datetime import datetime
 from pps.core.errors import NotFound
 from pps.core.values import AnchorPassage, ChannelName, Fact, Node
 from pps.journal.links import FactOutline, NodeOutline, Support
-from pps.recall.ask import Ask, Candidate, Item
 from pps.recall.passages import most_like
+from pps.recall.query import Ask, Candidate, Item
 
 OUTLINED: tuple[ChannelName, ...] = ("facts", "nodes")
 """Channels whose order is made without reading the graph."""

@@ -22,10 +22,10 @@ from pps.core.recalled import Channel, Evidence, Hit
 from pps.core.values import AnchorPassage, ChannelName, Fact, Node
 from pps.models.protocols import Embedder, Matrix
 from pps.models.wordpiece import wordpiece
-from pps.recall.ask import Ask, Scored
 from pps.recall.passages import grams
 from pps.recall.profiles import ChannelProfile, Profile
-from pps.recall.query import IDLE, content_words
+from pps.recall.query import Ask, Scored
+from pps.recall.question import IDLE, content_words
 
 SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
 """How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a

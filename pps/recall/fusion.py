@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from pps.recall.ask import Scored
+from pps.recall.query import Scored
 
 
 def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *, k: float) -> dict[str, float]:

@@ -9,9 +9,9 @@ from pps.core.recalled import Channel
 from pps.core.values import ChannelName, Community, Episode, Fact, Node
 from pps.isolation.requests import GraphFilters
 from pps.journal.values import ItemFilter
-from pps.recall.ask import Ask
-from pps.recall.finding import Lists
+from pps.recall.candidates import Lists
 from pps.recall.hits import make_hits
+from pps.recall.query import Ask
 
 
 async def recipe_channels(ask: Ask, recipe: str) -> dict[ChannelName, Channel]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from pps.core.recalled import Hit, Step
 from pps.core.spoken import spoken
 from pps.core.values import AnchorPassage, Community, Episode, Fact, Node
-from pps.recall.ask import Ask, Item
-from pps.recall.damping import shown_id
+from pps.recall.boosts import shown_id
 from pps.recall.fetch import fetch
 from pps.recall.fusion import ranks_of, signals_of
 from pps.recall.passages import passage_of
+from pps.recall.query import Ask, Item
 
 if TYPE_CHECKING:
-    from pps.recall.finding import Lists
+    from pps.recall.candidates import Lists
 
 
 def text_of(item: Item) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pps.recall.ask import Scored
+from pps.recall.query import Scored
 
 WEAK_BM25 = 8.0
 """A best match below this BM25 score does not get the full signal of 1: one weak hit is not a good one."""

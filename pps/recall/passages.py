@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pps.core.text import chunks, fold
 from pps.core.values import AnchorPassage
-from pps.recall.query import content_words
+from pps.recall.question import content_words
 
 LONG = 600
 """Characters above which a text is shown by its matching passage."""

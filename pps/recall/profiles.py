@@ -15,8 +15,8 @@ from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import CHANNELS, ChannelName
 from pps.isolation.recipes import RECIPES
 from pps.journal.values import ItemFilter
-from pps.recall.narrowing import Filters
 from pps.recall.perspectives import PERSPECTIVES
+from pps.recall.profile_filters import Filters
 from pps.recall.sources import Tuning
 
 Origin: TypeAlias = Literal["shipped", "yours", "graphiti"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pps.journal.links import FactOutline, NodeOutline
-from pps.recall.ask import Ask, Candidate, Scored
+from pps.recall.query import Ask, Candidate, Scored
 
 MAX_HOPS = 4
 """Farthest hops that still count."""

@@ -1,114 +1,242 @@
-"""The query as it is asked: long texts condensed, and what kind of question it is."""
+"""One recall under way: what its perspectives share is worked out once, on first need."""
 
 from __future__ import annotations
 
-import re
-from typing import Literal, TypeAlias
+import asyncio
+import time as clock
+from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from pps.core.text import fold, is_question, sentences_of
+from pps.core.spans import Span
+from pps.core.time import now
+from pps.core.time_reading import read_times
 from pps.core.time_words import names_time
-from pps.journal.names import without_s
-
-LONGEST = 1_000
-"""Characters that are asked at most; about what a small embedding model reads."""
-LONGEST_SENTENCE = 400
-
-Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
-
-_WORDS = re.compile(r"\w+")
-_ASKING_WORDS = """
-who whom whose what which when where why how did does do is are was were has have had can could should would will
-name list
-"""
-_LEADING_WORDS = """
-a about all an and any are at be by did do does everything for from give going has have her hers him his how i in is
-it know let me my of on our please recall remember say show tell that the their them they to up us was we were what
-when where which who whom whose why with you your
-"""
-_IDLE_WORDS = """
-what what's whats when when's where where's who who's whom whose which why how how's
-do does did don't doesn't didn't doing have has had haven't hasn't hadn't having am is are was were isn't aren't
-wasn't weren't be been being can could can't couldn't shall should shouldn't will would won't wouldn't may might must
-i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves you you're you've you'd you'll
-your yours yourself he he's him his himself she she's her hers herself they they're they've them their theirs
-themselves it it's its itself this that that's these those there there's here
-a an the and or but if of at by for with about to from in on as so than too very just also any some please tell
-"""
-IDLE = frozenset(_IDLE_WORDS.split())
-_EDGES = re.compile(r"^\W+|\W+$")
-_PAST = re.compile(
-    r"\b(?:did|was|were|had|been|ever|used to|first|before|ago|originally|previous(?:ly)?|earlier|last|yesterday"
-    r"|history|order(?:ed)?|how long|how many times|since)\b",
-    re.I,
+from pps.core.values import (
+    AnchorPassage,
+    ChannelName,
+    Community,
+    Episode,
+    Fact,
+    ItemKind,
+    Node,
+    Turn,
 )
-_ASKING = frozenset(_ASKING_WORDS.split())
-_LEADING = frozenset(_LEADING_WORDS.split())
+from pps.journal.links import FactOutline, NodeOutline, Reached, Support
+from pps.journal.values import ItemFilter
+from pps.models.protocols import Vector
+from pps.recall.question import condensed, content_words
+from pps.recall.request import RecallRequest
+from pps.recall.sources import Sources
+
+if TYPE_CHECKING:
+    from pps.recall.why import Trace
+
+Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage | Community
+Candidate: TypeAlias = FactOutline | NodeOutline | Episode | Turn | AnchorPassage | Community
+"""What an order is made of: a fact or node need not be read from the graph for that, only to be shown."""
+T = TypeVar("T")
+
+NAMED = 8
+"""Most nodes that a query is taken to name."""
+
+KINDS: dict[str, ItemKind] = {
+    "facts": "fact",
+    "past_facts": "fact",
+    "nodes": "node",
+    "records": "node",
+    "episodes": "episode",
+    "windows": "episode",
+    "anchors": "anchor",
+    "communities": "community",
+}
+"""What a collection of the indexes holds."""
 
 
-def condensed(query: str) -> str:
-    """Return a query of at most ``LONGEST`` characters: its questions, its end, its beginning.
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One entry of a perspective's list.
 
-    What somebody wants stands at either end of a long text or carries a question mark; what lies
-    between is mostly pasted. Sentences keep their order. A query that is short enough stays as it is.
+    Attributes:
+        score: In the perspective's own unit; only its order counts in rank fusion.
+        signal: The same in [0, 1], for weighted sums.
     """
-    query = query.strip()
-    if len(query) <= LONGEST:
-        return query
-    sentences = [one.strip()[:LONGEST_SENTENCE] for one in sentences_of(query) if one.strip()]
-    ends = [
-        index for pair in zip(range(len(sentences) - 1, -1, -1), range(len(sentences)), strict=True) for index in pair
-    ]
-    asked = [index for index, one in enumerate(sentences) if is_question(one)]
-    kept: set[int] = set()
-    room = LONGEST
-    for index in (*reversed(asked), *ends):
-        if index not in kept and len(sentences[index]) + 1 <= room:
-            kept.add(index)
-            room -= len(sentences[index]) + 1
-    return " ".join(sentences[index] for index in sorted(kept)) or query[:LONGEST]
+
+    id: str
+    score: float
+    signal: float
 
 
-def content_words(query: str) -> str:
-    """Return a query without the words that only ask or refer (``where``, ``did``, ``she``): what words it is about.
+class Ask:
+    """A recall's question, its sources and what was found out for it so far."""
 
-    Such words are rare enough in what was said that BM25 would take "where" for the point of "Where is the key?".
-    They stay where nothing else is left, and with a capital inside a sentence, where they are names ("Will").
-    """
-    kept: list[str] = []
-    begins = True
-    for word in query.split():
-        bare = _EDGES.sub("", word).replace("’", "'")
-        named = bare != bare.lower() and not begins and not bare.startswith("I")
-        if bare.lower() not in IDLE or named:
-            kept.append(word)
-        begins = word[-1] in ".?!:…"
-    return " ".join(kept) if any(_WORDS.search(word) for word in kept) else query
+    def __init__(self, sources: Sources, request: RecallRequest) -> None:
+        self.sources = sources
+        self.request = request
+        self.text = condensed(request.query)
+        self.words = content_words(self.text)
+        self.moment: datetime = request.as_of or now()
+        self.filters: tuple[ItemFilter, ...] = (request.filters,)
+        self.items: dict[str, Item] = {}
+        self.names: dict[str, str] = {}
+        self.outlines: dict[str, FactOutline | NodeOutline] = {}
+        self.supports: dict[str, Support] = {}
+        self.parts: dict[tuple[str, str], int] = {}
+        self.traces: dict[ChannelName, Trace] | None = None
+        self.reached: Mapping[str, Reached] = {}
+        self._took_s: dict[tuple[str, str], float] = {}
+        self._running: dict[Hashable, asyncio.Task[object]] = {}
+
+    def narrow(self, filters: ItemFilter) -> None:
+        """Let through only what another filter lets through too: a profile's, before anything is asked."""
+        if filters not in (ItemFilter(), *self.filters):
+            self.filters = (*self.filters, filters)
+
+    async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """Run ``work`` unless it was started under this key already; return its result."""
+        task = self._running.get(key)
+        if task is None:
+            task = self._running[key] = asyncio.ensure_future(_awaited(work))
+        return cast("T", await asyncio.shield(task))
+
+    async def vector(self) -> Vector | None:
+        """Return the query's vector, shape (dimension,); None when there is no embedder."""
+        return await self.once("vector", self._embed)
+
+    async def matches(self, collection: str, text: str, depth: int) -> list[Scored]:
+        """Return BM25's best of a collection for a text, the query or its ``words``; ``signal`` is not set."""
+        return await self.once(("text", collection, text, depth), lambda: self._text(collection, text, depth))
+
+    async def similar(self, collection: str, depth: int) -> list[Scored]:
+        """Return the nearest of a collection by raw cosine; empty when there is no embedder."""
+        return await self.once(("dense", collection, depth), lambda: self._dense(collection, depth))
+
+    async def matches_among(self, collection: str, text: str, ids: AbstractSet[str]) -> list[Scored]:
+        """Return the BM25 score of each of the ids that matches a text at all; ``signal`` is not set."""
+        if not ids:
+            return []
+        hits = await self.sources.indexes.text_search(collection, text, len(ids), ids)
+        return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
+
+    async def similar_among(self, collection: str, ids: AbstractSet[str]) -> list[Scored]:
+        """Return the raw cosine of each of the ids that has a vector, nearest first; empty without an embedder."""
+        vector = await self.vector()
+        if vector is None or not ids:
+            return []
+        hits = await self.sources.indexes.vector_search(collection, vector, len(ids), ids)
+        return [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
+
+    async def reach(self) -> Mapping[str, Reached]:
+        """Return the nodes within ``max_hops`` of the centre and how one comes to them; empty without a centre."""
+        return await self.once("reach", self._reach)
+
+    async def named(self) -> list[str]:
+        """Return the nodes that the query names, longest name first."""
+        return await self.once("named", lambda: self.sources.journal.named_in(self.text, NAMED))
+
+    async def times(self) -> list[Span]:
+        """Return the stretches of time that the query names, read against the moment of the question.
+
+        A stretch after all that was ever said is read once more against the latest turn: asked of a conversation
+        of three years ago, "in May" is the May that it knew.
+        """
+        return await self.once("times", self._times)
+
+    async def allowed(self, kind: ItemKind) -> set[str] | None:
+        """Return the ids of a kind that all filters let through; None is no restriction."""
+        as_of = self.request.as_of or self.request.filters.as_of
+        wanted = [replace(one, as_of=as_of) for one in self.filters]
+        if all(one == ItemFilter() for one in wanted):
+            return None
+        return await self.once(("allowed", kind), lambda: self._allowed(kind, wanted))
+
+    async def permitted(self, kind: ItemKind, ids: Sequence[str]) -> list[str]:
+        """Return those of the ids that the filters let through, in the order given."""
+        allowed = await self.allowed(kind)
+        return list(ids) if allowed is None else [one for one in ids if one in allowed]
+
+    def center(self) -> str | None:
+        """Return the node that graph perspectives start from, if any."""
+        return self.request.center or self.sources.self_node
+
+    def collections(self, channel: ChannelName) -> tuple[str, ...]:
+        """Return the collections that a channel is found in; past facts only for another time."""
+        if channel == "facts":
+            past = self.request.as_of or self.request.filters.as_of
+            return ("facts", "past_facts") if past else ("facts",)
+        return ("episodes",) if channel == "turns" else (channel,)
+
+    @contextmanager
+    def timed(self, part: str, channel: str = "") -> Generator[None]:
+        """Note how long a part of the work takes in a channel; its pieces add up."""
+        started = clock.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent(part, channel, clock.perf_counter() - started)
+
+    def spent(self, part: str, channel: str, seconds: float) -> None:
+        """Add to how long a part of the work took in a channel."""
+        self._took_s[part, channel] = self._took_s.get((part, channel), 0.0) + seconds
+
+    def took_s(self, part: str) -> float:
+        """Return how long a part of the work took: of channels side by side, the longest counts."""
+        return max((seconds for (one, _), seconds in self._took_s.items() if one == part), default=0.0)
+
+    async def close(self) -> None:
+        """Wait for whatever is still running, so that nothing outlives the recall."""
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _embed(self) -> Vector | None:
+        embedder = self.sources.embedder
+        if embedder is None:
+            return None
+        with self.timed("embed"):
+            return await asyncio.to_thread(embedder.embed_query, self.text)
+
+    async def _reach(self) -> dict[str, Reached]:
+        center = self.center()
+        if center is None:
+            return {}
+        self.reached = await self.sources.journal.reach(center, self.request.max_hops, self.moment)
+        return self.reached
+
+    async def _times(self) -> list[Span]:
+        if not names_time(self.text):
+            return []
+        spans = await asyncio.to_thread(read_times, self.text, self.moment)
+        if not spans or self.request.as_of:
+            return spans
+        _, latest = await self.sources.journal.span()
+        if latest is None or all(span.start is None or span.start <= latest for span in spans):
+            return spans
+        return await asyncio.to_thread(read_times, self.text, latest)
+
+    async def _allowed(self, kind: ItemKind, wanted: Sequence[ItemFilter]) -> set[str] | None:
+        passed: set[str] | None = None
+        for one in wanted:
+            ids = await self.sources.journal.allowed(kind, one) if one != ItemFilter() else None
+            if ids is not None:
+                passed = ids if passed is None else passed & ids
+        return passed
+
+    async def _text(self, collection: str, text: str, depth: int) -> list[Scored]:
+        allowed = await self.allowed(KINDS[collection])
+        hits = await self.sources.indexes.text_search(collection, text, depth, allowed)
+        return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
+
+    async def _dense(self, collection: str, depth: int) -> list[Scored]:
+        vector = await self.vector()
+        if vector is None:
+            return []
+        allowed = await self.allowed(KINDS[collection])
+        hits = await self.sources.indexes.vector_search(collection, vector, depth, allowed)
+        self.parts.update(((collection, hit.owner), hit.part) for hit in hits)
+        return [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
 
 
-def asks_now(query: str) -> bool:
-    """Tell whether a text is a question that names no time but the present: English alone is read for that."""
-    return is_question(query) and not _PAST.search(query) and not names_time(query)
-
-
-def kind_of(query: str, names: list[str]) -> Kind:
-    """Return what a query is after (S2-06).
-
-    ``navigational``: the query is a name and little else. ``factual``: it asks. ``contextual``: it tells.
-
-    Args:
-        query: The query as given.
-        names: Names and aliases of the nodes that occur in it.
-    """
-    if names and len(beyond_names(query, names)) == 0:
-        return "navigational"
-    first = next(iter(_WORDS.findall(fold(query))), "")
-    asks = any(is_question(sentence) for sentence in sentences_of(query))
-    return "factual" if asks or first in _ASKING else "contextual"
-
-
-def beyond_names(query: str, names: list[str]) -> list[str]:
-    """Return the words of a query that are neither in a name nor said in any request."""
-    named = {word for name in names for word in _WORDS.findall(fold(name))}
-    said = named | _LEADING
-    words = _WORDS.findall(fold(query))
-    return [word for word in words if len(word) > 1 and word not in said and without_s(word) not in named]
+async def _awaited(work: Callable[[], Awaitable[object]]) -> object:
+    return await work()

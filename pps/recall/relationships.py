@@ -9,9 +9,9 @@ from datetime import datetime
 
 from pps.core.recalled import Hit, Relationship
 from pps.core.values import Fact, Node
-from pps.recall.ask import Ask
 from pps.recall.fetch import holds
 from pps.recall.hits import names_of
+from pps.recall.query import Ask
 
 MOST = 20
 """Most relationships of one node."""

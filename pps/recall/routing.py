@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pps.core.values import Node
-from pps.recall.ask import Ask
 from pps.recall.fetch import fetch
-from pps.recall.query import Kind, kind_of
+from pps.recall.query import Ask
+from pps.recall.question import Kind, kind_of
 
 ROUTES: dict[Kind, str] = {"factual": "facts", "navigational": "nodes", "contextual": "contextual"}
 """Kind of query → the profile that answers it: facts; nodes; facts by how many episodes mention them."""

@@ -11,10 +11,10 @@ from pps.core.ids import is_uuid
 from pps.core.recalled import Evidence, Recall
 from pps.core.values import ChannelName, Fact, ItemKind, Node
 from pps.journal.values import ItemFilter
-from pps.recall.ask import KINDS, Ask, Scored
 from pps.recall.fetch import fetch
 from pps.recall.fusion import ranks_of
 from pps.recall.hits import text_of
+from pps.recall.query import KINDS, Ask, Scored
 
 if TYPE_CHECKING:
     from pps.recall.profiles import ChannelProfile

@@ -14,7 +14,7 @@ from pps.entities import Registry
 from pps.entities.deletions import Deletions
 from pps.entities.file import SmallFile
 from pps.graph.neo4j_writes import Neo4jWrites
-from pps.link import spool
+from pps.server import spool
 from tests.acceptance.killed_steps import arm, deadly
 
 MARK = "zanzibar7"

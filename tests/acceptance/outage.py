@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import httpx
 
-from tests.integration.surfaces.serving import Served
+from tests.integration.interfaces.serving import Served
 from tests.model_server import ModelServer
 
 PATIENCE_S = 60.0

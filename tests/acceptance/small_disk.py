@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from pps.link import Link, runfile
-from tests.integration.surfaces.serving import clean_env
+from pps.server import Link, runfile
+from tests.integration.interfaces.serving import clean_env
 
 SIZE_MB = 160
 _IMPATIENT = {"PPS_JOBS__FIRST_WAIT_S": "0.1", "PPS_JOBS__LONGEST_WAIT_S": "1", "PPS_JOBS__BREAKER_FAILURES": "1"}

@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from pps.link import spool
-from pps.surfaces.cli.claude_settings import program
+from pps.interfaces.cli.claude_settings import program
+from pps.server import spool
 from tests.claude.__main__ import record
 from tests.claude.client import Claude, bundled
 from tests.claude.model import Step, TalkingModel, says, talking_model, uses
 from tests.integration.hooks.acting import RECORDED
 from tests.integration.hooks.conftest import eventually
 from tests.integration.hooks.replaying import of_scene
-from tests.integration.surfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
+from tests.integration.interfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
 
 RECALL = "mcp__plugin_pps_memory__ambient_recall"
 ALLOWED = ("--allowedTools=Bash,mcp__plugin_pps_memory", "--permission-mode", "acceptEdits")

@@ -12,7 +12,7 @@ from tests.acceptance.test_claude_code import given, ours, said_in
 from tests.claude.client import Claude, bundled
 from tests.claude.model import Step, says, talking_model
 from tests.integration.hooks.conftest import eventually
-from tests.integration.surfaces.serving import serving
+from tests.integration.interfaces.serving import serving
 
 pytestmark = [pytest.mark.claude, pytest.mark.timeout(300)]
 FACT = {"subject": "Mara", "relation": "LIVES_IN", "object": "Oslo", "text": "Mara lives in Oslo.", "turns": [1]}

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pps.core.errors import StoreConflict, StoreUnavailable
-from pps.link import Link
+from pps.server import Link
 from tests.acceptance.small_disk import fill, served_on_a_small_disk
 
 PATIENCE_S = 90.0

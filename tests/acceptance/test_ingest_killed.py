@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from pps.core.errors import PPSError
-from pps.link.client import Link
-from pps.link.start import connect, stop
-from tests.integration.surfaces.serving import clean_env, pps
+from pps.server.link import Link
+from pps.server.start import connect, stop
+from tests.integration.interfaces.serving import clean_env, pps
 
 KILLS = int(os.environ.get("PPS_KILLS", "3"))
 TURNS = int(os.environ.get("PPS_TURNS", "1500"))

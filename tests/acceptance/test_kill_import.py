@@ -19,11 +19,11 @@ from typing import Any, cast
 import pytest
 
 from pps.core.errors import PPSError
-from pps.link.client import Link
-from pps.link.start import connect, stop
+from pps.server.link import Link
+from pps.server.start import connect, stop
 from tests import importing_files as made
 from tests.acceptance.outage import data, idle, until
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 TURNS = int(os.environ.get("PPS_IMPORT_TURNS", "410"))
 """Messages of each format; a batch has 200."""

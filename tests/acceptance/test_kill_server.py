@@ -18,9 +18,9 @@ from typing import Any, cast
 import pytest
 
 from pps.core.errors import PPSError
-from pps.link import runfile
-from pps.link.client import Link
-from pps.link.start import connect, stop
+from pps.server import runfile
+from pps.server.link import Link
+from pps.server.start import connect, stop
 
 KILLS = int(os.environ.get("PPS_KILLS", "8"))
 CLIENTS = 3

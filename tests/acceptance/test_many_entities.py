@@ -13,7 +13,7 @@ from typing import Any, cast
 import psutil
 import pytest
 
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 ENTITIES = int(os.environ.get("PPS_ENTITIES", "48"))
 OPEN = 4

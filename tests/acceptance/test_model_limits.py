@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.outage import data, health, healthy, idle, reading, reasons, until
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 from tests.model_server import Asked, ModelServer, model_server
 
 RETRY_AFTER_S = 0.5

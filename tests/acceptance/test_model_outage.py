@@ -16,7 +16,7 @@ import pytest
 
 from pps.core.errors import Overloaded
 from tests.acceptance.outage import asked, data, embedding, healthy, idle, reading, until
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
 
 BOUND = 3

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.outage import data, health, healthy, idle, reasons, until
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 from tests.neo4j_server import Neo4jServer, start_neo4j, stop_neo4j
 
 OUTAGE_S = float(os.environ.get("PPS_OUTAGE_S", "2"))

@@ -14,14 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from pps.app import App
 from pps.config import Settings
 from pps.core.values import JSON
 from pps.entities import Router
 from pps.ingest.events import EventOptions
-from pps.verbs.calls import Calls
-from tests.integration.surfaces.every_tool import done
-from tests.integration.surfaces.serving import ERAS, Served, serving
+from pps.operations.calls import Calls
+from tests.integration.interfaces.every_tool import done
+from tests.integration.interfaces.serving import ERAS, Served, serving
 
 SOURCES = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent", "editor": "manual", "mail": "manual"}
 ROUTER = Router("test", ("/work",), may_create=True)

@@ -24,7 +24,7 @@ import sys
 import threading
 from pathlib import Path
 
-from pps.surfaces.cli.claude_settings import EVENTS, program
+from pps.interfaces.cli.claude_settings import EVENTS, program
 from tests.claude import trim
 from tests.claude.client import Claude
 from tests.claude.model import talking_model

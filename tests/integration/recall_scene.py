@@ -12,9 +12,9 @@ from pps.core.recalled import Hit, Recall
 from pps.core.values import FactDraft, Node, NodeDraft
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
-from pps.recall.ask import Ask
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
+from pps.recall.query import Ask
 from pps.recall.request import RecallRequest
 from pps.recall.sources import Sources, Tuning
 

@@ -18,9 +18,9 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pps.core.errors import ConfigError, StoreError
-from pps.link import runfile
-from pps.surfaces.http import life
-from pps.surfaces.http.activity import Activity, ActivityMeter
+from pps.interfaces.http import life
+from pps.interfaces.http.activity import Activity, ActivityMeter
+from pps.server import runfile
 
 
 async def _quiet() -> bool:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pps.index.scanned import ScannedRows
+from pps.index.flat_index import ScannedRows
 from pps.index.simhash import BITS, WORDS, SimHash
 from pps.models.protocols import Matrix
 from tests.index_data import clustered

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pps.core.ids import new_group
-from pps.journal.allowing import KEPT_IDS, KEPT_S, Allowing
 from pps.journal.db import prepare_file
+from pps.journal.filter_cache import KEPT_IDS, KEPT_S, Allowing
 from pps.journal.journal import Journal
 from pps.journal.reader import Readers
 from pps.journal.values import ItemFilter, TurnDraft

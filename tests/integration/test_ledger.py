@@ -11,10 +11,10 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, JobsSettings, Settings
 from pps.core.values import FactDraft
+from pps.interfaces.http.activity import Activity
+from pps.interfaces.http.health import Condition
 from pps.memory import Memory
-from pps.surfaces.http.activity import Activity
-from pps.surfaces.http.condition import Condition
-from pps.verbs.calls import Calls
+from pps.operations.calls import Calls
 
 RED_AFTER_S = 0.2
 

@@ -15,10 +15,10 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities import Registry
+from pps.interfaces.http.activity import Activity
+from pps.interfaces.http.health import Condition
 from pps.memory import Memory
-from pps.surfaces.http.activity import Activity
-from pps.surfaces.http.condition import Condition
-from pps.verbs.calls import Calls
+from pps.operations.calls import Calls
 from tests.erasing import deleted, lose_graph
 
 

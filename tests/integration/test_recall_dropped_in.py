@@ -19,7 +19,7 @@ from tests.integration.recall_scene import facts_of, play
 CONTRARY = '''
 """Contrary: the facts that are least like the query come first."""
 
-from pps.recall.ask import Scored
+from pps.recall.query import Scored
 
 
 async def find(ask, channel, depth):

@@ -11,9 +11,9 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.values import ChannelName, Fact, FactDraft, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
+from tests.integration.interfaces.every_tool import done
+from tests.integration.interfaces.serving import ERAS, serving
 from tests.integration.recall_scene import play
-from tests.integration.surfaces.every_tool import done
-from tests.integration.surfaces.serving import ERAS, serving
 
 QUERY = "What grows among the roses behind the old greenhouse?"
 DURING = "in January 2026"

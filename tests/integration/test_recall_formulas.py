@@ -12,7 +12,7 @@ import pytest
 from pps.config import EmbedderSettings, Settings
 from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.memory import Memory
-from pps.recall.damping import freshness
+from pps.recall.boosts import freshness
 from pps.recall.fetch import outlined
 from pps.recall.merging import WEAK_BM25
 from pps.recall.profiles import Profiles

@@ -15,7 +15,7 @@ from pps.core.recalled import SearchStats
 from pps.core.values import NodeDraft
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.verbs.all import VERBS
+from pps.operations.all import VERBS
 from tests.integration.recall_scene import BLEND, START, by_name, sources, uuid_of
 
 

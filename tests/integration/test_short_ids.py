@@ -9,7 +9,7 @@ import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.memory import Memory
-from pps.verbs.all import VERBS
+from pps.operations.all import VERBS
 from tests.integration.recall_scene import uuid_of
 
 LONG = f"{'The committee talked about the budget. ' * 40}The lighthouse is red. {'Then it was late. ' * 40}"

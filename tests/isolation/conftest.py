@@ -11,10 +11,10 @@ import pytest_asyncio
 
 from pps.app import App
 from pps.config import Settings
-from pps.isolation.attacks.arena import Arena
-from pps.isolation.attacks.watch import Watch
-from pps.isolation.proof import throw_away
-from pps.verbs.calls import Calls
+from pps.operations.calls import Calls
+from pps.proof.arena import Arena
+from pps.proof.verify import throw_away
+from pps.proof.watch import Watch
 from tests.isolation.house import NAMES, House, One, told
 from tests.isolation.standing import renewed
 from tests.neo4j_server import Neo4jServer

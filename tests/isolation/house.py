@@ -10,9 +10,9 @@ from typing import Any
 from pps.app import App
 from pps.core.errors import PPSError
 from pps.core.values import FactDraft, NodeDraft
-from pps.isolation.attacks.watch import Watch
 from pps.memory import Memory
-from pps.verbs.calls import Calls
+from pps.operations.calls import Calls
+from pps.proof.watch import Watch
 
 WHEN = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 NAMES = ("ana", "ana_2", "coffee")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pps.isolation.attacks.arena import Arena, Being
-from pps.isolation.attacks.honest import Honest
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import GuardedDriver
+from pps.proof.arena import Arena, Being
+from pps.proof.honest import Honest
 
 
 async def renewed(arena: Arena) -> Arena:

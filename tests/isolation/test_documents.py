@@ -12,8 +12,8 @@ from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.values import FactDraft
 from pps.entities.watched import Watched
 from pps.ingest.importing import Wanted
+from pps.interfaces.http.work import find
 from pps.memory import Memory
-from pps.surfaces.http.work import find
 
 MARKS = {"ana": "kanarieana", "bob": "kanariebob"}
 

@@ -12,8 +12,8 @@ from pps.core.errors import InvalidRequest, IsolationError, PPSError, StoreConfl
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft
 from pps.entities import Registry
-from pps.isolation.attacks.watch import Watch
-from pps.verbs.calls import Calls
+from pps.operations.calls import Calls
+from pps.proof.watch import Watch
 from tests.erasing import deleted, lose_graph
 from tests.isolation.house import NAMES, told
 

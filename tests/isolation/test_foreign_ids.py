@@ -8,10 +8,10 @@ import pytest
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import EntityId
-from pps.isolation.attacks.arena import Arena, Being, dice
-from pps.isolation.attacks.by_id import READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
-from pps.isolation.attacks.honest import Honest
 from pps.isolation.recipes import RECIPES
+from pps.proof.arena import Arena, Being, dice
+from pps.proof.by_id import READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
+from pps.proof.honest import Honest
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 

@@ -10,10 +10,10 @@ import pytest
 from graphiti_core.nodes import EntityNode
 
 from pps.core.errors import IsolationError, PPSError
-from pps.isolation.attacks.arena import Arena, Being, dice
-from pps.isolation.attacks.by_id import Ids
-from pps.isolation.attacks.by_statement import _WAYS, STOCK, Strike, _raw
-from pps.isolation.attacks.honest import Honest
+from pps.proof.arena import Arena, Being, dice
+from pps.proof.by_id import Ids
+from pps.proof.by_statement import _WAYS, STOCK, Strike, _raw
+from pps.proof.honest import Honest
 
 UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
 

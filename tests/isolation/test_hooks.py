@@ -14,12 +14,12 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.link import spool
-from pps.surfaces.hooks.desk import Desk
-from pps.surfaces.hooks.spool import SpoolDrain
+from pps.interfaces.hooks.desk import Desk
+from pps.interfaces.hooks.spool import SpoolDrain
+from pps.server import spool
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, turns_of
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 MARKS = {"shop": "kanarieladen", "attic": "kanariedachboden", "inner": "kanarieinnen"}
 pytestmark = pytest.mark.timeout(300)

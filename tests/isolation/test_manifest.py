@@ -19,13 +19,13 @@ from pps.entities.routes import Routes as ProjectRoutes
 from pps.entities.tasks import Tasks
 from pps.entities.watched import Watched
 from pps.ingest.documents import Documents
+from pps.interfaces.cli.main import build
+from pps.interfaces.http import work
+from pps.interfaces.http.routes import Routes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
+from pps.operations.all import VERBS
 from pps.recall.walks import Walks
-from pps.surfaces.cli.main import build
-from pps.surfaces.http import work
-from pps.surfaces.http.routes import Routes
-from pps.verbs.all import VERBS
 
 HERE = Path(__file__).parent
 ATTACKS = HERE.parent.parent / "pps" / "isolation" / "attacks"

@@ -12,12 +12,12 @@ import pytest_asyncio
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.values import FactDraft, NodeDraft
-from pps.isolation.attacks.arena import Arena, Being, dice
-from pps.isolation.attacks.by_id import Ids
-from pps.isolation.attacks.honest import Honest
-from pps.isolation.proof import throw_away
 from pps.isolation.requests import EpisodeInput
 from pps.models.extractor import ExtractorModel
+from pps.proof.arena import Arena, Being, dice
+from pps.proof.by_id import Ids
+from pps.proof.honest import Honest
+from pps.proof.verify import throw_away
 from tests.isolation.standing import renewed
 from tests.model_server import ModelServer, model_server
 

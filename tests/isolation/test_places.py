@@ -12,11 +12,11 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, IsolationError, PPSError
 from pps.core.ids import EntityId, new_group
 from pps.index.entity import EntityIndexes
-from pps.isolation.attacks.arena import DIMENSION, Arena, Being
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.drivers import open_embedded
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
+from pps.proof.arena import DIMENSION, Arena, Being
 
 
 async def reopen(being: Being, entity: EntityId | None = None) -> IsolatedGraphitiClient:

@@ -21,11 +21,11 @@ from pps.entities import Registry
 from pps.entities.tasks import TaskDraft, Tasks
 from pps.journal.db import prepare_file
 from pps.journal.glance import Tally, tally
-from pps.verbs.all import verbs_for
+from pps.operations.all import verbs_for
 from tests.erasing import deleted
-from tests.integration.surfaces.every_tool import done, refused
-from tests.integration.surfaces.every_tool import text as text_of
-from tests.integration.surfaces.serving import ERAS, Served, serving
+from tests.integration.interfaces.every_tool import done, refused
+from tests.integration.interfaces.every_tool import text as text_of
+from tests.integration.interfaces.serving import ERAS, Served, serving
 from tests.isolation.test_surfaces import HEADERS, INITIALIZE, PING
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pps.config import Settings
-from pps.isolation import proof
-from pps.isolation.attacks.arena import Arena
-from pps.isolation.attacks.by_statement import GuardAttack, Strike
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.drivers import Neo4jServer
-from pps.isolation.proof import KINDS, Report, attack, throw_away, verify
+from pps.proof import verify as proving
+from pps.proof.arena import Arena
+from pps.proof.by_statement import GuardAttack, Strike
+from pps.proof.verify import KINDS, Report, attack, throw_away, verify
 from tests.isolation.unlocked import FirstLockGone, without_guard
 
 pytestmark = pytest.mark.timeout(600)
@@ -103,11 +103,11 @@ async def test_what_a_library_raises_is_counted_by_its_name_and_searched_for_lea
     async def of_another(strike: Strike) -> object:
         raise ValueError(strike.group)
 
-    monkeypatch.setattr(proof, "STOCK", [GuardAttack("of its own", of_its_own, refused=False)])
+    monkeypatch.setattr(proving, "STOCK", [GuardAttack("of its own", of_its_own, refused=False)])
     report = await attacked(settings, IsolatedGraphitiClient, ("stock call",))
     assert report.refused == {"KeyError": 600}
     assert report.ok
-    monkeypatch.setattr(proof, "STOCK", [GuardAttack("of another", of_another, refused=False)])
+    monkeypatch.setattr(proving, "STOCK", [GuardAttack("of another", of_another, refused=False)])
     report = await attacked(settings, IsolatedGraphitiClient, ("stock call",))
     assert report.refused == {"ValueError": 600}
     assert {finding.operation for finding in report.leaks} == {"stock call: of another"}

@@ -12,9 +12,9 @@ import pytest
 
 from pps.core.errors import NotFound
 from pps.core.values import Community, Episode, Fact, Node
-from pps.isolation.attacks.arena import Arena, Being, dice
-from pps.isolation.attacks.by_id import CREATES, Ids
-from pps.isolation.attacks.honest import Honest
+from pps.proof.arena import Arena, Being, dice
+from pps.proof.by_id import CREATES, Ids
+from pps.proof.honest import Honest
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

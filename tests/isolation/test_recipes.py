@@ -16,13 +16,13 @@ from graphiti_core.search.search_config import SearchConfig
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact, Node
-from pps.isolation.attacks.arena import Arena, Being
 from pps.isolation.bound import Models
 from pps.isolation.recipe_search import TOO_LATE
 from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES
 from pps.isolation.requests import GraphFilters
 from pps.models.protocols import Reranked
 from pps.models.reranker import MiniLMReranker
+from pps.proof.arena import Arena, Being
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from pps.core.errors import NotFound
-from tests.integration.surfaces.serving import ERAS, Served, serving
+from tests.integration.interfaces.serving import ERAS, Served, serving
 from tests.isolation.house import One
 
 pytestmark = pytest.mark.timeout(300)

@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pps.config import Settings
 from pps.core.errors import PPSError
-from pps.isolation.attacks.arena import Arena, Being, dice
-from pps.isolation.attacks.by_id import READS, SEARCHES, WRITES, Ids
-from pps.isolation.attacks.honest import Honest
-from pps.isolation.proof import throw_away
+from pps.proof.arena import Arena, Being, dice
+from pps.proof.by_id import READS, SEARCHES, WRITES, Ids
+from pps.proof.honest import Honest
+from pps.proof.verify import throw_away
 
 T = TypeVar("T")
 WHO = strategies.integers(0, 2)

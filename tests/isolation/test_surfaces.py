@@ -17,11 +17,11 @@ import pytest
 import typer.main
 from starlette.routing import Route
 
-from pps.surfaces.cli.main import build
-from pps.surfaces.http.routes import Parts, Routes
-from pps.verbs.all import verbs_for
-from tests.integration.surfaces.every_tool import done
-from tests.integration.surfaces.serving import ERAS, Served, serving
+from pps.interfaces.cli.main import build
+from pps.interfaces.http.routes import Parts, Routes
+from pps.operations.all import verbs_for
+from tests.integration.interfaces.every_tool import done
+from tests.integration.interfaces.serving import ERAS, Served, serving
 
 CANARY = "4711-canary"
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

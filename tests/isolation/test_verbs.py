@@ -8,7 +8,7 @@ import pytest
 
 from pps.core.errors import PPSError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.verbs.all import verbs_for
+from pps.operations.all import verbs_for
 from tests.isolation.house import House, One, everything, outcome
 
 pytestmark = pytest.mark.timeout(300)

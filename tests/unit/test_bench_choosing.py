@@ -13,8 +13,8 @@ from pps.bench.data import Question
 from pps.bench.lists import Asked, Lists, Weights, gathered, ranked
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit
-from pps.recall.ask import Scored
 from pps.recall.fusion import fused
+from pps.recall.query import Scored
 
 PROFILE = """# Why it is so.
 description = "d"

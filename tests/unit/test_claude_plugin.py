@@ -17,8 +17,8 @@ from pps import __version__
 from pps.config import home_folder
 from pps.core.errors import InvalidRequest
 from pps.ingest.sessions import SessionEvent, read_event
-from pps.link.runfile import RunFile
-from pps.surfaces.cli.claude_settings import EVENTS, program
+from pps.interfaces.cli.claude_settings import EVENTS, program
+from pps.server.runfile import RunFile
 from tests.integration.hooks.acting import DEADLINE_S
 
 PLUGIN = program().parent.parent

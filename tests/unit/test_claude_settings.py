@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.surfaces.cli.claude_settings import EVENTS, install, look, settings_file, uninstall
+from pps.interfaces.cli.claude_settings import EVENTS, install, look, settings_file, uninstall
 
 FILES = {
     "empty object": b"{}",

@@ -14,8 +14,8 @@ import typer.main
 from pps.bench import scale_report, tune
 from pps.bench.report import markdown
 from pps.bench.times_report import HOOKS, RERANK, TIMELINE
-from pps.surfaces.cli.main import build
-from pps.verbs.all import VERBS
+from pps.interfaces.cli.main import build
+from pps.operations.all import VERBS
 from tests.figures import DOCUMENTS, QUALITY, RESULTS, filled
 from tests.reference import PAGE, page
 

@@ -13,9 +13,9 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from pps.entities import Registry, Router
-from pps.link.runfile import new_secret
-from pps.surfaces.http.guard import HostGuard, Names
-from pps.surfaces.http.trust import Trust, bearer
+from pps.interfaces.http.auth import Trust, bearer
+from pps.interfaces.http.guard import HostGuard, Names
+from pps.server.runfile import new_secret
 
 NAMES = Names("127.0.0.1", ("memory.example.org", "lan.example:8377"), ("https://memory.example.org",))
 

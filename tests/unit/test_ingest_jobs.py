@@ -25,8 +25,8 @@ from pps.core.reports import IngestionStats
 from pps.ingest.backlog import Backlog, EntityBacklog
 from pps.ingest.breaker import Breaker, Breakers
 from pps.ingest.health import HealthLimits, problems, stalled_s
-from pps.ingest.places import Places
 from pps.ingest.retrying import RetryPolicy, fault_of, provider_of
+from pps.ingest.slots import Places
 from pps.journal.values import Charge, QueueState
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

@@ -15,9 +15,9 @@ from typing import ClassVar
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict, StoreError, StoreUnavailable
-from pps.link import Link, RunFile, connect, file_lock, proof, runfile, stop
-from pps.link import lock as locks
-from pps.link.client import ProvedConnection, ServerAway, error_from
+from pps.server import Link, RunFile, connect, file_lock, handshake, runfile, stop
+from pps.server import lock as locks
+from pps.server.link import ProvedConnection, ServerAway, error_from
 from tests.proving import Proving, stranger
 
 
@@ -40,7 +40,7 @@ def test_a_lock_is_held_once_and_names_its_holder(tmp_path: Path) -> None:
 def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "x.lock"
     code = (
-        "import sys,time;from pathlib import Path;from pps.link import file_lock\n"
+        "import sys,time;from pathlib import Path;from pps.server import file_lock\n"
         "with file_lock(Path(sys.argv[1]), what='other'):\n print('held',flush=True);time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as other:
@@ -208,14 +208,14 @@ def test_a_stranger_that_sends_a_byte_now_and_then_holds_nobody_for_longer_than_
 
 def test_a_proof_is_of_one_nonce_one_port_and_one_process() -> None:
     run = _run(5)
-    nonce, _ = proof.question(run)
-    good = proof.proof(run.secret, nonce, 5, run.pid)
-    proof.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + good.encode())
-    others = (proof.proof(run.secret, nonce, 6, run.pid), proof.proof(run.secret, nonce, 5, run.pid + 1))
+    nonce, _ = handshake.question(run)
+    good = handshake.proof(run.secret, nonce, 5, run.pid)
+    handshake.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + good.encode())
+    others = (handshake.proof(run.secret, nonce, 6, run.pid), handshake.proof(run.secret, nonce, 5, run.pid + 1))
     for other in (
         *others,
-        proof.proof(runfile.new_secret(), nonce, 5, run.pid),
-        proof.proof(run.secret, "0" * 32, 5, run.pid),
+        handshake.proof(runfile.new_secret(), nonce, 5, run.pid),
+        handshake.proof(run.secret, "0" * 32, 5, run.pid),
     ):
-        with pytest.raises(proof.Stranger):
-            proof.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + other.encode())
+        with pytest.raises(handshake.Stranger):
+            handshake.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + other.encode())

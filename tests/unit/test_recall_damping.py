@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pps.core.values import AnchorPassage, Turn
-from pps.recall.damping import of_turns, stated_words, substance
+from pps.recall.boosts import of_turns, stated_words, substance
 from pps.recall.passages import LONG, most_like, passage_of
 from pps.recall.profiles import ChannelProfile, Substance
 

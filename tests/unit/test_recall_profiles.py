@@ -12,9 +12,9 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.isolation.recipes import RECIPES
 from pps.journal.values import ItemFilter
-from pps.recall.narrowing import in_words
 from pps.recall.options import make_request
 from pps.recall.perspectives import PERSPECTIVES
+from pps.recall.profile_filters import in_words
 from pps.recall.profiles import Profiles
 from pps.recall.request import RecallRequest
 from pps.recall.tuned import tuned

@@ -26,9 +26,9 @@ from pps.core.reports import (
     TimelinePage,
 )
 from pps.core.values import AnchorPassage, Episode, EventReceipt, Fact, Node, Receipt, Skipped, Turn
-from pps.verbs import merging, outputs, records, render
-from pps.verbs.all import VERBS
-from pps.verbs.table import AnyVerb, _adapter
+from pps.operations import merging, outputs, records, render
+from pps.operations.all import VERBS
+from pps.operations.table import AnyVerb, _adapter
 
 AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
 ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"

@@ -349,7 +349,7 @@ def _detach(deadline: float) -> None:
 
 def _start(home: str) -> None:
     """Start the server without waiting for it, where this Python has PPS."""
-    code = "import pathlib, sys; from pps.link import connect; connect(pathlib.Path(sys.argv[1]))"
+    code = "import pathlib, sys; from pps.server import connect; connect(pathlib.Path(sys.argv[1]))"
     quiet = [(os.POSIX_SPAWN_OPEN, one, os.devnull, os.O_RDWR, 0) for one in (0, 1, 2)]
     arguments = [sys.executable, "-P", "-c", code, home]
     environment = {**os.environ, "PPS_HOME": home}

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Candidate, Scored
+from pps.recall.query import Ask, Candidate, Scored
 
 Find: TypeAlias = Callable[[Ask, ChannelName, int], Awaitable[list[Scored]]]
 Weigh: TypeAlias = Callable[[Ask, ChannelName, Mapping[str, Candidate]], Awaitable[list[Scored]]]

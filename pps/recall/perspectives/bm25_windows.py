@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Scored
 from pps.recall.merging import textual
+from pps.recall.query import Ask, Scored
 
 
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pps.core.errors import ModelUnavailable
 from pps.core.values import ChannelName
 from pps.models.protocols import Reranker
-from pps.recall.ask import Ask, Candidate, Scored
 from pps.recall.fetch import fetch
 from pps.recall.hits import text_of
 from pps.recall.passages import passage_of
+from pps.recall.query import Ask, Candidate, Scored
 
 BEST = 30
 """Candidates that are read, from the top of what the finding perspectives say together."""

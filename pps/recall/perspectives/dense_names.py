@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Scored
+from pps.recall.query import Ask, Scored
 
 
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
-from pps.recall.ask import Ask, Candidate, Scored
 from pps.recall.fetch import supported
+from pps.recall.query import Ask, Candidate, Scored
 
 
 async def weigh(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:

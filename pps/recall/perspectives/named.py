@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Scored
 from pps.recall.merging import in_order
-from pps.recall.query import beyond_names
+from pps.recall.query import Ask, Scored
+from pps.recall.question import beyond_names
 
 
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:

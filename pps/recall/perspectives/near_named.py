@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Candidate, Scored
 from pps.recall.proximity import by_hops
+from pps.recall.query import Ask, Candidate, Scored
 
 _HOPS = 1
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pps.core.values import ChannelName
 from pps.recall.ages import age_d, times_of
-from pps.recall.ask import Ask, Candidate, Scored
+from pps.recall.query import Ask, Candidate, Scored
 
 WINDOW_D = 28.0
 """Days over which the signal falls from 1 to 0 in a straight line."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Scored
 from pps.recall.perspectives.dense import own_of_nodes
+from pps.recall.query import Ask, Scored
 
 
 async def find(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
-from pps.recall.ask import Ask, Scored
 from pps.recall.fetch import outlined, supported
 from pps.recall.fusion import fused
 from pps.recall.merging import best_of, in_order
+from pps.recall.query import Ask, Scored
 
 _K = 5
 _TURNS_AT_ONCE = 20

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pps.core.text import fold
 from pps.core.values import ChannelName, Turn
 from pps.journal.links import NodeOutline
-from pps.recall.ask import Ask, Candidate, Scored
+from pps.recall.query import Ask, Candidate, Scored
 
 _TAG = re.compile(r"(?<![\w#])#([^\W\d_][\w-]*)")
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pps.core.spans import Span
 from pps.core.time import from_micros
 from pps.core.values import ChannelName
-from pps.recall.ask import Ask, Scored
 from pps.recall.fusion import fused
 from pps.recall.merging import best_of, in_order
+from pps.recall.query import Ask, Scored
 
 MOST = 5_000
 """A time in or near which more than this happened says too little: the other perspectives decide."""

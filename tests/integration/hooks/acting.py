@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pps.surfaces.cli.claude_settings import EVENTS, program
+from pps.interfaces.cli.claude_settings import EVENTS, program
 
 DEADLINE_S = {
     "SessionStart": 5.0,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pps.link import RunFile, file_lock, runfile
+from pps.server import RunFile, file_lock, runfile
 from tests.integration.hooks.acting import Session
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 
 @pytest.fixture(scope="package")

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pps.surfaces.cli.claude_settings import EVENTS
+from pps.interfaces.cli.claude_settings import EVENTS
 from tests.integration.hooks.acting import RECORDED, Ended, Session
 
 SCENES = ("printed", "typed", "filled")

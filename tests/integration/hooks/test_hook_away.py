@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from pps.link import RunFile, file_lock, runfile, spool, stop
+from pps.server import RunFile, file_lock, runfile, spool, stop
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
-from tests.integration.surfaces.serving import serving
+from tests.integration.interfaces.serving import serving
 from tests.proving import Proving, stranger
 
 TRIES = 3

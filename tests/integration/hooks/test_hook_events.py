@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 Turns = Callable[[Session], list[dict[str, Any]]]
 

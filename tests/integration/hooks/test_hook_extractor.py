@@ -11,9 +11,9 @@ from typing import Any
 
 from pps.config import INSIDE
 from pps.ingest.extraction import MARK
-from pps.link import spool
-from pps.surfaces.cli.claude_settings import program
-from tests.integration.surfaces.serving import Served, pps
+from pps.interfaces.cli.claude_settings import program
+from pps.server import spool
+from tests.integration.interfaces.serving import Served, pps
 
 REFUSED = "conversations of the program that reads turns for this memory"
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from tests.integration.hooks.acting import Session
 from tests.integration.hooks.conftest import eventually
-from tests.integration.surfaces.serving import Served
+from tests.integration.interfaces.serving import Served
 
 SAID = ["Paint the oven, please.", "Write: /work/notes.txt", "The oven is blue now.", "The oven dries until noon."]
 

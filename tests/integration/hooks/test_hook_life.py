@@ -19,7 +19,7 @@ import pytest
 from tests import stand_in
 from tests.integration.hooks.acting import Session
 from tests.integration.hooks.conftest import eventually
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 LIFE = Path(__file__).parents[2] / "life"
 QUESTIONS: list[dict[str, str]] = json.loads((LIFE / "questions.json").read_text())

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pps.link import spool, stop
+from pps.server import spool, stop
 from tests.integration.hooks.acting import DEADLINE_S, Ended
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
 from tests.integration.hooks.replaying import Recorded, Replay, recorded
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 KEPT = {"UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd"}
 TRIES = 3

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pps.link import spool
+from pps.server import spool
 from tests.integration.hooks.acting import Session
 from tests.integration.hooks.conftest import eventually, turns_of
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
 
 BOUND = 3

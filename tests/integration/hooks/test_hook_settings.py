@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pps.surfaces.cli.claude_settings import EVENTS
-from tests.integration.surfaces.serving import clean_env, pps
+from pps.interfaces.cli.claude_settings import EVENTS
+from tests.integration.interfaces.serving import clean_env, pps
 
 OTHERS = b"""{
    "$schema": "https://json.schemastore.org/claude-code-settings.json",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.hooks.acting import Session
-from tests.integration.surfaces.serving import Served
+from tests.integration.interfaces.serving import Served
 
 TOLD = (
     "The oven in the shop runs 20 degrees hot.",

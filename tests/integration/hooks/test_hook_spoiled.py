@@ -15,7 +15,7 @@ import pytest
 from tests.integration.hooks.acting import Ended
 from tests.integration.hooks.conftest import eventually, turns_of
 from tests.integration.hooks.replaying import Recorded, Replay, recorded, shapes
-from tests.integration.surfaces.serving import Served, serving
+from tests.integration.interfaces.serving import Served, serving
 
 CUTS = (0.0, 0.1, 0.5, 0.9, 1.0)
 """Where a payload is cut, of its length; the last time before its last brace."""

@@ -13,11 +13,11 @@ from typing import Any, Literal
 import pytest
 
 from pps.ingest.sessions import read_event
-from pps.link import runfile, spool
+from pps.server import runfile, spool
 from tests.integration.hooks.acting import DEADLINE_S
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
 from tests.integration.hooks.replaying import Recorded, Replay, recorded
-from tests.integration.surfaces.serving import serving
+from tests.integration.interfaces.serving import serving
 
 SAMPLE = list({one.event: one for one in reversed(recorded()) if one.is_told}.values())
 """One recording of each event."""

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from pps.link import spool
+from pps.server import spool
 from tests.integration.hooks.acting import Session
 from tests.integration.hooks.conftest import eventually, registered, turns_of
-from tests.integration.surfaces.serving import clean_env, serving
+from tests.integration.interfaces.serving import clean_env, serving
 
 HOOKS = 8
 EACH = 3

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pps.index.scanned import ScannedRows
+from pps.index.flat_index import ScannedRows
 from pps.index.vectors import VectorIndex, VectorRow
 from pps.models.protocols import Matrix
 from tests.index_data import DIMENSION, clustered, rows_of

@@ -1,0 +1,167 @@
+"""``pps doctor``: look at everything that can be wrong, and say what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Generator, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pps.core.errors import PPSError
+from pps.server import Link, file_lock, runfile, spool
+from pps.server.link import Answer
+from pps.server.start import connect
+
+if TYPE_CHECKING:
+    from pps.config import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One look: ``detail`` says what was seen or what to do. A finding that is not ok is a problem."""
+
+    check: str
+    ok: bool
+    detail: str
+
+    def data(self) -> dict[str, str | bool]:
+        """Return it as JSON data."""
+        return asdict(self)
+
+
+def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
+    """Look at settings, folder, server and every entity (or ``only`` one); ``offline`` opens the files itself."""
+    from pps.config import load
+
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding("python", sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)), f"{version} ({sys.executable})")
+    try:
+        settings = load()
+    except PPSError as error:
+        yield Finding("settings", False, error.message)
+        return
+    yield Finding("settings", True, f"store {settings.store}, embedder {settings.embedder.name}")
+    folder = _folder(home)
+    yield folder
+    if not folder.ok:
+        return
+    yield _registry(home)
+    yield _hooks_spool(home)
+    yield from _offline(settings, only) if offline else _online(home, only)
+
+
+def _folder(home: Path) -> Finding:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        return Finding("data folder", False, f"{home} cannot be made ({error.strerror}); set PPS_HOME to another")
+    private = home.stat().st_mode & 0o077 == 0
+    writable = os.access(home, os.W_OK | os.X_OK)
+    detail = str(home) if writable else f"{home} cannot be written; make it yours to write, or set PPS_HOME to another"
+    return Finding("data folder", writable, detail + ("" if private else " (others may read it: chmod 700)"))
+
+
+def _registry(home: Path) -> Finding:
+    from pps.entities import Registry
+
+    try:
+        wrong = Registry(home).damage()
+    except PPSError as error:
+        wrong = [error.message]
+    return Finding("registry", not wrong, "; ".join(wrong) or "whole")
+
+
+def _hooks_spool(home: Path) -> Finding:
+    state, folder = spool.look(home), spool.spool_folder(home)
+    said = [f"{state.waiting} events wait for the server" if state.waiting else "empty"]
+    if state.dropped:
+        said.append(
+            f"{state.dropped} events found no room while the server was away; run `pps serve`, then remove "
+            f"{folder / 'dropped'}"
+        )
+    if state.bad:
+        said.append(f"{state.bad} events could not be taken in; look at {folder}/*.bad, then remove them")
+    return Finding("hooks' spool", not (state.dropped or state.bad), "; ".join(said))
+
+
+def _online(home: Path, only: str) -> Iterator[Finding]:
+    try:
+        link = connect(home)
+    except PPSError as error:
+        yield Finding("server", False, error.message)
+        return
+    yield Finding("server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}")
+    for name in [only] if only else _names(link):
+        yield from _asked(link, name)
+
+
+def _names(link: Link) -> list[str]:
+    found = link.admin("entity.list", {})["entities"]
+    return [str(one["name"]) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _asked(link: Link, name: str) -> Iterator[Finding]:
+    try:
+        said = _ended(link.work("doctor", {"entity": name}))
+    except PPSError as error:
+        yield Finding(f"entity {name}", False, error.message)
+        return
+    yield _health(name, ok=said.get("ok") is True, lines=[*_texts(said.get("problems")), *_texts(said.get("notes"))])
+    ledger = said.get("ledger")
+    if isinstance(ledger, dict):
+        agreements = ledger.get("agreements")
+        for one in agreements if isinstance(agreements, list) else []:
+            if isinstance(one, dict):
+                same = not (one["missing"] or one["extra"])
+                yield _agreement(name, str(one["what"]), same, f"{one['expected']:,} and {one['found']:,}")
+
+
+def _ended(reports: Generator[Answer, None, Answer]) -> Answer:
+    while True:
+        try:
+            next(reports)
+        except StopIteration as ended:
+            return ended.value
+
+
+def _offline(settings: Settings, only: str) -> Iterator[Finding]:
+    try:
+        with file_lock(runfile.lock_file(settings.home), what="pps doctor --offline"):
+            yield from asyncio.run(_opened(settings, only))
+    except PPSError as error:
+        yield Finding("files", False, f"{error.message}; `pps serve --stop` ends the server")
+
+
+async def _opened(settings: Settings, only: str) -> list[Finding]:
+    from pps.app import App
+
+    found: list[Finding] = []
+    async with App.open(settings) as app:
+        for name in [only] if only else [entry.entity.name for entry in app.registry.list()]:
+            try:
+                async with app.memory(name) as memory:
+                    health, ledger = await memory.health(), await memory.ledger()
+            except PPSError as error:
+                found.append(Finding(f"entity {name}", False, error.message))
+                continue
+            lines = [*health.problems, *ledger.problems, *health.notes, *ledger.notes]
+            found.append(_health(name, ok=health.ok and not ledger.problems, lines=lines))
+            found += [
+                _agreement(name, one.what, one.ok, f"{one.expected:,} and {one.found:,}") for one in ledger.agreements
+            ]
+    return found
+
+
+def _health(name: str, *, ok: bool, lines: list[str]) -> Finding:
+    return Finding(f"entity {name}", ok, "; ".join(lines) or "well")
+
+
+def _agreement(name: str, what: str, same: bool, counts: str) -> Finding:
+    return Finding(f"entity {name}, {what}", same, f"{counts}, the same ids" if same else f"{counts}, NOT the same ids")
+
+
+def _texts(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON

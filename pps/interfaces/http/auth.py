@@ -1,0 +1,105 @@
+"""Who may do what on the server: entities, routers and operators by token, the owner by the run file's secret."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import re
+from urllib.parse import unquote
+
+from starlette.requests import HTTPConnection
+
+from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
+from pps.core.ids import EntityId, check_name
+from pps.entities import Registry, Router
+from pps.entities.routers import owner as owner_router
+from pps.server.handshake import NONCE, proof
+from pps.server.runfile import OWNER_PREFIX
+
+_LOOPBACK = ("127.", "::1", "::ffff:127.")
+
+
+class Trust:
+    """Answers for a presented token. Secrets are compared in constant time; nothing is remembered of them."""
+
+    def __init__(self, registry: Registry, secret: str) -> None:
+        self._registry = registry
+        self._secret = secret.encode()
+
+    async def caller(self, token: str) -> EntityId | Router | None:
+        """Return who asks with a bearer token at ``/mcp``; None for a wrong one.
+
+        ``<owner secret>.<name>`` is any entity, ``<owner secret>.<paths>`` (percent-encoded, with commas between) the
+        router of all projects at or below them: the stdio bridge of the same user shows them.
+        """
+        if token.startswith(OWNER_PREFIX):
+            secret, _, whose = token.partition(".")
+            return await asyncio.to_thread(self._owners, whose) if self._is_secret(secret) else None
+        return await asyncio.to_thread(self._of_token, token)
+
+    async def router(self, connection: HTTPConnection) -> Router | None:
+        """Return the router that a request's token stands for; for the owner's secret, the one of all projects."""
+        if self.is_owner(connection):
+            return owner_router()
+        return await asyncio.to_thread(self._registry.routers.of_token, bearer(connection))
+
+    def is_owner(self, connection: HTTPConnection) -> bool:
+        """Tell whether a request shows the owner's secret; only from this machine."""
+        return is_local(connection) and self._is_secret(bearer(connection))
+
+    def proof(self, connection: HTTPConnection, nonce: str) -> str:
+        """Return what proves to a client of this machine that this server wrote the run file.
+
+        Raises:
+            InvalidRequest: The nonce is not 32 hexadecimal digits.
+            NotFound: The client is on another machine.
+        """
+        if not is_local(connection):
+            raise NotFound("route")
+        if not re.fullmatch(NONCE, nonce):
+            raise InvalidRequest("nonce", "must be 32 hexadecimal digits")
+        return proof(self._secret.decode(), nonce, connection.scope["server"][1], os.getpid())
+
+    async def is_operator(self, connection: HTTPConnection) -> bool:
+        """Tell whether a request shows an operator's token; the owner is one too."""
+        if self.is_owner(connection):
+            return True
+        return await asyncio.to_thread(self._registry.is_operator, bearer(connection))
+
+    def _is_secret(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self._secret)
+
+    def _of_token(self, token: str) -> EntityId | Router | None:
+        return self._registry.entity_of_token(token) or self._registry.routers.of_token(token)
+
+    def _owners(self, whose: str) -> EntityId | Router | None:
+        if not whose.startswith("/"):
+            return self._named(whose)
+        try:
+            return owner_router([unquote(root) for root in whose.split(",")])
+        except InvalidRequest:
+            return None
+
+    def _named(self, name: str) -> EntityId | None:
+        try:
+            entry = self._registry.get(check_name(name))
+        except (UnknownEntity, InvalidRequest):
+            return None
+        return None if entry.archived else entry.entity
+
+
+def bearer(connection: HTTPConnection) -> str:
+    """Return a request's bearer token, or an empty text."""
+    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_local(connection: HTTPConnection) -> bool:
+    """Tell whether a request comes from this machine."""
+    return connection.client is not None and is_loopback(connection.client.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address."""
+    return host == "localhost" or host.startswith(_LOOPBACK)

@@ -1,0 +1,158 @@
+"""The server's life: a port, a run file while it answers, and an end that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from pps import __version__
+from pps.core.errors import ConfigError
+from pps.interfaces.http.activity import Activity
+from pps.interfaces.http.auth import is_loopback
+from pps.interfaces.http.head import BoundedHead
+from pps.server import RunFile, runfile
+
+_log = logging.getLogger(__name__)
+
+_GRACE_S = 10
+_KEEP_ALIVE_S = 120
+_LOOK_S = 1.0
+_PAUSE_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a server is to live.
+
+    Attributes:
+        secret: The owner's, for the run file.
+        auto: Started by need: it ends after ``idle_stop_s`` without a request, when ``busy`` says no.
+        busy: Tells whether work goes on that no request waits for.
+    """
+
+    home: Path
+    secret: str
+    auto: bool
+    idle_stop_s: float
+    busy: Callable[[], Awaitable[bool]]
+
+
+def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
+    """Return a listening socket on the port; with ``or_free`` on a free one when it is taken.
+
+    Raises:
+        ConfigError: The host is not an address of this machine, or its ports may not be used, or this one is taken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for chosen in (port, 0):
+        # The protocol is named, or asyncio does not turn off Nagle's algorithm: 40 ms a streamed answer.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, chosen))
+            listener.listen(2048)
+        except OSError as error:
+            listener.close()
+            if error.errno == errno.EADDRINUSE and not or_free:
+                raise ConfigError(
+                    f"server.port: {port} is taken by another program, and clients would send it their tokens; "
+                    "end that program, or choose another port (`pps serve --port N`; 0 takes any)"
+                ) from None
+            if error.errno != errno.EADDRINUSE or chosen == 0:
+                raise ConfigError(f"server.host, server.port: cannot listen there ({error.strerror})") from None
+            _log.warning("port %s is taken; a free one is used", port)
+        else:
+            return listener
+    raise AssertionError("unreachable")
+
+
+async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: Plan) -> None:
+    """Serve until a signal, the owner or idleness ends it. Requests in hand get ten seconds to end.
+
+    Raises StoreError when the run file cannot be written: a server that nobody finds must not hold the memories.
+    The run file is there exactly while new requests are welcome.
+    """
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http=BoundedHead,
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+    )
+    host, port = listener.getsockname()[:2]
+    said = RunFile(os.getpid(), host, port, __version__, plan.auto, plan.secret)
+    with _signals(activity):
+        watch = asyncio.create_task(_watch(server, said, activity, plan))
+        watch.add_done_callback(lambda _: server.let_go(activity))  # however it ends: nobody else would end the server
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            watch.cancel()
+            runfile.remove(plan.home, said.pid)
+            listener.close()
+        if watch.done() and not watch.cancelled():
+            watch.result()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: it would raise the signal again before the memories are closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    def let_go(self, activity: Activity) -> None:
+        """End, and let those who only listen go."""
+        activity.stopping.set()
+        self.should_exit = True
+
+
+async def _watch(server: uvicorn.Server, said: RunFile, activity: Activity, plan: Plan) -> None:
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(_PAUSE_S)
+    runfile.write(plan.home, said)
+    _log.info("serving at http://%s:%d", f"[{said.host}]" if ":" in said.host else said.host, said.port)
+    if not is_loopback(said.host):
+        _log.warning(
+            "%s is reached from other machines: tokens travel in plain text, so put a proxy with TLS before it; "
+            "a client is answered only under a name of server.allowed_hosts",
+            said.host,
+        )
+    while not activity.stopping.is_set():
+        if plan.auto and activity.idle_s > plan.idle_stop_s and not await plan.busy():
+            _log.info("idle for %.0f s: ending", plan.idle_stop_s)
+            activity.stopping.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(activity.stopping.wait(), min(_LOOK_S, plan.idle_stop_s))
+    runfile.remove(plan.home, said.pid)
+    server.should_exit = True
+
+
+@contextlib.contextmanager
+def _signals(activity: Activity) -> Generator[None]:
+    loop = asyncio.get_running_loop()
+    ends = (signal.SIGINT, signal.SIGTERM)
+    for number in ends:
+        loop.add_signal_handler(number, activity.stopping.set)
+    try:
+        yield
+    finally:
+        for number in ends:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,174 @@
+"""The server's routes: /health and /metrics, the owner's, and /mcp, which is handed in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from pps.app import App
+from pps.core.errors import InvalidRequest
+from pps.core.values import JSON
+from pps.interfaces.http import admin, work
+from pps.interfaces.http.activity import Activity, ActivityMeter
+from pps.interfaces.http.answers import Handler, Refused, answered, body, text
+from pps.interfaces.http.auth import Trust
+from pps.interfaces.http.guard import HostGuard, Names
+from pps.interfaces.http.health import Condition
+from pps.operations.calls import Calls
+
+
+class McpEndpoint(Protocol):
+    """The Model Context Protocol's endpoint, made by another surface."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which it serves."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        ...
+
+
+class HookDesk(Protocol):
+    """Takes the events of coding agents' sessions, made by another surface."""
+
+    async def handle(self, message: Mapping[str, JSON], *, late: bool = False) -> dict[str, JSON]:
+        """Take one event; return what its agent is given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the routes stand on."""
+
+    app: App
+    calls: Calls
+    trust: Trust
+    names: Names
+    activity: Activity
+    condition: Condition
+    mcp: McpEndpoint
+    hooks: HookDesk
+
+
+class Routes:
+    """The handlers, each checked for who asks."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def starlette(self) -> Starlette:
+        """Return the ASGI app; made anew for each run, since the MCP endpoint runs once."""
+        parts = self._parts
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+            async with parts.mcp.running():
+                yield
+
+        return Starlette(
+            routes=[
+                Route("/mcp", endpoint=parts.mcp),
+                Route("/health", answered(self._health), methods=["GET"]),
+                Route("/metrics", answered(self._metrics), methods=["GET"]),
+                Route("/runner/{verb}", answered(self._runner), methods=["POST"]),
+                Route("/registry/{action}", answered(self._registry), methods=["POST"]),
+                Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
+                Route("/owner/status", self._owners(self._status), methods=["GET"]),
+                Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
+                Route("/owner/call/{verb}", self._owners(self._call), methods=["POST"]),
+                Route("/owner/hooks", self._owners(self._hook), methods=["POST"]),
+                Route("/owner/work/{task}", self._owners(self._work), methods=["POST"]),
+            ],
+            middleware=[
+                Middleware(HostGuard, names=parts.names),
+                # The guard has let only allowed origins through, so here every origin may read.
+                Middleware(
+                    CORSMiddleware,
+                    allow_origins=["*"],
+                    allow_methods=["GET", "POST", "DELETE"],
+                    allow_headers=["*"],
+                    expose_headers=["Mcp-Session-Id", "MCP-Protocol-Version"],
+                ),
+                Middleware(ActivityMeter, activity=parts.activity),
+            ],
+            lifespan=lifespan,
+        )
+
+    def _owners(self, handler: Handler) -> Handler:
+        async def checked(request: Request) -> Response:
+            if not self._parts.trust.is_owner(request):
+                raise Refused("only the owner of this server may do that")
+            return await handler(request)
+
+        return answered(checked)
+
+    async def _health(self, request: Request) -> Response:
+        problems = await self._parts.condition.problems()
+        failing = any(one.outage for one in problems)
+        status, said = (503, "failing") if failing else (200, "ok")
+        if not await self._parts.trust.is_operator(request):
+            return JSONResponse({"status": said}, status_code=status)
+        details = [{"entity": one.entity, "problem": one.text} for one in problems]
+        said = "degraded" if problems and not failing else said
+        return JSONResponse(
+            {"status": said, "problems": details, **await self._parts.condition.status()}, status_code=status
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        if not await self._parts.trust.is_operator(request):
+            raise Refused("an operator's token is needed; `pps entity token --operator` makes one")
+        return PlainTextResponse(await self._parts.condition.metrics(), media_type="text/plain; version=0.0.4")
+
+    async def _proof(self, request: Request) -> Response:
+        return PlainTextResponse(self._parts.trust.proof(request, request.path_params["nonce"]))
+
+    async def _status(self, _: Request) -> Response:
+        return JSONResponse(await self._parts.condition.status())
+
+    async def _stop(self, _: Request) -> Response:
+        self._parts.activity.stopping.set()
+        return JSONResponse({"stopping": True})
+
+    async def _call(self, request: Request) -> Response:
+        asked = await body(request)
+        arguments = asked.get("arguments", {})
+        if not isinstance(arguments, dict):
+            raise InvalidRequest("arguments", "must be a JSON object")
+        answer = await self._parts.calls.answer(text(asked, "entity"), request.path_params["verb"], arguments)
+        return JSONResponse({"data": answer.data, "text": answer.text})
+
+    async def _hook(self, request: Request) -> Response:
+        return JSONResponse(await self._parts.hooks.handle(await body(request)))
+
+    async def _runner(self, request: Request) -> Response:
+        """Let a runner claim tasks and say how they ended."""
+        router = await self._parts.trust.router(request)
+        if router is None:
+            raise Refused("a router's token is needed; `pps router create` makes one")
+        answer = await self._parts.calls.answer(router, request.path_params["verb"], await body(request), runner=True)
+        return JSONResponse({"data": answer.data, "text": answer.text})
+
+    async def _registry(self, request: Request) -> Response:
+        if not await self._parts.trust.is_operator(request):
+            raise Refused("an operator's token is needed; `pps entity token --operator` makes one")
+        action = request.path_params["action"]
+        if action in admin.OWNERS and not self._parts.trust.is_owner(request):
+            raise Refused("only the owner of this server may do that")
+        return JSONResponse(await admin.do(self._parts.app, action, await body(request)))
+
+    async def _work(self, request: Request) -> Response:
+        task = work.find(request.path_params["task"])
+        lines = work.events(task, self._parts.app, await body(request))
+        return StreamingResponse(lines, media_type="application/x-ndjson")

@@ -1,0 +1,125 @@
+"""``pps serve`` put together: the memories, the tools and the routes, in one process a data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import sys
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.errors import PPSError
+from pps.core.footprint import give_back, keep_what_is_loaded
+from pps.interfaces.hooks.desk import Desk
+from pps.interfaces.hooks.spool import SpoolDrain
+from pps.interfaces.http import life
+from pps.interfaces.http.activity import Activity
+from pps.interfaces.http.auth import Trust
+from pps.interfaces.http.guard import Names
+from pps.interfaces.http.health import Condition
+from pps.interfaces.http.routes import Parts, Routes
+from pps.interfaces.mcp.endpoint import Endpoint
+from pps.interfaces.watching import FolderWatch
+from pps.operations.calls import Calls
+from pps.server import file_lock, runfile
+
+_log = logging.getLogger(__name__)
+
+_WAIT_S = 30.0
+_OPEN_FILES = 8_192
+_SWITCH_S = 0.0005
+"""How long a thread that indexes may keep the interpreter while an answer waits for it; Python's 5 ms add up."""
+_RESUME_S = 10.0
+_GIVE_BACK_S = 60.0
+_RESUME_PATIENCE_S = 30.0
+
+
+def serve(settings: Settings, *, auto: bool = False) -> None:
+    """Serve until a signal, the owner or (when ``auto``) idleness ends it. Blocks.
+
+    Raises:
+        StoreConflict: Another server holds the data folder; the message names it.
+        ConfigError: A setting cannot be used.
+    """
+    with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
+        runfile.run_file(settings.home).unlink(missing_ok=True)  # of one that was killed: its port may be anybody's
+        if auto:
+            os.chdir(settings.home)
+        os.umask(0o077)  # the libraries that index make files of their own
+        _room_for_files()
+        sys.setswitchinterval(_SWITCH_S)
+        keep_what_is_loaded()
+        asyncio.run(_serve(settings, auto=auto))
+
+
+def _room_for_files() -> None:
+    """Raise the soft limit of open files: an open entity holds about 40, and many systems allow 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def _serve(settings: Settings, *, auto: bool) -> None:
+    secret = runfile.new_secret()
+    async with App.open(settings) as app:
+        desk = Desk(app)
+        parts = _parts(app, secret, desk)
+        listener = life.bind(settings.server.host, settings.server.port, or_free=auto)
+        resuming = asyncio.create_task(_resume(app, parts))
+        draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
+        watching = asyncio.create_task(FolderWatch(app).run())
+        plan = life.Plan(settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app))
+        try:
+            await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
+        finally:
+            resuming.cancel()
+            draining.cancel()
+            watching.cancel()
+            await asyncio.wait([watching])
+            await desk.settled()
+            await parts.calls.settled()
+
+
+def _parts(app: App, secret: str, desk: Desk) -> Parts:
+    server = app.settings.server
+    calls, activity = Calls(app), Activity()
+    trust = Trust(app.registry, secret)
+    names = Names(server.host, server.allowed_hosts, server.allowed_origins)
+    endpoint = Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)
+    return Parts(app, calls, trust, names, activity, Condition(app, calls, activity), endpoint, desk)
+
+
+async def _busy(app: App) -> bool:
+    """Tell whether an open memory still has turns to take in."""
+    for name in app.open_names():
+        with contextlib.suppress(PPSError):  # what cannot be used has nothing to wait for; /health tells it
+            async with app.memory(name) as memory:
+                if await memory.pending():
+                    return True
+    return False
+
+
+async def _resume(app: App, parts: Parts) -> None:
+    """Finish what closed entities have left, again and again; what stands in the way is seen in /health.
+
+    And once a memory is open, the last libraries are loaded: the garbage collector is told. What many clients at once
+    have taken goes back to the system when they rest: the allocator would keep it.
+    """
+    loaded, given_back = False, 0.0
+    while True:
+        try:
+            parts.condition.resuming.in_the_way = await app.resume_pending(_RESUME_PATIENCE_S)
+        except PPSError as error:
+            _log.error("unfinished jobs could not be resumed: %s", error.message)
+            parts.condition.resuming.in_the_way = {"": error.message}
+        if not loaded and app.open_names():
+            keep_what_is_loaded()
+            loaded = True
+        if not parts.activity.in_flight and parts.activity.uptime_s - given_back > _GIVE_BACK_S:
+            await asyncio.to_thread(give_back)
+            given_back = parts.activity.uptime_s
+        await asyncio.sleep(_RESUME_S)

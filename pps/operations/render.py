@@ -1,0 +1,221 @@
+"""What each verb answers, as text that a person or a model reads. One line an item, ids in brackets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pps.core.reports import Forgotten, Health, Stats
+from pps.core.text import first_line
+from pps.core.values import Receipt
+from pps.ingest.anchors import AnchorInfo, ResyncReport
+from pps.operations.outputs import (
+    AnchorDeleted,
+    AnchorHits,
+    AnchorInfos,
+    ChannelView,
+    EpisodeView,
+    FactView,
+    HitView,
+    Items,
+    NodeView,
+    PackView,
+    RecallView,
+    Timeline,
+    TurnView,
+)
+from pps.recall.why import Why
+
+_LINE = 400
+
+
+def pack(view: PackView) -> str:
+    """Return the pack's own text: it is made to be read."""
+    return view.text
+
+
+def recall(view: RecallView) -> str:
+    """Return the lists one after another, each with a heading; where scores are sums of signals, with their mean."""
+    lines: list[str] = []
+    for name, channel in view.channels.items():
+        if channel.error:
+            lines.append(f"{name}: could not be searched ({channel.error})")
+        elif channel.hits:
+            lines.append(_heading(name, channel))
+            lines.extend(f"  {number}. {_hit(hit)}" for number, hit in enumerate(channel.hits, 1))
+        lines.extend(f"  note: {note}" for note in channel.notes)
+    lines.extend(f"note: {note}" for note in view.notes if lines)
+    return "\n".join(lines) or "Nothing found."
+
+
+def anchor_hits(view: AnchorHits) -> str:
+    """Return one line an anchor."""
+    return "\n".join(f"{number}. {_hit(hit)}" for number, hit in enumerate(view.hits, 1)) or "No anchor found."
+
+
+def receipt(value: Receipt) -> str:
+    """Return what became of a text, in a sentence or two."""
+    said = {
+        "done": "Remembered.",
+        "accepted": "Safe on disk; graph and indexes follow in a moment.",
+        "duplicate": "Known already; nothing was stored twice.",
+        "failed": "Kept in the journal, but it could not be taken into the graph; `health` says why.",
+    }[value.state]
+    counts = f"{counted(value.nodes, 'node')}, {counted(value.facts, 'fact')}, {counted(value.edges, 'link')}"
+    tail = f" {counts} touched." if value.state == "done" else ""
+    skipped = "".join(f"\nLeft out: {one.what}: {one.why}" for one in value.skipped)
+    return f"{said}{tail} [{value.turn_id}]{redacted(value.redacted)}{skipped}"
+
+
+def timeline(view: Timeline) -> str:
+    """Return one line a fact, and how to go on."""
+    lines = [_fact(fact) for fact in view.facts] or ["No facts."]
+    if view.next_cursor:
+        lines.append(f"More: cursor={view.next_cursor}")
+    return "\n".join(lines)
+
+
+def items(view: Items) -> str:
+    """Return each item whole, in the order asked."""
+    return "\n\n".join(_item(item) for item in view.items)
+
+
+def forgotten(value: Forgotten) -> str:
+    """Return what went, or would go."""
+    parts = [
+        counted(len(found), word)
+        for found, word in (
+            (value.turns, "turn"),
+            (value.facts, "fact"),
+            (value.nodes, "node"),
+            (value.anchors, "anchor"),
+        )
+        if found
+    ]
+    what = ", ".join(parts) or "nothing"
+    kept = f" {counted(len(value.facts_kept), 'fact')} kept: others support them." if value.facts_kept else ""
+    if value.dry_run:
+        return f"Would erase {what}.{kept} Nothing was changed; call again with dry_run=false to do it."
+    return f"Erased {what} for good.{kept}"
+
+
+def anchor(value: AnchorInfo) -> str:
+    """Return the anchor that was saved."""
+    return f"Saved '{value.title}' as {value.slug}.{redacted(value.redacted)}"
+
+
+def anchors(view: AnchorInfos) -> str:
+    """Return one line an anchor."""
+    return (
+        "\n".join(f"{one.slug}: {_line(one.title)} ({_day(one.modified_at)})" for one in view.anchors) or "No anchors."
+    )
+
+
+def anchor_deleted(view: AnchorDeleted) -> str:
+    """Return which anchor is gone."""
+    return f"Deleted {view.slug}."
+
+
+def resynced(value: ResyncReport) -> str:
+    """Return what a resync did."""
+    return f"{value.indexed} indexed, {value.unchanged} unchanged, {value.removed} removed."
+
+
+def stats(value: Stats) -> str:
+    """Return how much there is, a line a kind."""
+    span = f", {_day(value.first_turn_at)} to {_day(value.last_turn_at)}" if value.first_turn_at else ""
+    lines = [
+        f"{value.entity} ({value.store})",
+        f"turns {value.turns:,}{span}",
+        f"nodes {value.nodes:,} · facts {value.facts:,} · episodes {value.episodes:,} · "
+        f"communities {value.communities:,} · anchors {value.anchors:,}",
+    ]
+    if value.unfinished_jobs or value.index_lag:
+        lines.append(f"in work: {counted(value.unfinished_jobs, 'turn')}, {counted(value.index_lag, 'index entry')}")
+    return "\n".join(lines)
+
+
+def why(value: Why) -> str:
+    """Return what became of the expected one, then of each candidate, channel by channel, and what the words mean."""
+    lines = [f"Profile {value.profile}." + "".join(f" Only {one}." for one in value.filters)]
+    if value.expected:
+        lines.append(f"The expected one: {value.expected}.")
+    for name, channel in value.channels.items():
+        weighed = ", ".join(f"{one} {weight:g}" for one, weight in channel.weights.items() if weight)
+        how = "signals are added up" if channel.fusion == "sum" else "ranks are joined, 1 is best"
+        lines.append(
+            f"\n{name}: {counted(channel.found, 'candidate')}, at most {channel.limit} shown; {how} ({weighed})"
+        )
+        for one in channel.candidates:
+            ranks = ", ".join(f"{perspective} #{rank}" for perspective, rank in one.ranks.items())
+            factor = "" if one.factor == 1 else f" x {one.factor:g} (fresh, new, telling)"
+            lines.append(
+                f"- {_line(one.text)} [{one.id}]\n  {one.verdict}; {ranks or 'no rank'}; {one.joined:.4f}{factor}"
+            )
+    return "\n".join(lines)
+
+
+def health(value: Health) -> str:
+    """Return whether all is well, and each problem with what to do."""
+    lines = ["All is well." if value.ok else "Not well:"]
+    return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
+
+
+def _heading(name: str, channel: ChannelView) -> str:
+    stats = channel.stats
+    if stats is None or stats.avg_score is None or not any(hit.signals for hit in channel.hits):
+        return f"{name}:"
+    found = counted(stats.total_results, "result")
+    return f"{name} ({found}, average score {stats.avg_score:.3f}, about {counted(stats.token_estimate, 'token')}):"
+
+
+def _hit(hit: HitView) -> str:
+    text = hit.passage or hit.text
+    speaker = hit.actor or hit.role
+    who = f"{speaker}: " if hit.role and not text.startswith(f"{speaker}:") else ""
+    title = f"{hit.title}: " if hit.title and not text.startswith(hit.title) else ""
+    when = _span(hit.valid_at, hit.invalid_at) if hit.relation else at(hit.occurred_at)
+    return f"{title}{who}{_line(text)}{when} [{hit.id}]"
+
+
+def _fact(fact: FactView) -> str:
+    return f"{_line(fact.text)}{_span(fact.valid_at, fact.invalid_at)} [{fact.id}]"
+
+
+def _item(item: NodeView | FactView | TurnView | EpisodeView) -> str:
+    if isinstance(item, NodeView):
+        names = f" (also {', '.join(item.aliases)})" if item.aliases else ""
+        return f"node {item.name}{names}, {item.kind} [{item.id}]\n{item.content or item.summary}".rstrip()
+    if isinstance(item, FactView):
+        return f"fact {_fact(item)}"
+    who = f"{item.actor or item.role}" if isinstance(item, TurnView) else item.name
+    return f"{item.type} {who}{at(item.occurred_at)} [{item.id}]\n{item.content}"
+
+
+def _line(text: str) -> str:
+    return first_line(" ".join(text.split()), _LINE)
+
+
+def _span(start: datetime | None, end: datetime | None) -> str:
+    if start and end:
+        return f" ({_day(start)} to {_day(end)})"
+    return f" (since {_day(start)})" if start else f" (until {_day(end)})" if end else ""
+
+
+def at(moment: datetime | None) -> str:
+    """Return a moment in brackets, to the minute; nothing when there is none."""
+    return f" ({moment:%Y-%m-%d %H:%M})" if moment else ""
+
+
+def redacted(number: int) -> str:
+    """Return how many secrets were taken out, as a line of its own; nothing when there were none."""
+    return f"\n{counted(number, 'secret')} replaced with a marker before anything was kept." if number else ""
+
+
+def _day(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d}" if moment else "?"
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with its noun: ``1 node``, ``2 entries``."""
+    plural = word[:-1] + "ies" if word.endswith("y") else word + "s"
+    return f"{number:,} {word if number == 1 else plural}"

@@ -1,0 +1,275 @@
+"""Throw-away entities with the same names and the same facts, marks planted in each, and what each should hold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+from graphiti_core.edges import HasEpisodeEdge
+from graphiti_core.nodes import SagaNode
+
+from pps.core.ids import EntityId, new_group, stable_id
+from pps.core.values import Community, Episode, Fact, Node
+from pps.index.entity import EntityIndexes, IndexDoc, index_threads
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.counters import IsolationCounters
+from pps.isolation.drivers import EntityDriver
+from pps.isolation.guard import GuardedDriver
+from pps.journal.journal import Journal
+from pps.journal.values import JobPayload, TurnDraft
+from pps.models.extractor import ExtractorModel
+from pps.models.hash import HashEmbedder
+from pps.models.protocols import Reranked
+from pps.proof.watch import Watch
+
+NAMES = ("Ana", "Coffee", "Kitchen", "Lisbon", "Tea")
+FACTS = (
+    ("Ana", "DRINKS", "Coffee", "Ana drinks coffee in the kitchen."),
+    ("Ana", "LIVES_IN", "Lisbon", "Ana lives in Lisbon."),
+    ("Coffee", "STANDS_IN", "Kitchen", "The coffee stands in the kitchen."),
+    ("Ana", "PREFERS", "Tea", "Ana prefers tea in the evening."),
+)
+ENTITY_NAMES = ("ana", "ana_2", "coffee", "an", "a_na")
+"""Similar names, and one that is a word of the queries."""
+
+DIMENSION = 32
+_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+_WORD = re.compile(r"\w+")
+
+OpenDriver: TypeAlias = Callable[[EntityId, Path], Awaitable[EntityDriver]]
+
+
+def dice(seed: int | None) -> random.Random:
+    """Return the choices of a run; None makes them different each time."""
+    return random.Random(seed)  # noqa: S311 - choices of a trial, not a secret
+
+
+class OverlapReranker:
+    """Scores a passage by the words it shares with the query: fast, and there is no model to fetch."""
+
+    name = "overlap"
+
+    def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
+        """Return the share of the query's words that each passage has."""
+        words = set(_WORD.findall(query.casefold()))
+        scores = (len(words & set(_WORD.findall(one.casefold()))) / (len(words) or 1) for one in passages)
+        return Reranked(tuple(scores), complete=True)
+
+    def close(self) -> None:
+        """Give back what it holds: nothing."""
+
+
+@dataclass(slots=True)
+class Being:
+    """One entity of the arena: how to reach it, and what it should hold."""
+
+    entity: EntityId
+    client: IsolatedGraphitiClient
+    driver: EntityDriver
+    bare: GuardedDriver
+    indexes: EntityIndexes
+    journal: Journal
+    mark: str
+    saga: str = ""
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
+    episodes: dict[str, Episode] = field(default_factory=dict[str, Episode])
+    communities: dict[str, Community] = field(default_factory=dict[str, Community])
+    turns: list[str] = field(default_factory=list[str])
+    made: int = 0
+    planted: int = 0
+
+    @property
+    def name(self) -> str:
+        """Return the entity's name."""
+        return self.entity.name
+
+    @property
+    def shared(self) -> bool:
+        """Tell whether other entities live in the same database."""
+        return self.driver.store == "neo4j"
+
+    def mint(self, what: str) -> str:
+        """Return a fresh id, made from the group as PPS makes them."""
+        self.made += 1
+        return stable_id(self.entity.group, "arena", what, str(self.made))
+
+
+class Arena:
+    """Some beings on one store, side by side."""
+
+    def __init__(self, beings: Sequence[Being], watch: Watch, counters: IsolationCounters) -> None:
+        self.beings = list(beings)
+        self.watch = watch
+        self.counters = counters
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        folder: Path,
+        open_driver: OpenDriver,
+        *,
+        count: int = 3,
+        client: type[IsolatedGraphitiClient] = IsolatedGraphitiClient,
+        extractor: ExtractorModel | None = None,
+    ) -> AsyncGenerator[Arena]:
+        """Make entities in a folder, plant in each, and leave nothing behind.
+
+        Args:
+            folder: An empty folder; each entity gets one in it.
+            open_driver: Opens the driver of an entity.
+            count: 2 to 5 entities.
+            client: The class of their clients.
+            extractor: Their language model, for those who have one at hand.
+        """
+        watch, counters = Watch(), IsolationCounters(logging.DEBUG)
+        async with AsyncExitStack() as stack:
+            threads = index_threads()
+            stack.callback(threads.shutdown)
+            beings: list[Being] = []
+            for name in ENTITY_NAMES[:count]:
+                entity = EntityId(name, new_group())
+                home = folder / name
+                await asyncio.to_thread(home.mkdir, parents=True)
+                driver = await open_driver(entity, home)
+                stack.push_async_callback(driver.close)
+                indexes = await EntityIndexes.open(
+                    home, group=entity.group, fingerprint=HashEmbedder(DIMENSION).fingerprint, executor=threads
+                )
+                stack.push_async_callback(indexes.close)
+                journal = await Journal.open(home / "memory.db", entity.group)
+                stack.push_async_callback(journal.close)
+                opened = await client.open(
+                    entity,
+                    driver.driver,
+                    store=driver.store,
+                    indexes=indexes,
+                    embedder=HashEmbedder(DIMENSION),
+                    reranker=OverlapReranker(),
+                    extractor=extractor,
+                    counters=counters,
+                )
+                stack.push_async_callback(opened.close)
+                stack.push_async_callback(opened.clear)
+                bare = GuardedDriver(
+                    driver.driver, entity, IsolationCounters(logging.DEBUG), shared=driver.store == "neo4j"
+                )
+                mark = f"kanarie{secrets.token_hex(6)}"
+                watch.mark(name, mark, entity.group)
+                beings.append(Being(entity, opened, driver, bare, indexes, journal, mark))
+            arena = cls(beings, watch, counters)
+            for being in beings:
+                await arena.plant(being)
+            yield arena
+
+    async def plant(self, being: Being) -> None:
+        """Give an entity what all have, and something that only it has."""
+        nodes = {name: self._node(being, name, "") for name in NAMES}
+        nodes["secret"] = self._node(being, f"Secret of {being.mark}", being.mark)
+        facts = [self._fact(being, nodes[s], relation, nodes[o], text) for s, relation, o, text in FACTS]
+        facts.append(self._fact(being, nodes["Ana"], "KNOWS", nodes["secret"], f"Ana knows {being.mark}."))
+        episodes = [self.episode(being, text) for text in ("Ana came into the kitchen.", f"The word is {being.mark}.")]
+        community = Community(
+            being.mint("community"), "Kitchen", _BEGAN, being.mark, tuple(sorted(nodes[n].uuid for n in NAMES[:3]))
+        )
+        await self.save(being, list(nodes.values()), facts, episodes)
+        await being.client.save_mentions([(episode.uuid, nodes["Ana"].uuid) for episode in episodes])
+        await being.client.save_communities([community], {})
+        being.communities[community.uuid] = community
+        self.watch.own(being.name, community.uuid)
+        await self._plant_saga(being, episodes)
+        await self._plant_turns(being)
+        being.planted = being.made
+
+    async def save(
+        self, being: Being, nodes: Sequence[Node], facts: Sequence[Fact], episodes: Sequence[Episode]
+    ) -> None:
+        """Save and index, and remember what the entity should hold now."""
+        embedder = HashEmbedder(DIMENSION)
+        names = await asyncio.to_thread(embedder.embed_passages, [node.name for node in nodes])
+        texts = await asyncio.to_thread(embedder.embed_passages, [fact.text for fact in facts])
+        await being.client.save_nodes(nodes, {n.uuid: row for n, row in zip(nodes, names, strict=True)})
+        await being.client.save_episodes(episodes)
+        await being.client.save_facts(facts, {f.uuid: row for f, row in zip(facts, texts, strict=True)})
+        await being.indexes.apply(
+            [
+                *(
+                    IndexDoc("node", n.uuid, "nodes", n.summary, n.name, vectors=row.reshape(1, -1))
+                    for n, row in zip(nodes, names, strict=True)
+                ),
+                *(
+                    IndexDoc("fact", f.uuid, "facts", f.text, vectors=row.reshape(1, -1))
+                    for f, row in zip(facts, texts, strict=True)
+                ),
+                *(IndexDoc("episode", e.uuid, "episodes", e.content) for e in episodes),
+            ]
+        )
+        for held, items in ((being.nodes, nodes), (being.facts, facts), (being.episodes, episodes)):
+            held.update((item.uuid, item) for item in items)  # pyright: ignore[reportArgumentType, reportCallIssue] - paired above
+        self.watch.own(being.name, *(item.uuid for item in (*nodes, *facts, *episodes)))
+
+    def random_of(self, being: Being, chance: random.Random) -> Being:
+        """Return another entity."""
+        return chance.choice([other for other in self.beings if other is not being])
+
+    def episode(self, being: Being, content: str) -> Episode:
+        """Return an episode with a fresh id."""
+        moment = self._moment(being)
+        return Episode(being.mint("episode"), "turn", content, moment, moment, description=being.mark)
+
+    def _node(self, being: Being, name: str, summary: str) -> Node:
+        return Node(
+            being.mint("node"),
+            name,
+            self._moment(being),
+            kind="Thing",
+            summary=summary,
+            tags=("planted",),
+            attributes={"planted": being.mark},
+        )
+
+    def _fact(self, being: Being, subject: Node, relation: str, target: Node, text: str) -> Fact:
+        moment = self._moment(being)
+        return Fact(
+            being.mint("fact"),
+            subject.uuid,
+            target.uuid,
+            relation,
+            text,
+            moment,
+            valid_at=moment,
+            attributes={"planted": being.mark},
+        )
+
+    async def _plant_saga(self, being: Being, episodes: Sequence[Episode]) -> None:
+        being.saga = being.mint("saga")
+        group = being.entity.group
+        await SagaNode(uuid=being.saga, name="Mornings", group_id=group, created_at=_BEGAN).save(being.bare)
+        for episode in episodes:
+            await HasEpisodeEdge(
+                uuid=being.mint("edge"),
+                source_node_uuid=being.saga,
+                target_node_uuid=episode.uuid,
+                group_id=group,
+                created_at=_BEGAN,
+            ).save(being.bare)
+        self.watch.own(being.name, being.saga)
+
+    async def _plant_turns(self, being: Being) -> None:
+        for text in ("Ana came into the kitchen.", f"The word is {being.mark}."):
+            appended = await being.journal.append(TurnDraft(text, source_ref=secrets.token_hex(4)), JobPayload())
+            being.turns.append(appended.turn.uuid)
+            self.watch.own(being.name, appended.turn.uuid)
+
+    def _moment(self, being: Being) -> datetime:
+        return _BEGAN + timedelta(minutes=being.made)

@@ -1,0 +1,161 @@
+"""What an entity does while it is attacked: writes, reads, and a look whether it still holds what it should."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from pps.core.values import Fact, Node
+from pps.isolation.recipes import RECIPES
+from pps.journal.values import JobPayload, TurnDraft
+from pps.proof.arena import Arena, Being
+
+_MOST = 120
+_WORDS = ("coffee", "tea", "kitchen", "Lisbon", "Ana", "evening", "the", "Secret")
+
+
+class Honest:
+    """The honest operations of one arena. Each updates what the entity should hold."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+
+    def operations(self) -> tuple[tuple[str, Callable[[Being, random.Random], Awaitable[object]]], ...]:
+        """Return every operation by name."""
+        return (
+            ("add a node", self.add_node),
+            ("change a node", self.change_node),
+            ("add a fact", self.add_fact),
+            ("end a fact", self.end_fact),
+            ("add an episode", self.add_episode),
+            ("delete a fact", self.delete_fact),
+            ("delete a node", self.delete_node),
+            ("append a turn", self.append_turn),
+            ("read back", self.read_back),
+            ("walk", self.walk),
+            ("search", self.search),
+        )
+
+    async def add_node(self, being: Being, chance: random.Random) -> object:
+        """Add a node with a name that the others have too."""
+        if len(being.nodes) >= _MOST:
+            return await self.delete_node(being, chance)
+        planted = next(iter(being.nodes.values()))
+        name = chance.choice(_WORDS).title()
+        node = replace(planted, uuid=being.mint("node"), name=name, summary=f"{being.mark} {chance.random()}")
+        return await self._arena.save(being, [node], [], [])
+
+    async def change_node(self, being: Being, chance: random.Random) -> object:
+        """Change a node's summary."""
+        node = replace(chance.choice(list(being.nodes.values())), summary=f"{being.mark} {chance.random()}")
+        return await self._arena.save(being, [node], [], [])
+
+    async def add_fact(self, being: Being, chance: random.Random) -> object:
+        """Add a fact whose text the others may have too."""
+        if len(being.facts) >= _MOST:
+            return await self.delete_fact(being, chance)
+        subject, target = chance.sample(list(being.nodes.values()), 2)
+        text = chance.choice(("Ana drinks coffee in the kitchen.", f"{being.mark} {chance.random()}"))
+        fact = _fact(being, subject, target, text)
+        return await self._arena.save(being, [], [fact], [])
+
+    async def end_fact(self, being: Being, chance: random.Random) -> object:
+        """Say when a fact stopped being true."""
+        fact = chance.choice(list(being.facts.values()))
+        ended = replace(fact, invalid_at=(fact.valid_at or fact.created_at) + timedelta(days=30))
+        return await self._arena.save(being, [], [ended], [])
+
+    async def add_episode(self, being: Being, chance: random.Random) -> object:
+        """Add an episode that mentions a node."""
+        if len(being.episodes) >= _MOST:
+            return None
+        episode = self._arena.episode(being, f"Ana came into the kitchen. {being.mark} {chance.random()}")
+        await self._arena.save(being, [], [], [episode])
+        return await being.client.save_mentions([(episode.uuid, chance.choice(list(being.nodes)))])
+
+    async def delete_fact(self, being: Being, chance: random.Random) -> object:
+        """Delete a fact, of more than a few."""
+        if len(being.facts) <= 4:
+            return None
+        uuid = chance.choice(list(being.facts))
+        del being.facts[uuid]
+        return await being.client.delete_facts([uuid])
+
+    async def delete_node(self, being: Being, chance: random.Random) -> object:
+        """Delete a node with its facts, of more than those that were planted."""
+        fresh = list(being.nodes)[6:]
+        if not fresh:
+            return None
+        uuid = chance.choice(fresh)
+        touching = [one.uuid for one in being.facts.values() if uuid in (one.subject, one.object)]
+        if len(being.facts) - len(touching) < 4:
+            return None
+        for fact in touching:
+            del being.facts[fact]
+        del being.nodes[uuid]
+        return await being.client.delete_nodes([uuid])
+
+    async def append_turn(self, being: Being, chance: random.Random) -> object:
+        """Write a turn into the journal."""
+        draft = TurnDraft(f"{being.mark} {chance.random()}", source_ref=being.mint("ref"))
+        appended = await being.journal.append(draft, JobPayload())
+        being.turns.append(appended.turn.uuid)
+        self._arena.watch.own(being.name, appended.turn.uuid)
+        return appended
+
+    async def read_back(self, being: Being, chance: random.Random) -> object:
+        """Read own things by id."""
+        return [
+            await being.client.nodes([chance.choice(list(being.nodes))], strict=True),
+            await being.client.facts([chance.choice(list(being.facts))], strict=True),
+            await being.client.episodes([chance.choice(list(being.episodes))], strict=True),
+            await being.client.timeline(limit=20),
+        ]
+
+    async def walk(self, being: Being, chance: random.Random) -> object:
+        """Walk from an own node."""
+        node = chance.choice(list(being.nodes))
+        return [await being.client.neighbours(node, 2, 20), await being.client.distances(node, 3)]
+
+    async def search(self, being: Being, chance: random.Random) -> object:
+        """Search by any recipe, from an own centre."""
+        recipe = chance.choice(RECIPES)
+        center = chance.choice(list(being.nodes))
+        return await being.client.search(" ".join(chance.sample(_WORDS, 3)), recipe=recipe, limit=5, center=center)
+
+    async def differences(self, being: Being) -> list[str]:
+        """Return how the store differs from what the entity should hold."""
+        held = {
+            "nodes": await being.client.scan_nodes("", 10_000),
+            "facts": await being.client.scan_facts("", 10_000),
+            "episodes": await being.client.scan_episodes("", 10_000),
+            "communities": await being.client.scan_communities("", 10_000),
+        }
+        expected: Mapping[str, Mapping[str, object]] = {
+            "nodes": being.nodes,
+            "facts": being.facts,
+            "episodes": being.episodes,
+            "communities": being.communities,
+        }
+        found = [
+            f"{kind}: holds {len(items)}, should hold {len(expected[kind])}, and they are not the same"
+            for kind, items in held.items()
+            if {item.uuid: item for item in items} != expected[kind]
+        ]
+        turns = {turn.uuid for turn in await being.journal.scan(0, 10_000)}
+        if not turns.issuperset(being.turns[-5_000:]):
+            found.append("journal: a turn is missing")
+        if [saga.uuid for saga in await being.client.sagas()] != [being.saga]:
+            found.append("sagas: not the one that was planted")
+        await asyncio.sleep(0)
+        return found
+
+
+def _fact(being: Being, subject: Node, target: Node, text: str) -> Fact:
+    planted = next(iter(being.facts.values()))
+    return replace(
+        planted, uuid=being.mint("fact"), subject=subject.uuid, object=target.uuid, text=text, invalid_at=None
+    )

@@ -1,0 +1,334 @@
+"""Proof by attack: ``pps verify-isolation`` runs it on a real installation, tests with a lock taken away too."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from pps.config import Settings
+from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
+from pps.core.ids import EntityId
+from pps.isolation.drivers import EntityDriver, Neo4jServer, open_embedded
+from pps.isolation.recipes import RECIPES
+from pps.proof.arena import Arena, Being, OpenDriver, dice
+from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
+from pps.proof.by_statement import STOCK, GuardAttack, Strike, raw_attacks
+from pps.proof.honest import Honest
+
+Progress = Callable[[int, int], None]
+
+_WEIGHTS: Mapping[str, int] = {
+    "read": 34,
+    "write": 16,
+    "create": 4,
+    "malformed": 10,
+    "search": 4,
+    "query": 4,
+    "statement": 12,
+    "stock call": 10,
+    "honest": 6,
+}
+KINDS = tuple(_WEIGHTS)
+"""Kinds of operation; the first six go through the client, the next two to the guard, the last is honest work."""
+
+_LOOK_EVERY = 150
+_MOST_FINDINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What went wrong, without a word of memory.
+
+    Attributes:
+        operation: Its kind and name.
+        entity: Whose call it was.
+        what: What was seen.
+    """
+
+    operation: str
+    entity: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run of the adversarial set found.
+
+    Attributes:
+        operations: How many of each kind were run; ``honest`` ones are the entities' own work meanwhile.
+        refused: How many ended in which error, one of a library's own among them; ``answered`` counts those that
+            found nothing and said so.
+        leaks: Something of one entity was seen, changed or made by another. Of this and the next two, the first 20
+            of each kind of operation.
+        told_apart: An id of another entity had another outcome than an id of nobody.
+        broken: A call failed in a way that is none of PPS's errors, or an honest call failed.
+        second_lock: Attacks through the client that the first lock let by and the guard refused.
+        seconds: Wall time.
+    """
+
+    store: str
+    entities: int
+    operations: Mapping[str, int]
+    refused: Mapping[str, int]
+    leaks: tuple[Finding, ...]
+    told_apart: tuple[Finding, ...]
+    broken: tuple[Finding, ...]
+    second_lock: int
+    seconds: float
+
+    @property
+    def total(self) -> int:
+        """Return how many operations were run."""
+        return sum(self.operations.values())
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing at all went wrong."""
+        return not (self.leaks or self.told_apart or self.broken)
+
+
+async def verify(
+    settings: Settings, *, operations: int = 2_000, seed: int | None = None, progress: Progress | None = None
+) -> Report:
+    """Attack throw-away entities on the configured store; they and their folder are gone afterwards.
+
+    Args:
+        settings: Which store, and where.
+        operations: How many, 1 upwards; about 500 a second.
+        seed: Of the choices, so that a run's kinds can be repeated; None takes a fresh one.
+        progress: Called now and then with (done, wanted).
+
+    Raises:
+        StoreUnavailable, ConfigError: The store cannot be used.
+    """
+    async with throw_away(settings) as (folder, open_driver), Arena.open(folder, open_driver) as arena:
+        return await attack(arena, operations=operations, seed=seed, progress=progress)
+
+
+@asynccontextmanager
+async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDriver]]:
+    """Yield a folder that goes away and how to open an entity's driver on the configured store."""
+    await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
+    place = await asyncio.to_thread(
+        tempfile.TemporaryDirectory, prefix="verify-", dir=settings.home, ignore_cleanup_errors=True
+    )
+    try:
+        if settings.store == "embedded":
+            yield Path(place.name), _embedded
+            return
+        at = settings.neo4j
+        server = await Neo4jServer.open(at.uri, at.user, at.password.get_secret_value(), at.database)
+        try:
+            yield Path(place.name), lambda entity, folder: server.driver()
+        finally:
+            await server.close()
+    finally:
+        await asyncio.to_thread(place.cleanup)
+
+
+async def _embedded(entity: EntityId, folder: Path) -> EntityDriver:
+    return await open_embedded(folder / "graph.lbug")
+
+
+class AttackOptions(TypedDict, total=False):
+    """How a run attacks.
+
+    Attributes:
+        seed: Of the choices, so that a run's kinds can be repeated; None, the default, takes a fresh one.
+        progress: Called now and then with (done, wanted).
+        kinds: Which of ``KINDS``; all of them by default.
+    """
+
+    seed: int | None
+    progress: Progress | None
+    kinds: Sequence[str]
+
+
+async def attack(arena: Arena, *, operations: int, **options: Unpack[AttackOptions]) -> Report:
+    """Run the adversarial set in an arena: one attacker an entity, all at once, each against the others."""
+    began = time.perf_counter()
+    weights = {kind: _WEIGHTS[kind] for kind in options.get("kinds", KINDS)}
+    run = _Run(arena, operations, options.get("progress"), weights)
+    base = dice(options.get("seed")).getrandbits(64)
+    shares = [
+        operations // len(arena.beings) + (index < operations % len(arena.beings)) for index in range(len(arena.beings))
+    ]
+    async with asyncio.TaskGroup() as tasks:
+        for index, (being, share) in enumerate(zip(arena.beings, shares, strict=True)):
+            tasks.create_task(run.act(being, share, dice(base + index)))
+    return run.report(time.perf_counter() - began)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    error: Exception | None = None
+    value: object = None
+
+    def looks(self) -> str:
+        """Return what a caller can tell of it."""
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        return repr(self.value)
+
+
+@dataclass(slots=True)
+class _Run:
+    arena: Arena
+    wanted: int
+    progress: Progress | None
+    weights: Mapping[str, int]
+    done: int = 0
+    counts: Counter[str] = field(default_factory=Counter[str])
+    refused: Counter[str] = field(default_factory=Counter[str])
+    leaks: list[Finding] = field(default_factory=list[Finding])
+    told_apart: list[Finding] = field(default_factory=list[Finding])
+    broken: list[Finding] = field(default_factory=list[Finding])
+    second_lock: int = 0
+
+    async def act(self, being: Being, share: int, chance: random.Random) -> None:
+        """Attack the others ``share`` times, and look now and then whether this one is whole."""
+        kinds = chance.choices(list(self.weights), list(self.weights.values()), k=share)
+        honest = Honest(self.arena)
+        for number, kind in enumerate(kinds):
+            await self._step(kind, being, self.arena.random_of(being, chance), chance, honest)
+            self.counts[kind] += 1
+            self.done += 1
+            if number % _LOOK_EVERY == _LOOK_EVERY - 1:
+                await self._look(being, honest)
+        await self._look(being, honest)
+
+    async def _step(self, kind: str, being: Being, other: Being, chance: random.Random, honest: Honest) -> None:
+        if kind == "honest":
+            name, operation = chance.choice(honest.operations())
+            await self._call(f"honest: {name}", being, lambda: operation(being, chance), honest=True)
+        elif kind == "malformed":
+            name, call = chance.choice(malformed(being, chance))
+            await self._must_refuse(f"malformed: {name}", being, call, InvalidRequest)
+        elif kind == "query":
+            await self._query(being, other, chance)
+        elif kind in ("statement", "stock call"):
+            await self._on_guard(kind, being, other, chance)
+        else:
+            table = {"read": READS, "write": WRITES, "create": CREATES, "search": SEARCHES}[kind]
+            await self._by_id(kind, chance.choice(table), being, other, chance)
+
+    async def _by_id(self, kind: str, one: Attack, being: Being, other: Being, chance: random.Random) -> None:
+        name = f"{kind}: {one.name}"
+        ids = Ids.of(other, chance)
+        theirs = await self._call(name, being, lambda: one.call(being, ids), ids)
+        if isinstance(theirs.error, IsolationError):
+            self.second_lock += 1
+        if kind == "create":
+            await self._after_create(name, being, ids, theirs)
+        elif one.alike and not isinstance(theirs.error, IsolationError):
+            nobodys = await self._call(f"{name}, nobody's", being, lambda: one.call(being, Ids.of_nobody(chance)))
+            if theirs.looks() != nobodys.looks():
+                self._find(self.told_apart, name, being, "another's id had another outcome than nobody's")
+
+    async def _after_create(self, name: str, being: Being, ids: Ids, outcome: _Outcome) -> None:
+        """On a shared database nothing may have been made; in a file of one's own it is taken away again."""
+        if not isinstance(outcome.error, PPSError):  # answered, or failed on its way: something may be there
+            if being.shared:
+                self._find(self.leaks, name, being, "something was made under an id that another entity owns")
+            else:
+                await self._clean(being, ids)
+
+    async def _clean(self, being: Being, ids: Ids) -> None:
+        """Take away what was made in an embedded file under ids that are free there."""
+        await being.client.delete_nodes([ids.node, ids.fact])
+        await being.client.delete_episodes([ids.episode])
+        await being.client.delete_facts([ids.fact])
+        await _delete_community(being, ids.community)
+
+    async def _query(self, being: Being, other: Being, chance: random.Random) -> None:
+        text, recipe = queries(being, other, chance), chance.choice(RECIPES)
+        await self._call(f"query: {recipe}", being, lambda: being.client.search(text, recipe=recipe, limit=20))
+        collection = chance.choice(("nodes", "facts", "episodes"))
+        await self._call("query: text index", being, lambda: being.indexes.text_search(collection, text, 20))
+
+    async def _on_guard(self, kind: str, being: Being, other: Being, chance: random.Random) -> None:
+        strike = Strike(being, other.entity.group, Ids.of(other, chance))
+        one: GuardAttack = chance.choice(raw_attacks(strike, chance) if kind == "statement" else STOCK)
+        name = f"{kind}: {one.name}"
+        if one.refused:
+            await self._must_refuse(name, being, lambda: one.call(strike), IsolationError)
+        else:
+            await self._call(name, being, lambda: one.call(strike), strike.ids, library=True)
+            if not being.shared:
+                await self._clean(being, strike.ids)
+
+    async def _must_refuse(
+        self, name: str, being: Being, call: Callable[[], Awaitable[object]], error: type[PPSError]
+    ) -> None:
+        outcome = await self._call(name, being, call)
+        if not isinstance(outcome.error, error):
+            self._find(self.leaks, name, being, f"was not refused with {error.__name__}")
+
+    async def _call(
+        self,
+        name: str,
+        being: Being,
+        call: Callable[[], Awaitable[object]],
+        ids: Ids | None = None,
+        *,
+        honest: bool = False,
+        library: bool = False,
+    ) -> _Outcome:
+        """Run one call, look into what comes back, and tell its outcome."""
+        outcome = _Outcome()
+        try:
+            outcome.value = await call()
+        except PPSError as error:
+            outcome.error = error
+            if honest or not isinstance(error, (NotFound, InvalidRequest, IsolationError)):
+                self._find(self.broken, name, being, f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
+            if not library:
+                self._find(self.broken, name, being, type(error).__name__)
+            outcome.error = error
+        self.refused[type(outcome.error).__name__ if outcome.error else "answered"] += 1
+        seen = outcome.error if outcome.error is not None else outcome.value
+        for leak in self.arena.watch.leaks(being.name, seen, ids.all() if ids else frozenset()):
+            self._find(self.leaks, name, being, leak)
+        return outcome
+
+    async def _look(self, being: Being, honest: Honest) -> None:
+        for difference in await honest.differences(being):
+            self._find(self.leaks, "look", being, difference)
+        if self.progress:
+            self.progress(self.done, self.wanted)
+
+    def _find(self, findings: list[Finding], name: str, being: Being, what: str) -> None:
+        kind = name.partition(":")[0]
+        if sum(one.operation.startswith(kind) for one in findings) < _MOST_FINDINGS:
+            findings.append(Finding(name, being.name, what))
+
+    def report(self, seconds: float) -> Report:
+        """Return what was found."""
+        return Report(
+            store=self.arena.beings[0].driver.store,
+            entities=len(self.arena.beings),
+            operations=dict(self.counts),
+            refused=dict(self.refused),
+            leaks=tuple(self.leaks),
+            told_apart=tuple(self.told_apart),
+            broken=tuple(self.broken),
+            second_lock=self.second_lock,
+            seconds=seconds,
+        )
+
+
+async def _delete_community(being: Being, uuid: str) -> None:
+    await being.bare.execute_query(
+        "MATCH (c:Community {uuid: $uuid}) WHERE c.group_id = $group_id DETACH DELETE c",
+        uuid=uuid,
+        group_id=being.entity.group,
+    )

@@ -1,0 +1,114 @@
+"""The query as it is asked: long texts condensed, and what kind of question it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from pps.core.text import fold, is_question, sentences_of
+from pps.core.time_words import names_time
+from pps.journal.names import without_s
+
+LONGEST = 1_000
+"""Characters that are asked at most; about what a small embedding model reads."""
+LONGEST_SENTENCE = 400
+
+Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
+
+_WORDS = re.compile(r"\w+")
+_ASKING_WORDS = """
+who whom whose what which when where why how did does do is are was were has have had can could should would will
+name list
+"""
+_LEADING_WORDS = """
+a about all an and any are at be by did do does everything for from give going has have her hers him his how i in is
+it know let me my of on our please recall remember say show tell that the their them they to up us was we were what
+when where which who whom whose why with you your
+"""
+_IDLE_WORDS = """
+what what's whats when when's where where's who who's whom whose which why how how's
+do does did don't doesn't didn't doing have has had haven't hasn't hadn't having am is are was were isn't aren't
+wasn't weren't be been being can could can't couldn't shall should shouldn't will would won't wouldn't may might must
+i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves you you're you've you'd you'll
+your yours yourself he he's him his himself she she's her hers herself they they're they've them their theirs
+themselves it it's its itself this that that's these those there there's here
+a an the and or but if of at by for with about to from in on as so than too very just also any some please tell
+"""
+IDLE = frozenset(_IDLE_WORDS.split())
+_EDGES = re.compile(r"^\W+|\W+$")
+_PAST = re.compile(
+    r"\b(?:did|was|were|had|been|ever|used to|first|before|ago|originally|previous(?:ly)?|earlier|last|yesterday"
+    r"|history|order(?:ed)?|how long|how many times|since)\b",
+    re.I,
+)
+_ASKING = frozenset(_ASKING_WORDS.split())
+_LEADING = frozenset(_LEADING_WORDS.split())
+
+
+def condensed(query: str) -> str:
+    """Return a query of at most ``LONGEST`` characters: its questions, its end, its beginning.
+
+    What somebody wants stands at either end of a long text or carries a question mark; what lies
+    between is mostly pasted. Sentences keep their order. A query that is short enough stays as it is.
+    """
+    query = query.strip()
+    if len(query) <= LONGEST:
+        return query
+    sentences = [one.strip()[:LONGEST_SENTENCE] for one in sentences_of(query) if one.strip()]
+    ends = [
+        index for pair in zip(range(len(sentences) - 1, -1, -1), range(len(sentences)), strict=True) for index in pair
+    ]
+    asked = [index for index, one in enumerate(sentences) if is_question(one)]
+    kept: set[int] = set()
+    room = LONGEST
+    for index in (*reversed(asked), *ends):
+        if index not in kept and len(sentences[index]) + 1 <= room:
+            kept.add(index)
+            room -= len(sentences[index]) + 1
+    return " ".join(sentences[index] for index in sorted(kept)) or query[:LONGEST]
+
+
+def content_words(query: str) -> str:
+    """Return a query without the words that only ask or refer (``where``, ``did``, ``she``): what words it is about.
+
+    Such words are rare enough in what was said that BM25 would take "where" for the point of "Where is the key?".
+    They stay where nothing else is left, and with a capital inside a sentence, where they are names ("Will").
+    """
+    kept: list[str] = []
+    begins = True
+    for word in query.split():
+        bare = _EDGES.sub("", word).replace("’", "'")
+        named = bare != bare.lower() and not begins and not bare.startswith("I")
+        if bare.lower() not in IDLE or named:
+            kept.append(word)
+        begins = word[-1] in ".?!:…"
+    return " ".join(kept) if any(_WORDS.search(word) for word in kept) else query
+
+
+def asks_now(query: str) -> bool:
+    """Tell whether a text is a question that names no time but the present: English alone is read for that."""
+    return is_question(query) and not _PAST.search(query) and not names_time(query)
+
+
+def kind_of(query: str, names: list[str]) -> Kind:
+    """Return what a query is after (S2-06).
+
+    ``navigational``: the query is a name and little else. ``factual``: it asks. ``contextual``: it tells.
+
+    Args:
+        query: The query as given.
+        names: Names and aliases of the nodes that occur in it.
+    """
+    if names and len(beyond_names(query, names)) == 0:
+        return "navigational"
+    first = next(iter(_WORDS.findall(fold(query))), "")
+    asks = any(is_question(sentence) for sentence in sentences_of(query))
+    return "factual" if asks or first in _ASKING else "contextual"
+
+
+def beyond_names(query: str, names: list[str]) -> list[str]:
+    """Return the words of a query that are neither in a name nor said in any request."""
+    named = {word for name in names for word in _WORDS.findall(fold(name))}
+    said = named | _LEADING
+    words = _WORDS.findall(fold(query))
+    return [word for word in words if len(word) > 1 and word not in said and without_s(word) not in named]

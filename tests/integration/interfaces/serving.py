@@ -1,0 +1,120 @@
+"""A real server in a process of its own, and real clients of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from pps.server import Link, RunFile, runfile
+from tests.neo4j_server import Neo4jServer
+
+ERAS = ("legacy", "2026-07-28")
+_FOREIGN = ("PPS_", "OPENAI_", "NEO4J_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_")
+
+
+def clean_env(home: Path, **more: str) -> dict[str, str]:
+    """Return this process's environment without anything that PPS reads, for a data folder of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    return {**kept, "PPS_HOME": str(home), "PPS_EMBEDDER__NAME": "hash", "PPS_SERVER__PORT": "0", **more}
+
+
+@dataclass
+class Served:
+    """A data folder with a server, and how to reach it."""
+
+    home: Path
+    env: dict[str, str]
+    run: RunFile
+
+    @property
+    def link(self) -> Link:
+        return Link(self.run)
+
+    def create(self, name: str) -> str:
+        """Make an entity, or a further token for one that is there."""
+        made = self.link.admin("entity.create", {"name": name})
+        return str(made["token"] or self.link.admin("token.issue", {"name": name})["token"])
+
+    @contextlib.asynccontextmanager
+    async def client(self, token: str, era: str) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http:
+            transport = streamable_http_client(f"{self.run.url}/mcp", http_client=http)
+            async with Client(transport, mode=era) as client:
+                yield client
+
+    def stdio(self, name: str, era: str) -> Client:
+        parameters = StdioServerParameters(
+            command=sys.executable, args=["-m", "pps", "mcp", "--entity", name], env=self.env
+        )
+        return Client(parameters, mode=era)
+
+    def projects(self, era: str, *roots: str) -> Client:
+        """Return a client of the project tools over stdio."""
+        limits = [part for root in roots for part in ("--root", root)]
+        command = ["-m", "pps", "mcp", "--router", *limits]
+        return Client(StdioServerParameters(command=sys.executable, args=command, env=self.env), mode=era)
+
+    def router(self, *roots: str, may_create: bool = True) -> str:
+        """Return a new router token."""
+        return str(self.link.admin("router.create", {"roots": list(roots), "may_create": may_create})["token"])
+
+    def pps(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        return pps(self.env, *arguments, given=given)
+
+
+def neo4j_env(server: Neo4jServer) -> dict[str, str]:
+    """Return the environment that makes a server keep its graphs on a Neo4j."""
+    return {
+        "PPS_STORE": "neo4j",
+        "NEO4J_URI": server.uri,
+        "NEO4J_USER": server.user,
+        "NEO4J_PASSWORD": server.password,
+        "NEO4J_DATABASE": server.database,
+    }
+
+
+def pps(env: dict[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    command = [sys.executable, "-m", "pps", *arguments]
+    return subprocess.run(command, env=env, input=given, capture_output=True, text=True, timeout=100, check=False)
+
+
+def wait_for_run_file(home: Path, process: subprocess.Popen[bytes] | None = None) -> RunFile:
+    """Wait until a server has said where it listens."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        run = runfile.read(home)
+        if run is not None and (process is None or run.pid == process.pid):
+            return run
+        assert process is None or process.poll() is None, "the server ended at its start"
+        time.sleep(0.05)
+    raise AssertionError("no server within 60 s")
+
+
+@contextlib.contextmanager
+def serving(home: Path, **more: str) -> Iterator[Served]:
+    """Run ``pps serve`` on a data folder while the block runs."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    env = clean_env(home, **more)
+    with (home / "test-server.log").open("ab") as log:
+        command = [sys.executable, "-m", "pps", "serve"]
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            yield Served(home, env, wait_for_run_file(home, process))
+            process.terminate()
+            assert process.wait(30) == 0, (home / "test-server.log").read_text()[-2000:]
+        finally:
+            process.kill()
+            process.wait()

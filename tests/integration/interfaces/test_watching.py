@@ -1,0 +1,99 @@
+"""A followed folder while the server runs: a change, a new file and a deleted one reach the memory by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pps.app import App
+from pps.interfaces.watching import FolderWatch
+from pps.memory import Memory
+from pps.server import Link
+from tests import importing_files as made
+from tests.integration.interfaces.serving import Served, serving
+
+
+def contents(link: Link, entity: str) -> str:
+    found = link.call("recall", entity, {"query": "note kept saffron cardamom vanilla", "channels": ["episodes"]})
+    return str(cast("dict[str, Any]", found["data"])["channels"]["episodes"]["hits"])
+
+
+def until(seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not seen():
+        assert time.monotonic() < deadline, "not seen within 90 s"
+        time.sleep(0.2)
+
+
+@pytest.mark.timeout(300)
+def test_what_changes_in_a_followed_folder_reaches_its_entity_and_no_other(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Note\n\nSaffron is kept here.")
+    with serving(home) as served:
+        served.create("ana")
+        served.create("bob")
+        added = served.pps("watch", "add", "ana", str(folder))
+        assert "1 files new, 0 changed, 0 unchanged; 1 passages stored" in added.stdout, added.stderr
+        assert served.pps("watch", "list").stdout == f"ana  {folder}\n"
+        assert served.pps("watch", "add", "bob", str(folder)).returncode == 2
+        _follows(served, folder)
+        assert served.link.call("stats", "bob", {})["data"]["turns"] == 0
+    (folder / "c.md").write_text("# Note\n\nSaffron came while nobody looked.")
+    with serving(home) as served:
+        until(lambda: "nobody looked" in contents(served.link, "ana"))
+        assert served.pps("watch", "remove", "bob", str(folder)).returncode == 3
+        removed = served.pps("watch", "remove", "ana", str(folder), "--forget")
+        assert "2 passages forgotten" in removed.stdout
+        assert served.link.call("stats", "ana", {})["data"]["turns"] == 0
+
+
+def _follows(served: Served, folder: Path) -> None:
+    link = served.link
+    time.sleep(4)  # the watch begins within two seconds; a change before it is seen as well, only later
+    (folder / "a.md").write_text("# Note\n\nCardamom is kept here.")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "b.md").write_text("# Note\n\nVanilla is kept here.")
+    until(lambda: "Cardamom" in (now := contents(link, "ana")) and "Vanilla" in now and "Saffron" not in now)
+    (folder / "deep" / "b.md").unlink()
+    until(lambda: "Vanilla" not in contents(link, "ana"))
+
+
+async def test_a_folder_that_was_replaced_and_one_with_a_dot_in_its_name_are_followed_on(
+    app: App, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes.d"
+    made.note(folder / "a.md", "# A\n\nSaffron.")
+    made.note(tmp_path / "v1.2" / "b.md", "# B\n\nCardamom.")
+    await app.create("ana")
+    app.registry.watched.add(str(folder), "ana")
+    following = asyncio.create_task(FolderWatch(app).run())
+    try:
+        async with app.memory("ana") as memory:
+            await holds(memory, 1)
+            (tmp_path / "v1.2").rename(folder / "v1.2")
+            await holds(memory, 2)
+            (folder / "v1.2").rename(tmp_path / "v1.2")
+            await holds(memory, 1)
+            shutil.rmtree(folder)
+            made.note(folder / "c.md", "# C\n\nVanilla.")
+            made.note(folder / "d.md", "# D\n\nVanilla.")
+            await holds(memory, 2)
+            (folder / "d.md").unlink()
+            await holds(memory, 1)
+    finally:
+        following.cancel()
+
+
+async def holds(memory: Memory, passages: int) -> None:
+    """Wait until journal and graph have so many."""
+    deadline = time.monotonic() + 90
+    while ((stats := await memory.stats()).turns, stats.episodes) != (passages, passages):
+        assert time.monotonic() < deadline, "not seen within 90 s"
+        await asyncio.sleep(0.1)
