@@ -13,13 +13,14 @@ from typing import Literal, Unpack
 from pps.context.ambient import LIMIT, Ambient, AmbientRequest
 from pps.context.capture import without_packs
 from pps.context.sessions import Sessions
+from pps.core import bounds
+from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
 from pps.index.entity import EntityIndexes
-from pps.ingest import bounds
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.capture import Capture
 from pps.ingest.costs import Costs
@@ -38,7 +39,7 @@ from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft
 from pps.recall.engine import RecallEngine
-from pps.recall.options import RecallOptions, TimelineOptions, check_range, known_by, make_request
+from pps.recall.options import RecallOptions, TimelineOptions, known_by, make_request
 from pps.recall.timeline import Timeline
 from pps.recall.walks import Walks
 from pps.recall.why import Why

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from pps.core.bounds import MAX_CONTENT, MAX_FACTS, MAX_NAME, MAX_NODES, MAX_TEXT
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest.bounds import MAX_CONTENT, MAX_FACTS, MAX_NAME, MAX_NODES, MAX_TEXT
 
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _LONGEST_SPEAKER = 40

@@ -12,6 +12,7 @@ from pps.context.capture import marks_of
 from pps.context.identity import identity_of
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import startup_recall
+from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.values import Turn
@@ -20,7 +21,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.shown import Seen
 from pps.models.tokens import count_tokens, counter_name
-from pps.recall.options import RecallOptions, check_range
+from pps.recall.options import RecallOptions
 
 _TOOLS = 20
 """Among so many turns of a coding agent one is said, the others are what its tools did."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Literal
 
 from pps.context.ambient import AmbientRequest
+from pps.core.bounds import check_range
 from pps.core.recalled import Pack
 from pps.core.reports import Injected
 from pps.core.time import now
@@ -14,7 +15,6 @@ from pps.ingest.capture import Capture
 from pps.ingest.sessions import SessionEvent
 from pps.journal.journal import Journal
 from pps.journal.shown import KEPT_D
-from pps.recall.options import check_range
 
 _LATEST = 20
 PACK_CHARS = 8_000

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal, TypeAlias, TypedDict
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.text import normalise
 from pps.core.time import utc
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
-from pps.ingest import bounds
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft

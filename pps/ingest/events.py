@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypedDict
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.text import normalise
 from pps.core.time import utc
 from pps.core.values import JSON, RecordDraft, RelationDraft
-from pps.ingest import bounds
 from pps.ingest.drafts import Extraction
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.steps import Automatic, classify, links_in, merged_tags, tags_in, title_of

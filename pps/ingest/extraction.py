@@ -15,11 +15,11 @@ from typing import Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest, ModelOutputInvalid
 from pps.core.text import estimate_tokens, fold
 from pps.core.time import iso, parse
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, Turn
-from pps.ingest import bounds
 from pps.ingest.rules import extract
 from pps.ingest.support import content_words
 from pps.journal.names import units, without_s

@@ -8,10 +8,10 @@ from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, WithJsonSchema
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.time import parse, utc
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest import bounds
 
 
 def _moment(value: object) -> object:

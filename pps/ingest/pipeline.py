@@ -13,13 +13,13 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
+from pps.core import bounds
 from pps.core.ids import EntityId, is_uuid
 from pps.core.spoken import spoken
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.index.entity import EntityIndexes
-from pps.ingest import bounds
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.closing import pair_of
 from pps.ingest.given import plan_given, said

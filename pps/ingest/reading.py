@@ -13,11 +13,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from pps.core import bounds
 from pps.core.errors import BudgetSpent, PPSError
 from pps.core.text import estimate_tokens
 from pps.core.time import now
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest import bounds
 from pps.ingest.costs import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
 from pps.ingest.redact import KeyedRedactor

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_uuid
 from pps.core.text import fold
 from pps.core.values import EventReceipt, Related, RelationDraft, Skipped
-from pps.ingest import bounds
 from pps.ingest.events import EventOptions, check_relations, make_event
 from pps.ingest.merging import Merging
 from pps.ingest.records import Relation

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid
 from pps.core.text import normalise
 from pps.core.values import JSON, EventReceipt, ReceiptState, RecordDraft, Turn
-from pps.ingest import bounds
 from pps.ingest.drafts import Extraction
 from pps.ingest.events import check_metadata
 from pps.ingest.intake import Intake

@@ -10,11 +10,11 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from pps.core.text import fold, normalise
+from pps.core.bounds import in_tag, is_tag, tag_of
+from pps.core.text import fold
 
 MAX_TITLE = 80
 MAX_SUMMARY = 200
-MAX_TAG = 64
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]*)?\]\]")
@@ -27,7 +27,6 @@ _ABBREVIATED = re.compile(
 )
 _NUMBERED = re.compile(r"^[ \t]*\d{1,3}\.$", re.MULTILINE)
 _AFTER_ORDINAL = ("Jan", "Feb", "Mär", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez")
-_JOINERS = "\u200c\u200d"
 _KINDS = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent"}
 
 
@@ -54,16 +53,6 @@ def classify(source: str, kind: str = "") -> str:
     return kind or _KINDS.get(source.strip().lower(), "manual")
 
 
-def is_tag(text: str) -> bool:
-    """Tell whether a text is a tag: a letter of any script, then letters, digits, ``_`` or ``-``; at most 64."""
-    return 0 < len(text) <= MAX_TAG and text[0].isalpha() and all(map(_in_tag, text))
-
-
-def tag_of(text: str) -> str:
-    """Return the form in which a tag is kept: NFC, lower case, without its ``#``. May be no tag."""
-    return normalise(text.removeprefix("#").lower())
-
-
 def tags_in(text: str) -> tuple[str, ...]:
     """Return the ``#tags`` of a text, lower-case, once each, in order; code is not read."""
     if "#" not in text:
@@ -73,7 +62,7 @@ def tags_in(text: str) -> tuple[str, ...]:
     at = prose.find("#")
     while at >= 0:
         end = at + 1
-        while end < len(prose) and _in_tag(prose[end]):
+        while end < len(prose) and in_tag(prose[end]):
             end += 1
         tag = tag_of(prose[at + 1 : end])
         if is_tag(tag) and not (at and _BEFORE_TAG.match(prose[at - 1])):
@@ -135,7 +124,3 @@ def _cut(text: str, size: int) -> str:
     while 1 < end < len(text) and (unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]):
         end -= 1
     return text[:end]
-
-
-def _in_tag(char: str) -> bool:
-    return char.isalnum() or char in "_-" or char in _JOINERS or unicodedata.category(char)[0] == "M"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pps.journal import bounds
+from pps.core import bounds
 from pps.journal.turns import clean_tags
 from pps.journal.values import JobPayload, dump_payload
 
@@ -14,7 +14,5 @@ def prepare_payload(payload: JobPayload) -> str:
         InvalidRequest: A bound is broken; the field and the bound are named.
     """
     bounds.check_choice("extraction", payload.extraction, bounds.EXTRACTIONS)
-    bounds.check_drafts(payload.nodes, payload.facts)
-    for node in payload.nodes:
-        clean_tags(node.tags)
+    bounds.check_drafts(payload.nodes, payload.facts, clean_tags)
     return dump_payload(payload)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+from pps.core.bounds import MAX_CONTENT, MAX_PATH, MAX_TAGS, ROLES, check_choice, check_kind, is_text
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 from pps.core.sql import listed
 from pps.core.text import content_hash, fold, normalise
 from pps.core.time import from_micros, micros, now, utc
 from pps.core.values import Chunk, Turn
-from pps.journal.bounds import MAX_CONTENT, MAX_PATH, MAX_TAGS, ROLES, check_choice, check_kind, is_text
 from pps.journal.values import TurnDraft
 
 DEDUPE_WINDOW_S = 30

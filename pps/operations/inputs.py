@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from pps.core import bounds
 from pps.core.ids import ID_PATTERN, UUID_PATTERN
 from pps.core.layers import LAYERS, Layer
 from pps.core.values import ChannelName
-from pps.ingest import bounds
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
 from pps.ingest.drafts import Extraction, RememberOptions
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time

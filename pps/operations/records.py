@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.values import EventReceipt
-from pps.ingest import bounds
 from pps.ingest.events import MAX_PATH, EventOptions
 from pps.ingest.revising import Changes, HistoryEntry
 from pps.memory import Memory

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal, TypedDict
 
+from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
 from pps.core.layers import LAYERS
 from pps.core.time import now, utc
@@ -137,12 +138,6 @@ def _checked_cosine(least: float | None) -> float | None:
     if least is not None and not -1 <= least <= 1:
         raise InvalidRequest("min_similarity", "must be -1 to 1: it is a raw cosine")
     return least
-
-
-def check_range(field: str, value: int, least: int, most: int) -> None:
-    """Raise InvalidRequest unless ``least <= value <= most``."""
-    if not least <= value <= most:
-        raise InvalidRequest(field, f"must be {least:,} to {most:,}")
 
 
 def checked_utc(moment: datetime | None, field: str) -> datetime | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pps.core.bounds import check_range
 from pps.core.errors import NotFound
 from pps.core.reports import TimelinePage
 from pps.core.values import Fact
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
-from pps.recall.options import TimelineOptions, check_range, checked_utc
+from pps.recall.options import TimelineOptions, checked_utc
 
 
 class Timeline:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pps.bench.reading import data_path, read
+from pps.core.bounds import MAX_CONTENT, check_drafts
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.ingest.bounds import MAX_CONTENT, check_drafts
 
 
 def write(folder: Path, **files: list[dict[str, Any]]) -> Path:

@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pps.core.bounds import check_tags, is_tag, tag_of
 from pps.core.text import content_hash, fold, normalise
-from pps.ingest.bounds import check_tags
 from pps.ingest.steps import (
     MAX_SUMMARY,
     MAX_TITLE,
     classify,
-    is_tag,
     links_in,
     merged_tags,
     summary_of,
-    tag_of,
     tags_in,
     title_of,
 )

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pps.core.bounds import MAX_FACTS, MAX_NODES
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 from pps.core.values import FactDraft, NodeDraft
-from pps.journal.bounds import MAX_FACTS, MAX_NODES
 from pps.journal.payload import prepare_payload
 from pps.journal.turns import MAX_CONTENT, prepare
 from pps.journal.values import JobPayload, JobResult, TurnDraft, dump_result, load_payload, load_result

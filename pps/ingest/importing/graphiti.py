@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.text import fold
 from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
-from pps.ingest import bounds
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing.items import (
     Passed,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
+from pps.core import bounds
 from pps.core.time import iso
 from pps.core.values import JSON, Chunk, FactDraft, NodeDraft
-from pps.ingest import bounds
 from pps.ingest.anchor_text import AnchorText, parse
 from pps.ingest.chunking import Passage, passages
 from pps.ingest.drafts import RememberOptions

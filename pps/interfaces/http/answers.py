@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pps.core import errors
+from pps.core.bounds import check_length
 from pps.core.logs import unforeseen
 from pps.core.values import JSON
-from pps.journal.bounds import check_length
 
 _log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, StringConstraints
 
+from pps.core import bounds
 from pps.entities.paths import MAX_PATH
 from pps.graph.protocol import MAX_HOPS
-from pps.ingest import bounds
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.values import ItemFilter
 from pps.operations.inputs import GetInput, Id, Label, Uuid

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pps.core.bounds import MAX_CONTENT, check_length
 from pps.core.errors import InvalidRequest
 from pps.core.values import EventReceipt, Node, Turn
 from pps.entities.tasks import FINISHED, TaskDraft
-from pps.ingest.bounds import MAX_CONTENT, check_length
 from pps.ingest.redact import Redactor
 from pps.memory import Memory
 from pps.operations import records

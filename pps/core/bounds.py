@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 
 from pps.core.errors import InvalidRequest
+from pps.core.text import normalise
 from pps.core.time import utc
 from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 
@@ -21,6 +23,7 @@ MAX_ALIASES = 20
 MAX_REPLACED = 50
 """Most facts that one fact may replace."""
 MAX_TAGS = 50
+MAX_TAG = 64
 MAX_ATTRIBUTES_BYTES = 16_384
 ROLES = ("user", "assistant", "system", "tool")
 EXTRACTIONS = ("given", "rules", "command", "model", "none")
@@ -50,6 +53,12 @@ def check_length(field: str, text: str, least: int, most: int) -> None:
         raise InvalidRequest(field, "must not contain the character NUL")
 
 
+def check_range(field: str, value: int, least: int, most: int) -> None:
+    """Raise unless ``least <= value <= most``."""
+    if not least <= value <= most:
+        raise InvalidRequest(field, f"must be {least:,} to {most:,}")
+
+
 def check_choice(field: str, value: str, choices: Sequence[str]) -> None:
     """Raise unless the value is one of the choices."""
     if value not in choices:
@@ -69,6 +78,31 @@ def check_kind(field: str, kind: str) -> None:
         raise InvalidRequest(field, f"is reserved ({', '.join(sorted(RESERVED_KINDS))}); choose another word")
 
 
+def in_tag(character: str) -> bool:
+    return character.isalnum() or character in "_-\u200c\u200d" or unicodedata.category(character)[0] == "M"
+
+
+def is_tag(text: str) -> bool:
+    """Tell whether a text is a tag: a letter of any script, then letters, digits, ``_`` or ``-``; at most 64."""
+    return 0 < len(text) <= MAX_TAG and text[0].isalpha() and all(map(in_tag, text))
+
+
+def tag_of(text: str) -> str:
+    """Return the form in which a tag is kept: NFC, lower case, without its ``#``. May be no tag."""
+    return normalise(text.removeprefix("#").lower())
+
+
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return tags in lower case, once each; raise when one has another shape."""
+    if len(tags) > MAX_TAGS:
+        raise InvalidRequest("tags", f"at most {MAX_TAGS} of them")
+    folded = tuple(dict.fromkeys(map(tag_of, tags)))
+    for tag in folded:
+        if not is_tag(tag):
+            raise InvalidRequest("tags", "each must be a letter, then up to 63 letters, digits, '_' or '-'")
+    return folded
+
+
 def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
     """Raise when a user's attributes use a reserved name, are too large or are not JSON."""
     for name in attributes:
@@ -84,8 +118,10 @@ def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
         raise InvalidRequest(field, f"must be at most {MAX_ATTRIBUTES_BYTES:,} bytes as JSON")
 
 
-def check_drafts(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> None:
-    """Raise at the first node or fact that breaks a bound; the message counts from 0. Tags are not looked at."""
+def check_drafts(
+    nodes: Sequence[NodeDraft], facts: Sequence[FactDraft], tags: Callable[[Sequence[str]], object] = check_tags
+) -> None:
+    """Raise at the first node or fact that breaks a bound; the message counts from 0. ``tags`` checks a node's."""
     if len(nodes) > MAX_NODES:
         raise InvalidRequest("nodes", f"at most {MAX_NODES} in one call")
     if len(facts) > MAX_FACTS:
@@ -94,6 +130,8 @@ def check_drafts(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> None
         _check_node(f"nodes[{number}]", node)
     for number, fact in enumerate(facts):
         _check_fact(f"facts[{number}]", fact)
+    for node in nodes:
+        tags(node.tags)
 
 
 def _check_node(field: str, node: NodeDraft) -> None:
