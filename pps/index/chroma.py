@@ -49,22 +49,22 @@ class ChromaCollection(Protocol):
     """The few calls that PPS makes on a collection."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102 - a foreign class's attribute
+    def name(self) -> str: ...
 
     @property
-    def metadata(self) -> Mapping[str, Number] | None: ...  # noqa: D102 - a foreign class's attribute
+    def metadata(self) -> Mapping[str, Number] | None: ...
 
-    def count(self) -> int: ...  # noqa: D102 - a foreign class's method
+    def count(self) -> int: ...
 
-    def get(self, ids: Sequence[str] | None = None, *, include: Sequence[str]) -> Rows: ...  # noqa: D102 - as above
+    def get(self, ids: Sequence[str] | None = None, *, include: Sequence[str]) -> Rows: ...
 
-    def upsert(  # noqa: D102 - as above
+    def upsert(
         self, ids: Sequence[str], embeddings: Matrix, metadatas: Sequence[Mapping[str, int] | None] | None = None
     ) -> None: ...
 
-    def delete(self, ids: Sequence[str]) -> object: ...  # noqa: D102 - as above
+    def delete(self, ids: Sequence[str]) -> object: ...
 
-    def query(  # noqa: D102 - as above
+    def query(
         self,
         *,
         query_embeddings: Sequence[Vector],
@@ -77,9 +77,9 @@ class ChromaCollection(Protocol):
 class ChromaClient(Protocol):
     """The few calls that PPS makes on a client."""
 
-    def list_collections(self) -> Sequence[ChromaCollection]: ...  # noqa: D102 - a foreign class's method
+    def list_collections(self) -> Sequence[ChromaCollection]: ...
 
-    def create_collection(  # noqa: D102 - as above
+    def create_collection(
         self,
         name: str,
         *,
@@ -88,11 +88,11 @@ class ChromaClient(Protocol):
         embedding_function: None,
     ) -> ChromaCollection: ...
 
-    def delete_collection(self, name: str) -> None: ...  # noqa: D102 - as above
+    def delete_collection(self, name: str) -> None: ...
 
-    def get_max_batch_size(self) -> int: ...  # noqa: D102 - as above
+    def get_max_batch_size(self) -> int: ...
 
-    def close(self) -> None: ...  # noqa: D102 - as above
+    def close(self) -> None: ...
 
 
 def open_client(folder: Path) -> ChromaClient:

@@ -19,33 +19,33 @@ class BoundedHead(HttpToolsProtocol):
     _read = 0
     _late: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:  # noqa: D102 - asyncio's
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._await_head()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102 - asyncio's
+    def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_here()
         super().connection_lost(exc)
 
-    def data_received(self, data: bytes) -> None:  # noqa: D102 - asyncio's
+    def data_received(self, data: bytes) -> None:
         self._read += len(data)
         super().data_received(data)
         if self._read > MAX_HEAD and not self.transport.is_closing():
             self.send_400_response(f"Headers of more than {MAX_HEAD} bytes.")
 
-    def on_message_begin(self) -> None:  # noqa: D102 - the parser's
+    def on_message_begin(self) -> None:
         super().on_message_begin()
         self._await_head()
 
-    def on_headers_complete(self) -> None:  # noqa: D102 - the parser's
+    def on_headers_complete(self) -> None:
         self._head_is_here()
         super().on_headers_complete()
 
-    def on_body(self, body: bytes) -> None:  # noqa: D102 - the parser's
+    def on_body(self, body: bytes) -> None:
         self._read -= len(body)
         super().on_body(body)
 
-    def on_message_complete(self) -> None:  # noqa: D102 - the parser's
+    def on_message_complete(self) -> None:
         self._read = 0
         super().on_message_complete()
 
