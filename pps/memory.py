@@ -318,7 +318,6 @@ class Memory:
             nodes=counts.nodes,
             facts=counts.facts,
             episodes=counts.episodes,
-            communities=counts.communities,
             anchors=len(await parts.anchors.list()),
             unfinished_jobs=await parts.journal.unfinished(),
             index_lag=await parts.journal.dirty_count(),

@@ -10,7 +10,7 @@ from pps.core.ids import short_id
 from pps.core.recalled import Hit
 from pps.core.spoken import spoken
 from pps.core.text import fold
-from pps.core.values import AnchorPassage, Community, Episode, Fact, Node, Turn
+from pps.core.values import AnchorPassage, Episode, Fact, Node, Turn
 
 LONGEST = 600
 """Characters of one line; longer ones are cut and end with ``…``."""
@@ -44,8 +44,6 @@ def line_of(hit: Hit) -> Line:
         return Line(bullet(f"{item.name}{kind}{': ' if said else ''}{said}", item.uuid), _folded(hit.passage))
     if isinstance(item, AnchorPassage):
         return Line(bullet(f"[{item.title}] {item.text}", item.slug, LONGEST_PASSAGE), _folded(item.text))
-    if isinstance(item, Community):
-        return Line(bullet(hit.text, item.uuid), "")
     if isinstance(item, Episode):
         said = hit.passage or item.content
         return Line(bullet(f"{_day(item.valid_at)} {said}", item.uuid), _folded(said))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pps.core.text import estimate_tokens
-from pps.core.values import AnchorPassage, ChannelName, Community, Episode, Fact, Node, Turn
+from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Hit:
     """One result of one channel.
 
     Attributes:
-        id: Uuid of the node, fact, episode, turn or community; ``slug#part`` for an anchor passage.
+        id: Uuid of the node, fact, episode or turn; ``slug#part`` for an anchor passage.
         score: Unitless; compares only within its own list.
         text: What a reader is shown: the fact's sentence, the node's name and summary, the turn.
         passage: The part of a long text that matched, when it is not the whole.
@@ -48,7 +48,7 @@ class Hit:
     id: str
     score: float
     text: str
-    item: Node | Fact | Episode | Turn | AnchorPassage | Community
+    item: Node | Fact | Episode | Turn | AnchorPassage
     passage: str = ""
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     names: tuple[str, str] | None = None

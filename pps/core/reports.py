@@ -45,7 +45,6 @@ class Stats:
     nodes: int
     facts: int
     episodes: int
-    communities: int
     anchors: int
     unfinished_jobs: int
     index_lag: int

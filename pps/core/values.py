@@ -10,13 +10,13 @@ from typing import Literal, TypeAlias
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 FactKind: TypeAlias = Literal["fact", "relation"]
 ItemKind: TypeAlias = Literal["node", "fact", "episode", "anchor", "community"]
-ChannelName: TypeAlias = Literal["nodes", "facts", "episodes", "anchors", "turns", "communities"]
+ChannelName: TypeAlias = Literal["nodes", "facts", "episodes", "anchors", "turns"]
 ReceiptState: TypeAlias = Literal["accepted", "done", "duplicate", "failed"]
 
 RESERVED_KINDS = frozenset(("Entity", "Episodic", "Community", "Saga", "RelatesToNode_"))
 """Graphiti's own labels: a node of such a kind would be taken for one of its other things."""
 
-CHANNELS: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors", "turns", "communities")
+CHANNELS: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors", "turns")
 """Every channel, in the order in which they are shown."""
 
 

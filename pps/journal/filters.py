@@ -56,7 +56,7 @@ class _Where:
 def allowed(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
     """Return the ids that pass a filter, or None when it restricts nothing.
 
-    Anchors and communities have none of the columns: a filter on one of them lets none through.
+    Anchors have none of the columns: a filter on one of them lets none through.
     Facts that must hold now are a restriction only beside another one, since past facts have an
     index of their own.
     """

@@ -14,7 +14,7 @@ from pydantic import JsonValue, model_serializer
 
 from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
 from pps.core.reports import TimelinePage
-from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn
+from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.ingest.anchors import AnchorInfo
 
 
@@ -281,7 +281,7 @@ def hit_view(hit: Hit) -> HitView:
     if isinstance(item, Node):
         joined = tuple(fact_view(one.fact, _names(one)) for one in hit.relationships) or None
         return replace(view, title=item.name, kind=item.kind, relationships=joined)
-    return replace(view, title=item.title if isinstance(item, AnchorPassage) else item.name)
+    return replace(view, title=item.title)
 
 
 def _names(one: Relationship) -> dict[str, str]:

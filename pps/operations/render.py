@@ -126,8 +126,7 @@ def stats(value: Stats) -> str:
     lines = [
         f"{value.entity} ({value.store})",
         f"turns {value.turns:,}{span}",
-        f"nodes {value.nodes:,} · facts {value.facts:,} · episodes {value.episodes:,} · "
-        f"communities {value.communities:,} · anchors {value.anchors:,}",
+        f"nodes {value.nodes:,} · facts {value.facts:,} · episodes {value.episodes:,} · anchors {value.anchors:,}",
     ]
     if value.unfinished_jobs or value.index_lag:
         lines.append(f"in work: {counted(value.unfinished_jobs, 'turn')}, {counted(value.index_lag, 'index entry')}")

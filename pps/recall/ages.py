@@ -15,7 +15,7 @@ async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, dateti
     """Return id → event time of those that have one.
 
     A fact is as old as its latest supporting episode, else as its ``valid_at``; a record as its text, another node as
-    the latest turn that speaks of it. Communities have no time of their own.
+    the latest turn that speaks of it.
     """
     facts = {one: item for one, item in items.items() if isinstance(item, FactOutline)}
     supports = await supported(ask, facts) if facts else {}

@@ -82,8 +82,6 @@ async def _read(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str,
         return {one.uuid: one for one in await client.nodes(ids)}
     if channel == "facts":
         return {one.uuid: one for one in await client.facts(ids)}
-    if channel == "communities":
-        return {one.uuid: one for one in await client.communities(ids)}
     found: dict[str, Item] = {one.uuid: one for one in await ask.sources.journal.turns(ids)}
     others = [one for one in ids if one not in found]
     if others:

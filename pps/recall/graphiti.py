@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Channel
-from pps.core.values import ChannelName, Community, Episode, Fact, Node
+from pps.core.values import ChannelName, Episode, Fact, Node
 from pps.isolation.requests import GraphFilters
 from pps.journal.values import ItemFilter
 from pps.recall.candidates import Lists
@@ -29,11 +29,10 @@ async def recipe_channels(ask: Ask, recipe: str) -> dict[ChannelName, Channel]:
         filters=_filters(ask.request.filters),
         as_of=ask.request.as_of,
     )
-    lists: dict[ChannelName, Sequence[tuple[Node | Fact | Episode | Community, float]]] = {
+    lists: dict[ChannelName, Sequence[tuple[Node | Fact | Episode, float]]] = {
         "nodes": found.nodes,
         "facts": found.facts,
         "episodes": found.episodes,
-        "communities": found.communities,
     }
     channels: dict[ChannelName, Channel] = {}
     for name, entries in lists.items():
@@ -43,14 +42,14 @@ async def recipe_channels(ask: Ask, recipe: str) -> dict[ChannelName, Channel]:
 
 
 def _fills(recipe: str, channel: ChannelName) -> bool:
-    scope = {"EDGE": ("facts",), "NODE": ("nodes",), "COMMUNITY": ("communities",)}
-    return channel in scope.get(recipe.split("_")[0], ("nodes", "facts", "episodes", "communities"))
+    scope = {"EDGE": ("facts",), "NODE": ("nodes",)}
+    return channel in scope.get(recipe.split("_")[0], ("nodes", "facts", "episodes"))
 
 
 async def _channel(
     ask: Ask,
     name: ChannelName,
-    entries: Sequence[tuple[Node | Fact | Episode | Community, float]],
+    entries: Sequence[tuple[Node | Fact | Episode, float]],
     notes: tuple[str, ...],
 ) -> Channel:
     items = {value.uuid: value for value, _ in entries}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pps.core.recalled import Hit, Step
 from pps.core.spoken import spoken
-from pps.core.values import AnchorPassage, Community, Episode, Fact, Node
+from pps.core.values import AnchorPassage, Episode, Fact, Node
 from pps.recall.boosts import shown_id
 from pps.recall.fetch import fetch
 from pps.recall.fusion import ranks_of, signals_of
@@ -22,7 +22,7 @@ def text_of(item: Item) -> str:
     """Return what a reader is shown: a fact's sentence, a node's name and summary, a turn with its speaker."""
     if isinstance(item, Fact):
         return item.text
-    if isinstance(item, (Node, Community)):
+    if isinstance(item, Node):
         return f"{item.name}: {item.summary}" if item.summary else item.name
     if isinstance(item, AnchorPassage):
         return item.text

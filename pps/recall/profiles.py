@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,6 +19,8 @@ from pps.journal.values import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profile_filters import Filters
 from pps.recall.sources import Tuning
+
+_log = logging.getLogger(__name__)
 
 Origin: TypeAlias = Literal["shipped", "yours", "graphiti"]
 """Where a profile is from: shipped with PPS, a file of the user's own, or Graphiti's."""
@@ -135,7 +138,8 @@ class Profiles:
         self.tuning = tuning or Tuning()
         self._places = places or {}
         self._settings: Settings | None = None
-        self._files = {name: _parsed(self._place(name), text) for name, text in files.items()}
+        parsed = {name: _parsed(self._place(name), text) for name, text in files.items()}
+        self._files = {name: file for name, file in parsed.items() if file is not None}
         self._profiles = {name: self._resolved(name, ()) for name in self._files}
 
     @classmethod
@@ -239,9 +243,12 @@ def _read(file: Path) -> str:
         raise ConfigError(f"{file}: cannot be read as UTF-8 text: {error}") from error
 
 
-def _parsed(place: str, text: str) -> _File:
+def _parsed(place: str, text: str) -> _File | None:
     try:
-        file = _File.model_validate(tomllib.loads(text))
+        tree = tomllib.loads(text)
+        if _drop_communities(place, tree) and not (tree["channels"] or tree.get("extends")):
+            return None
+        file = _File.model_validate(tree)
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise ConfigError(f"{place}: {_first_problem(error)}") from error
     for channel, profile in file.channels.items():
@@ -254,6 +261,15 @@ def _parsed(place: str, text: str) -> _File:
                 f"{place}: {key}: names none with a weight above 0 that finds anything; {_perspectives()}"
             )
     return file
+
+
+def _drop_communities(place: str, tree: dict[str, Any]) -> bool:
+    """Leave out a channel of earlier versions, which nothing ever filled: a profile that names it still opens."""
+    tables = [tree[key] for key in ("channels", "limits") if isinstance(tree.get(key), dict)]
+    found = [table.pop("communities") for table in tables if "communities" in table]
+    if found:
+        _log.warning("%s: communities: there is no such channel any more; it is left out", place)
+    return bool(found) and "channels" in tree
 
 
 def _perspectives() -> str:

@@ -18,7 +18,6 @@ from pps.core.time_words import names_time
 from pps.core.values import (
     AnchorPassage,
     ChannelName,
-    Community,
     Episode,
     Fact,
     ItemKind,
@@ -35,8 +34,8 @@ from pps.recall.sources import Sources
 if TYPE_CHECKING:
     from pps.recall.why import Trace
 
-Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage | Community
-Candidate: TypeAlias = FactOutline | NodeOutline | Episode | Turn | AnchorPassage | Community
+Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage
+Candidate: TypeAlias = FactOutline | NodeOutline | Episode | Turn | AnchorPassage
 """What an order is made of: a fact or node need not be read from the graph for that, only to be shown."""
 T = TypeVar("T")
 
@@ -51,7 +50,6 @@ KINDS: dict[str, ItemKind] = {
     "episodes": "episode",
     "windows": "episode",
     "anchors": "anchor",
-    "communities": "community",
 }
 """What a collection of the indexes holds."""
 

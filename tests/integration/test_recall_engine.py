@@ -34,7 +34,7 @@ async def remember_facts(memory: Memory, facts: Sequence[FactDraft]) -> None:
 async def test_channels_stand_apart_and_say_why_each_hit_is_there(scene: Memory) -> None:
     recalled = await scene.recall("What does Mira drink in the kitchen?")
 
-    assert list(recalled.channels) == ["nodes", "facts", "episodes", "anchors", "communities"]
+    assert list(recalled.channels) == ["nodes", "facts", "episodes", "anchors"]
     best = recalled["facts"][0]
     assert best.text == "Mira drinks black coffee in the kitchen each morning."
     assert best.names == ("Mira", "coffee")

@@ -170,7 +170,7 @@ async def test_a_profiles_filters_and_the_requests_must_both_hold(app: App, hall
         return {name: [hit.id for hit in channel.hits] for name, channel in recalled.channels.items()}
 
     common = await found(ItemFilter(tags=("common",)))
-    assert common == {"nodes": [], "facts": [], "episodes": [both.turn_id], "anchors": [], "communities": []}
+    assert common == {"nodes": [], "facts": [], "episodes": [both.turn_id], "anchors": []}
     before = await found(ItemFilter(until=hall.cut))
     assert not any(before.values())
     # Facts must hold at the moment that is asked about, whoever of the two says the rest.

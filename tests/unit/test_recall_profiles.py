@@ -35,7 +35,7 @@ def test_every_promised_profile_is_shipped(shipped: Profiles) -> None:
 
 
 def test_channels_come_in_the_order_in_which_they_are_shown(shipped: Profiles) -> None:
-    assert list(shipped.get("default").channels) == ["nodes", "facts", "episodes", "anchors", "communities"]
+    assert list(shipped.get("default").channels) == ["nodes", "facts", "episodes", "anchors"]
 
 
 def test_the_blend_has_the_five_weights(shipped: Profiles) -> None:
@@ -86,8 +86,16 @@ def test_only_ambient_recall_is_damped(shipped: Profiles) -> None:
 
 
 def test_a_profile_takes_the_channels_of_the_one_it_extends(shipped: Profiles) -> None:
-    assert "communities" in shipped.get("ambient").channels
     assert shipped.get("ambient").channels["facts"].freshness
+
+
+def test_a_file_that_names_the_channel_of_communities_still_opens(caplog: pytest.LogCaptureFixture) -> None:
+    old = 'description = "d"\n[limits]\ncommunities = 3\n[channels.communities.perspectives]\nbm25 = 1.0\n'
+    profiles = Profiles({"p": f"{old}[channels.facts.perspectives]\ndense = 1.0\n", "only": old})
+    assert list(profiles.get("p").channels) == ["facts"]
+    assert profiles.get("p").limits == {}
+    assert "only" not in profiles
+    assert "there is no such channel any more" in caplog.text
 
 
 def test_a_profile_takes_the_bound_of_the_one_it_extends_unless_it_says_another() -> None:

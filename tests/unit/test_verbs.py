@@ -70,7 +70,7 @@ SAMPLES: dict[str, object] = {
     "anchor_search": outputs.AnchorHits((outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),)),
     "anchor_list": outputs.AnchorInfos(()),
     "anchor_delete": outputs.AnchorDeleted("bread"),
-    "stats": Stats("mira", "embedded", 1, 2, 3, 4, 5, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
+    "stats": Stats("mira", "embedded", 1, 2, 3, 4, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
     "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
     "history": records.HistoryView(ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
     "costs": CostReport((CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)), 7, 5, AT),
@@ -256,7 +256,7 @@ def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str],
         (
             "recall",
             {"query": "x", "channels": ["factz"]},
-            "channels.0: input should be 'nodes', 'facts', 'episodes', 'anchors', 'turns' or 'communities'; "
+            "channels.0: input should be 'nodes', 'facts', 'episodes', 'anchors' or 'turns'; "
             "channels: input should be 'auto'",
         ),
     ],
