@@ -11,7 +11,7 @@ from collections.abc import Generator
 from typing import ClassVar
 
 from pps.server import RunFile
-from pps.server.handshake import proof
+from pps.server.runfile import proof
 
 
 class Proving(http.server.BaseHTTPRequestHandler):

@@ -15,8 +15,7 @@ from pps.bench.generator import World
 from pps.bench.latency import percentiles
 from pps.config import Settings
 from pps.core.errors import StoreError
-from pps.server.link import Link
-from pps.server.start import connect, stop
+from pps.server.link import Link, connect, stop
 
 CLIENTS = 8
 PACE = 10

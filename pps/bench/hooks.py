@@ -25,8 +25,7 @@ from pps.bench.quality import Progress
 from pps.config import Settings, load, shipped
 from pps.core.errors import StoreUnavailable
 from pps.server import Link
-from pps.server.link import ProvedConnection
-from pps.server.start import find
+from pps.server.link import ProvedConnection, find
 
 _BATCH = 250
 _ENTITY = "bench"

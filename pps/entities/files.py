@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from pps.core.errors import StoreConflict, StoreError
+from pps.core.errors import StoreError
+from pps.core.file_lock import FileLock
 from pps.entities import template
 from pps.entities.registry import Entry
 
@@ -27,20 +25,12 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
         StoreError: The folder is gone.
     """
     data = entry.folder / "data"
-    lock, holder = FileLock(data / "lock", thread_local=False), data / "lock.pid"
+    if not data.is_dir():
+        raise StoreError(f"{data} is gone; restore the entity's folder from a backup")
+    remedy = "; ask it (`pps …` does) or stop it (`pps serve --stop`)"
+    lock = FileLock(data / "lock", whose=f"{entry.entity.name}'s memory", remedy=remedy)
+    await asyncio.to_thread(lock.acquire)
     try:
-        await asyncio.to_thread(lock.acquire, timeout=0)
-    except FileNotFoundError:
-        raise StoreError(f"{data} is gone; restore the entity's folder from a backup") from None
-    except Timeout:
-        pid = holder.read_text().strip() if holder.exists() else "?"
-        raise StoreConflict(
-            f"{data.parent.name}: its files are held by process {pid}; ask it (`pps …` does) or stop it "
-            "(`pps serve --stop`)"
-        ) from None
-    try:
-        with contextlib.suppress(OSError):  # on a full disk nobody is told who holds them, and reading goes on
-            await asyncio.to_thread(holder.write_text, str(os.getpid()))
         yield
     finally:
         lock.release()

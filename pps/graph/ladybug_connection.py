@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shutil
 import threading
 import time
@@ -27,12 +26,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import ladybug
 from ladybug._backend import get_pybind_module
 
 from pps.core.errors import PPSError, StoreConflict, StoreError, StoreUnavailable
+from pps.core.file_lock import FileLock
 from pps.graph.protocol import Rows
 
 _log = logging.getLogger(__name__)
@@ -131,18 +131,18 @@ class LadybugFile:
         self._wal = path.with_name(path.name + ".wal")
         self._options = options
         self._pool_bytes = options.pool_bytes
-        self._lock = _lock(path.with_name(path.name + ".lock"))
+        self._lock = FileLock(path.with_name(path.name + ".lock"), whose=str(path)).acquire()
         self._opening = threading.Lock()
         try:
             self._database = self._open()
         except BaseException:
-            self._lock.close()
+            self._lock.release()
             raise
 
     def connect(self) -> LadybugConnection:
         """Return a new connection (about 40 microseconds); open the database again if that failed before."""
         with self._opening:
-            if self._database.is_closed and not self._lock.closed:
+            if self._database.is_closed and self._lock.is_mine:
                 self._database = self._open()
         return LadybugConnection(self._database)
 
@@ -185,7 +185,7 @@ class LadybugFile:
                     _tell(self._database, "CHECKPOINT")
                 self._database.close()
         finally:
-            self._lock.close()
+            self._lock.release()
 
     def _open(self) -> ladybug.Database:
         try:
@@ -230,26 +230,6 @@ def _tell(database: ladybug.Database, statement: str) -> None:
             one.close()
     finally:
         connection.close()
-
-
-def _lock(path: Path) -> IO[str]:
-    import fcntl  # POSIX only; imported here so that the module can at least be imported elsewhere
-
-    try:
-        handle = path.open("a+", encoding="ascii")
-    except OSError as error:
-        raise StoreUnavailable(f"{path.parent} cannot be written: {error.strerror}") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        handle.seek(0)
-        holder = handle.read().strip() or "unknown"
-        handle.close()
-        raise StoreConflict(f"{path.with_suffix('')} is open already, in process {holder}") from None
-    handle.truncate(0)
-    handle.write(str(os.getpid()))
-    handle.flush()
-    return handle
 
 
 def _given(value: Any) -> Any:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import cast
 
 from pps.core.errors import InvalidRequest, IsolationError, StoreError
+from pps.core.file_lock import FileLock
 from pps.index.collections import COLLECTIONS, check_collection
-from pps.index.holding import Holding
 from pps.index.terms import Terms, TextDoc
 from pps.index.text_collection import Shelf, TextHit, segments, text_failure
 
@@ -29,9 +29,9 @@ class TextIndex:
     on disk and found when ``commit`` returns, by every search that starts after that.
     """
 
-    def __init__(self, folder: Path, holding: Holding, terms: Terms) -> None:
+    def __init__(self, folder: Path, lock: FileLock, terms: Terms) -> None:
         self._folder = folder
-        self._holding = holding
+        self._lock = lock
         self._terms = terms
         self._changing = threading.RLock()
         self._shelves: dict[str, Shelf] = {}
@@ -56,8 +56,9 @@ class TextIndex:
             StoreError: tantivy cannot open it; the message names ``pps reindex``.
         """
         terms = Terms(language)
-        holding = Holding.take(path)
-        index = cls(path, holding, terms)
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / "held.lock").acquire()
+        index = cls(path, lock, terms)
         try:
             _claim(path, {"group": group, "language": language, "layout": _LAYOUT})
             for name in COLLECTIONS:
@@ -143,7 +144,7 @@ class TextIndex:
                 for shelf in self._shelves.values():
                     shelf.close()
                 self._shelves.clear()
-                self._holding.release()
+                self._lock.release()
 
     def _open(self) -> None:
         if self._closed:

@@ -21,12 +21,12 @@ import numpy as np
 
 from pps.config import VectorSettings
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreError
+from pps.core.file_lock import FileLock
 from pps.core.footprint import cores
 from pps.index.blanking import Blanking
 from pps.index.chroma import ChromaClient, Number, chroma_errors
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.flat_index import Covered, ScannedRows
-from pps.index.holding import Holding
 from pps.index.mending import attach, listing
 from pps.index.nearest import Nearest, VectorHit
 from pps.index.neighbours import SLICE, Neighbours
@@ -87,8 +87,9 @@ class VectorIndex:
             StoreError: It cannot be opened; the message names ``pps reindex``.
         """
         marks = _marks(group, fingerprint)
+        path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
-            stack.callback(Holding.take(path).release)
+            stack.enter_context(FileLock(path / "held.lock"))  # Chroma shares one system a path inside a process
             rows = RowStore(path / "rows.db")
             stack.callback(rows.close)
             state = _claim(path, rows, marks)

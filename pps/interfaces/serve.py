@@ -12,9 +12,9 @@ import sys
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import PPSError
+from pps.core.file_lock import FileLock
 from pps.core.footprint import give_back, keep_what_is_loaded
 from pps.interfaces.hooks.desk import Desk
-from pps.interfaces.hooks.spool import SpoolDrain
 from pps.interfaces.http import life
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import Trust
@@ -24,7 +24,8 @@ from pps.interfaces.http.routes import Parts, Routes
 from pps.interfaces.mcp.endpoint import Endpoint
 from pps.interfaces.watching import FolderWatch
 from pps.operations.calls import Calls
-from pps.server import file_lock, runfile
+from pps.server import runfile
+from pps.server.spool import SpoolDrain
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
         StoreConflict: Another server holds the data folder; the message names it.
         ConfigError: A setting cannot be used.
     """
-    with file_lock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
+    with FileLock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
         runfile.run_file(settings.home).unlink(missing_ok=True)  # of one that was killed: its port may be anybody's
         if auto:
             os.chdir(settings.home)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pps.server.link import Link
-from pps.server.lock import file_lock
+from pps.server.link import Link, connect, find, stop
 from pps.server.runfile import RunFile
-from pps.server.start import connect, stop
 
-__all__ = ["Link", "RunFile", "connect", "file_lock", "stop"]
+__all__ = ["Link", "RunFile", "connect", "find", "stop"]

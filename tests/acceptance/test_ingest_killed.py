@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from pps.core.errors import PPSError
-from pps.server.link import Link
-from pps.server.start import connect, stop
+from pps.server.link import Link, connect, stop
 from tests.integration.interfaces.serving import clean_env, pps
 
 KILLS = int(os.environ.get("PPS_KILLS", "3"))

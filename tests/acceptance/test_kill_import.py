@@ -19,8 +19,7 @@ from typing import Any, cast
 import pytest
 
 from pps.core.errors import PPSError
-from pps.server.link import Link
-from pps.server.start import connect, stop
+from pps.server.link import Link, connect, stop
 from tests import importing_files as made
 from tests.acceptance.outage import data, idle, until
 from tests.integration.interfaces.serving import Served, serving

@@ -19,8 +19,7 @@ import pytest
 
 from pps.core.errors import PPSError
 from pps.server import runfile
-from pps.server.link import Link
-from pps.server.start import connect, stop
+from pps.server.link import Link, connect, stop
 
 KILLS = int(os.environ.get("PPS_KILLS", "8"))
 CLIENTS = 3

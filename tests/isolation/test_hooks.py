@@ -15,8 +15,8 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.interfaces.hooks.desk import Desk
-from pps.interfaces.hooks.spool import SpoolDrain
 from pps.server import spool
+from pps.server.spool import SpoolDrain
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, turns_of
 from tests.integration.interfaces.serving import Served, serving

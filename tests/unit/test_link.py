@@ -15,8 +15,8 @@ from typing import ClassVar
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict, StoreError, StoreUnavailable
-from pps.server import Link, RunFile, connect, file_lock, handshake, runfile, stop
-from pps.server import lock as locks
+from pps.core.file_lock import FileLock, is_held
+from pps.server import Link, RunFile, connect, runfile, stop
 from pps.server.link import ProvedConnection, ServerAway, error_from
 from tests.proving import Proving, stranger
 
@@ -28,28 +28,28 @@ def _run(port: int = 1, **changes: object) -> RunFile:
 
 def test_a_lock_is_held_once_and_names_its_holder(tmp_path: Path) -> None:
     path = tmp_path / "x.lock"
-    assert not locks.is_held(path)
-    with file_lock(path, what="pps serve"):
-        assert locks.is_held(path)
-        with pytest.raises(StoreConflict, match=rf"pps serve \(process {os.getpid()}\)"), file_lock(path, what="me"):
+    assert not is_held(path)
+    with FileLock(path, what="pps serve"):
+        assert is_held(path)
+        with pytest.raises(StoreConflict, match=rf"pps serve \(process {os.getpid()}\)"), FileLock(path, what="me"):
             pass
-    with file_lock(path, what="me"):
+    with FileLock(path, what="me"):
         pass
 
 
 def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "x.lock"
     code = (
-        "import sys,time;from pathlib import Path;from pps.server import file_lock\n"
-        "with file_lock(Path(sys.argv[1]), what='other'):\n print('held',flush=True);time.sleep(60)"
+        "import sys,time;from pathlib import Path;from pps.core.file_lock import FileLock\n"
+        "with FileLock(Path(sys.argv[1]), what='other'):\n print('held',flush=True);time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        assert locks.is_held(path)
+        assert is_held(path)
         other.kill()
         other.wait()
-    assert not locks.is_held(path)
+    assert not is_held(path)
 
 
 def test_a_run_file_is_private_and_reads_back(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_what_has_the_port_of_a_server_that_was_killed_is_not_asked(scripted: Li
         connect(tmp_path, start=False)
     assert stop(tmp_path) is None
     assert _Scripted.asked == []
-    with file_lock(runfile.lock_file(tmp_path), what="pps serve"), pytest.raises(StoreError, match="not an answer"):
+    with FileLock(runfile.lock_file(tmp_path), what="pps serve"), pytest.raises(StoreError, match="not an answer"):
         connect(tmp_path, start=False)
     assert _Scripted.asked == ["/owner/status"]
 
@@ -185,7 +185,7 @@ STRANGE = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + b"0" * 64
 )
 def test_nothing_is_told_to_who_does_not_prove_that_it_wrote_the_run_file(tmp_path: Path, answer: bytes) -> None:
     """A new server holds the lock, and has not written its own run file yet; the old one's port is a stranger's."""
-    with stranger(answer) as seen, file_lock(runfile.lock_file(tmp_path), what="pps serve"):
+    with stranger(answer) as seen, FileLock(runfile.lock_file(tmp_path), what="pps serve"):
         run = _run(seen.port)
         runfile.write(tmp_path, run)
         with pytest.raises(ServerAway, match="no server answers"):
@@ -208,14 +208,14 @@ def test_a_stranger_that_sends_a_byte_now_and_then_holds_nobody_for_longer_than_
 
 def test_a_proof_is_of_one_nonce_one_port_and_one_process() -> None:
     run = _run(5)
-    nonce, _ = handshake.question(run)
-    good = handshake.proof(run.secret, nonce, 5, run.pid)
-    handshake.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + good.encode())
-    others = (handshake.proof(run.secret, nonce, 6, run.pid), handshake.proof(run.secret, nonce, 5, run.pid + 1))
+    nonce, _ = runfile.question(run)
+    good = runfile.proof(run.secret, nonce, 5, run.pid)
+    runfile.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + good.encode())
+    others = (runfile.proof(run.secret, nonce, 6, run.pid), runfile.proof(run.secret, nonce, 5, run.pid + 1))
     for other in (
         *others,
-        handshake.proof(runfile.new_secret(), nonce, 5, run.pid),
-        handshake.proof(run.secret, "0" * 32, 5, run.pid),
+        runfile.proof(runfile.new_secret(), nonce, 5, run.pid),
+        runfile.proof(run.secret, "0" * 32, 5, run.pid),
     ):
-        with pytest.raises(handshake.Stranger):
-            handshake.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + other.encode())
+        with pytest.raises(runfile.Stranger):
+            runfile.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + other.encode())

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pps.core.errors import PPSError
-from pps.server import Link, file_lock, runfile, spool
-from pps.server.link import Answer
-from pps.server.start import connect
+from pps.core.file_lock import FileLock
+from pps.server import Link, runfile, spool
+from pps.server.link import Answer, connect
 
 if TYPE_CHECKING:
     from pps.config import Settings
@@ -129,7 +129,7 @@ def _ended(reports: Generator[Answer, None, Answer]) -> Answer:
 
 def _offline(settings: Settings, only: str) -> Iterator[Finding]:
     try:
-        with file_lock(runfile.lock_file(settings.home), what="pps doctor --offline"):
+        with FileLock(runfile.lock_file(settings.home), what="pps doctor --offline"):
             yield from asyncio.run(_opened(settings, only))
     except PPSError as error:
         yield Finding("files", False, f"{error.message}; `pps serve --stop` ends the server")

@@ -19,7 +19,7 @@ from pps.core.values import JSON
 from pps.interfaces.cli import claude_settings
 from pps.interfaces.cli.output import AsJson, server, show_json, work
 from pps.server import spool
-from pps.server.start import find
+from pps.server.link import find
 
 app = typer.Typer(no_args_is_help=True, help="Hooks that give Claude Code this memory, in its settings file.")
 

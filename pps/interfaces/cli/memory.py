@@ -229,11 +229,12 @@ def rebuild(
 
 def _registered(*, as_json: bool) -> None:
     from pps.config.home import home_folder
+    from pps.core.file_lock import FileLock
     from pps.entities import Registry
-    from pps.server import file_lock, runfile
+    from pps.server import runfile
 
     home = home_folder()
-    with file_lock(runfile.lock_file(home), what="pps rebuild"):
+    with FileLock(runfile.lock_file(home), what="pps rebuild"):
         names = Registry.restored(home)
     if as_json:
         show_json(list(names))

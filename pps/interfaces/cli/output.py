@@ -18,7 +18,7 @@ from pps.core import errors
 from pps.core.text import visible
 from pps.core.values import JSON
 from pps.server import Link, connect
-from pps.server.start import find
+from pps.server.link import find
 
 Answer = dict[str, JSON]
 Name = Annotated[str, typer.Argument(help="The entity's name.", metavar="NAME", show_default=False)]

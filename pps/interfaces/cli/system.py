@@ -78,15 +78,16 @@ def serve(
         return
     from pps.config import load
     from pps.interfaces import logs
-    from pps.server import start
+    from pps.server import find
+    from pps.server import stop as end
 
     settings = load()
     given = {name: value for name, value in (("host", host), ("port", port)) if value not in ("", None)}
     settings = settings.model_copy(update={"server": settings.server.model_copy(update=given)})
     logs.set_up(settings.log_level)
-    running = None if auto else start.find(home)
+    running = None if auto else find(home)
     if running is not None and running.run.auto:
-        start.stop(home)
+        end(home)
     elif running is not None:
         raise StoreConflict(
             f"process {running.run.pid} serves already, at {running.run.url}; `pps serve --stop` ends it"

@@ -14,8 +14,7 @@ from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.entities import Registry, Router
 from pps.entities.routers import owner as owner_router
-from pps.server.handshake import NONCE, proof
-from pps.server.runfile import OWNER_PREFIX
+from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 

@@ -23,11 +23,11 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import PPSError, StoreUnavailable, UnknownEntity
+from pps.core.file_lock import is_held
 from pps.core.ids import check_name
 from pps.entities.routers import owner
 from pps.interfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
-from pps.server import Link, RunFile, connect, handshake, runfile
-from pps.server.lock import is_held
+from pps.server import Link, RunFile, connect, runfile
 
 _log = logging.getLogger(__name__)
 
@@ -156,14 +156,14 @@ class _Bridge:
         if event != "connection.connect_tcp.complete" or self._asking is None:
             return
         run, stream, reply = self._asking, info["return_value"], b""
-        nonce, asked = handshake.question(run)
+        nonce, asked = runfile.question(run)
         try:
             async with asyncio.timeout(_PROOF_S):  # all in all: a stranger may send a byte now and then
                 await stream.write(asked)
-                while not handshake.is_whole(reply) and (piece := await stream.read(4_096)):
+                while not runfile.is_whole(reply) and (piece := await stream.read(4_096)):
                     reply += piece
-            handshake.check(run, nonce, reply)
-        except (handshake.Stranger, TimeoutError) as stranger:
+            runfile.check(run, nonce, reply)
+        except (runfile.Stranger, TimeoutError) as stranger:
             await stream.aclose()
             raise httpx2.ConnectError(str(stranger)) from None
 

@@ -32,7 +32,7 @@ async def test_a_file_is_open_once_on_a_machine(driver: LadybugDriver, path: Pat
         subprocess.run, [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert f"StoreConflict: {path} is open already, in process {os.getpid()}" in done.stderr
+    assert f"StoreConflict: {path} is held by process {os.getpid()}" in done.stderr
 
 
 async def test_a_closed_file_can_be_opened_again_at_once(path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pps.server import RunFile, file_lock, runfile
+from pps.core.file_lock import FileLock
+from pps.server import RunFile, runfile
 from tests.integration.hooks.acting import Session
 from tests.integration.interfaces.serving import Served, serving
 
@@ -71,7 +72,7 @@ def hanging_in(project: Path) -> Generator[Path]:
     """Lend a data folder whose run file names a server that takes connections and never answers."""
     home = project / "hanging"
     registered(home, project)
-    alive = file_lock(runfile.lock_file(home), what="pps serve")
+    alive = FileLock(runfile.lock_file(home), what="pps serve")
     with alive, socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         runfile.write(home, RunFile(1, "127.0.0.1", listener.getsockname()[1], "0.1.0", False, runfile.new_secret()))
         yield home

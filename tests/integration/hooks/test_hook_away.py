@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from pps.server import RunFile, file_lock, runfile, spool, stop
+from pps.core.file_lock import FileLock
+from pps.server import RunFile, runfile, spool, stop
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
 from tests.integration.interfaces.serving import serving
@@ -127,7 +128,7 @@ def answering(home: Path, status: int, body: bytes) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(body)
 
-    alive = file_lock(runfile.lock_file(home), what="pps serve")
+    alive = FileLock(runfile.lock_file(home), what="pps serve")
     with alive, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         run = RunFile(1, "127.0.0.1", server.server_address[1], "0.1.0", False, runfile.new_secret())
@@ -174,7 +175,7 @@ def test_a_stranger_who_has_the_port_while_a_new_server_starts_is_told_nothing_a
     """The new server holds the lock already; whoever listens where the killed one did would get prompt and secret."""
     evil = b'{"context": "evil"}'
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(evil), evil.ljust(64))
-    with stranger(answer) as seen, file_lock(runfile.lock_file(alone.home), what="pps serve"):
+    with stranger(answer) as seen, FileLock(runfile.lock_file(alone.home), what="pps serve"):
         run = RunFile(1, "127.0.0.1", seen.port, "0.1.0", False, runfile.new_secret())
         runfile.write(alone.home, run)
         assert alone.run("UserPromptSubmit", prompt="A secret thought.").is_silent()

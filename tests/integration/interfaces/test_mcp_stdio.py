@@ -11,7 +11,8 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from pps import __version__
-from pps.server import RunFile, file_lock, runfile
+from pps.core.file_lock import FileLock
+from pps.server import RunFile, runfile
 from tests.integration.interfaces.every_tool import TOOLS, done, refused, text, use_every_tool
 from tests.integration.interfaces.serving import ERAS, Served, pps, wait_for_run_file
 from tests.proving import stranger
@@ -145,7 +146,7 @@ async def test_the_bridge_tells_nothing_to_a_stranger_at_the_address_of_the_run_
     home = Path(alone["PPS_HOME"])
     runfile.lock_file(home).parent.mkdir(parents=True)
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + b"0" * 64
-    with stranger(answer) as seen, file_lock(runfile.lock_file(home), what="pps serve"):
+    with stranger(answer) as seen, FileLock(runfile.lock_file(home), what="pps serve"):
         run = RunFile(1, "127.0.0.1", seen.port, __version__, False, runfile.new_secret())
         runfile.write(home, run)
         async with Served(home, alone, run=run).stdio("ana", "2026-07-28") as client:

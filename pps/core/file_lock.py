@@ -1,0 +1,117 @@
+"""The one lock on files: held by one opener, in this process or another; it names its holder and dies with it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pps.core.errors import StoreConflict, StoreUnavailable
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+_PAUSE_S = 0.05
+
+
+class FileLock:
+    """An exclusive lock on a file of its own, made with mode 0600, which stays behind. Taking it blocks.
+
+    Two locks of one path exclude each other also within a process. Any thread may release it.
+    """
+
+    def __init__(self, path: Path, *, what: str = "", whose: str = "", remedy: str = "", wait_s: float = 0.0) -> None:
+        """Name what is to be locked; nothing is held yet.
+
+        Args:
+            path: The lock's file; its folder is made only for a program that says what it is.
+            what: How others are told of the holder, such as ``pps serve``; its process is named in any case.
+            whose: What the lock is about, for the refusal; the file's folder when empty.
+            remedy: What to do where it is held, for the refusal.
+            wait_s: How long to wait for another holder.
+        """
+        from filelock import FileLock as Lock  # not at the top: 80 ms, and only looking needs none of it
+
+        self.path = path
+        self._what, self._whose, self._remedy, self._wait_s = what, whose or str(path.parent), remedy, wait_s
+        self._lock = Lock(path, mode=0o600, thread_local=False, is_singleton=False)
+
+    def acquire(self) -> Self:
+        """Take the lock.
+
+        Raises:
+            StoreConflict: Somebody else holds it; the message names them.
+            StoreUnavailable: The file cannot be made: no permission, a read-only or a full disk.
+        """
+        from filelock import Timeout
+
+        try:
+            if self._what:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.parent.stat()  # filelock would make it
+            self._lock.acquire(timeout=self._wait_s, poll_interval=_PAUSE_S)
+        except Timeout:
+            raise StoreConflict(f"{self._whose} is held by {holder(self.path)}{self._remedy}") from None
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        try:
+            self.path.write_text(json.dumps({"pid": os.getpid(), "what": self._what}), encoding="utf-8")
+        except OSError as error:
+            if self._what:  # a server's lock must say whose it is; reading goes on, on a full disk, where nothing does
+                self.release()
+                raise _unwritable(self.path, error) from None
+        return self
+
+    def release(self) -> None:
+        """Let go; a second call does nothing."""
+        self._lock.release()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this lock is held by this object."""
+        return self._lock.is_locked
+
+    def __enter__(self) -> Self:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def is_held(path: Path) -> bool:
+    """Tell whether a process holds the lock at this moment; StoreUnavailable when the file cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two who look do not take each other for a holder
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def holder(path: Path) -> str:
+    """Return who wrote the lock last, such as ``pps serve (process 123)``."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        process = f"process {said['pid']}"
+        return f"{said['what']} ({process})" if said["what"] else process
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def _unwritable(path: Path, error: OSError) -> StoreUnavailable:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "free some space" if full else "make it yours, or set PPS_HOME to another folder"
+    return StoreUnavailable(f"{path}: cannot be written ({error.strerror}); {remedy}")
