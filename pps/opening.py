@@ -49,9 +49,8 @@ from pps.isolation.drivers import EntityDriver
 from pps.journal.journal import Journal
 from pps.memory import Memory, Parts
 from pps.models.command import make_command
-from pps.models.extractor import ExtractorModel
 from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
-from pps.models.protocols import Embedder, Fingerprint, Reranker
+from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
 

@@ -28,7 +28,7 @@ from pps.core.errors import ConfigError, StoreError
 from pps.core.footprint import few_arenas, keep_what_is_loaded
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.models.cached import CachedEmbedder
+from pps.models.embedding import CachedEmbedder
 from pps.models.factory import make_embedder
 from pps.models.protocols import Embedder
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Fingerprint, Matrix, Vector
-from pps.models.wordpiece import wordpiece
 
 _NOISE = 0.25
 

@@ -20,7 +20,7 @@ from pps.ingest.jobs import no_facts
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.shown import Seen
-from pps.models.tokens import count_tokens, counter_name
+from pps.models.token_counts import count_tokens, counter_name
 from pps.recall.options import RecallOptions
 
 _TOOLS = 20

@@ -15,7 +15,7 @@ from pps.context.lines import Line, bullet, line_of, turn_line
 from pps.core.recalled import Channel, Hit, Pack, Recall
 from pps.core.time import now
 from pps.core.values import ChannelName, Node, Turn
-from pps.models.tokens import count_tokens, counter_name
+from pps.models.token_counts import count_tokens, counter_name
 
 SECTIONS = ("identity", "nodes", "facts", "episodes", "anchors", "turns", "summaries")
 """Sections in the order in which they are shown."""

@@ -16,8 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pps.core.errors import ModelOutputInvalid, ModelUnavailable, NotSet
 from pps.isolation.model_errors import model_error
 from pps.isolation.providers import Connection, connect
-from pps.models.extractor import ExtractorModel
-from pps.models.protocols import Embedder, Reranker
+from pps.models.protocols import Embedder, ExtractorModel, Reranker
 
 _ATTEMPTS = 2
 

@@ -17,8 +17,7 @@ from pps.isolation.counters import IsolationCounters, NoBreach
 from pps.isolation.guard import GuardedDriver
 from pps.isolation.objects import GroupObjects
 from pps.isolation.requests import check_uuids
-from pps.models.extractor import ExtractorModel
-from pps.models.protocols import Embedder, Reranker
+from pps.models.protocols import Embedder, ExtractorModel, Reranker
 
 Label: TypeAlias = Literal["Entity", "Episodic", "Saga"]
 

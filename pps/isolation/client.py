@@ -26,8 +26,7 @@ from pps.isolation.recipe_search import RecipeSearch
 from pps.isolation.search import GroupSearch, SearchParts
 from pps.isolation.transfer import Transfer
 from pps.isolation.writes import Writes
-from pps.models.extractor import ExtractorModel
-from pps.models.protocols import Embedder, Reranker
+from pps.models.protocols import Embedder, ExtractorModel, Reranker
 
 _PROVIDERS = {"embedded": GraphProvider.KUZU, "neo4j": GraphProvider.NEO4J}
 

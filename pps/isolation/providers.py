@@ -17,7 +17,7 @@ from openai import AsyncOpenAI
 
 from pps.core.errors import ConfigError
 from pps.isolation.metering import TokenMeter
-from pps.models.extractor import OLLAMA_URL, ExtractorModel, Provider
+from pps.models.protocols import OLLAMA_URL, ExtractorModel, Provider
 
 _RETRIES = 1
 _NO_KEY = "none"

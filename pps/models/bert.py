@@ -16,12 +16,10 @@ from typing import TypeAlias
 import numpy as np
 
 from pps.core.footprint import cores
-from pps.models import minilm_graph, model_file
-from pps.models.model_file import Weights, locate
-from pps.models.onnx import Network
+from pps.models import minilm_graph
+from pps.models.embedding import WindowedEmbedder, readable
+from pps.models.onnx import BGE_SMALL_FILE, MINILM_FILE, SPECIAL_TOKENS, Network, Weights, locate, wordpiece
 from pps.models.protocols import Fingerprint, Matrix, Vector
-from pps.models.windows import embed_whole, readable, split_to_window
-from pps.models.wordpiece import SPECIAL_TOKENS, wordpiece
 
 WINDOW_TOKENS = 256
 _CONTENT_TOKENS = WINDOW_TOKENS - SPECIAL_TOKENS
@@ -54,17 +52,15 @@ class Bert:
     rewritten: bool = False
 
 
-MINILM = Bert(
-    model_file.MINILM, Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean"), 512, rewritten=True
-)
+MINILM = Bert(MINILM_FILE, Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean"), 512, rewritten=True)
 BGE_SMALL = Bert(
-    model_file.BGE_SMALL,
+    BGE_SMALL_FILE,
     Fingerprint(model="bge-small-en-v1.5", dimension=384, pooling="cls"),
     instruction="Represent this sentence for searching relevant passages: ",
 )
 
 
-class BertEmbedder:
+class BertEmbedder(WindowedEmbedder):
     """The embedders ``minilm`` and ``bge-small``: 384 dimensions, English, a window of 256 tokens.
 
     The model loads at the first use (about 0.5 s), MiniLM once more, smaller, at the first query; calls may come from
@@ -84,37 +80,24 @@ class BertEmbedder:
     """
 
     def __init__(self, bert: Bert = MINILM, path: Path | None = None, *, threads: int | None = None) -> None:
+        super().__init__(bert.fingerprint, _CONTENT_TOKENS, _OVERLAP_TOKENS)
         self._bert = bert
         self._path = path
         self._threads = threads or min(_MAX_THREADS, cores())
-        self._lock = threading.Lock()
-        self._passages: Network | None = None
-        self._queries: Network | None = None
+        self._lock, self._loading = threading.Lock(), threading.Lock()
+        self._exact: Network | None = None
+        self._rewritten: Network | None = None
         self._workers: ThreadPoolExecutor | None = None
         locate(bert.weights, path)
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """The same for every engine and precision of this model."""
-        return self._bert.fingerprint
-
     def embed_query(self, text: str) -> Vector:
-        """Return the vector of a query, shape (384,); a text over the window is averaged, not cut."""
-        asked = self._bert.instruction + readable(text)
-        return embed_whole([asked], self.split, partial(self._embed, self._for_queries))[0]
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one row a text in the order given, shape (len(texts), 384)."""
-        if not texts:
-            return np.zeros((0, self.fingerprint.dimension), dtype=np.float32)
-        return embed_whole([readable(text) for text in texts], self.split, partial(self._embed, self._for_passages))
+        return super().embed_query(self._bert.instruction + text)
 
     def split(self, text: str) -> list[str]:
-        """Return passages of at most 254 word pieces; sentences of up to 40 pieces overlap."""
         text = readable(text)
         if len(text.encode()) <= _CONTENT_TOKENS:  # a piece has a byte or more: most turns need not be counted
             return [text.strip()] if text.strip() else []
-        return split_to_window(text, _count, _CONTENT_TOKENS, overlap=_OVERLAP_TOKENS)
+        return super().split(text)
 
     def close(self) -> None:
         """Give back its threads; a call that comes later starts them again."""
@@ -123,13 +106,22 @@ class BertEmbedder:
         if workers is not None:
             workers.shutdown()
 
-    def _embed(self, network: Callable[[], Network], texts: list[str]) -> Matrix:
+    def _queries(self, texts: list[str]) -> Matrix:
+        return self._embed(self._for_queries(), texts)
+
+    def _passages(self, texts: list[str]) -> Matrix:
+        return self._embed(self._for_passages(), texts)
+
+    def _count(self, text: str) -> int:
+        return len(wordpiece().encode(text, add_special_tokens=False).ids)
+
+    def _embed(self, network: Network, texts: list[str]) -> Matrix:
         tokenizer = wordpiece()
         ids = [tokenizer.encode(text).ids[:WINDOW_TOKENS] for text in texts]
         rows = np.empty((len(texts), self.fingerprint.dimension), dtype=np.float32)
         batches = list(_batches([len(each) for each in ids], self._bert.batch_tokens))
         work = [[ids[at] for at in batch] for batch in batches]
-        for batch, made in zip(batches, self._side_by_side(partial(self._forward, network()), work), strict=True):
+        for batch, made in zip(batches, self._side_by_side(partial(self._forward, network), work), strict=True):
             rows[batch] = made
         return rows
 
@@ -162,18 +154,18 @@ class BertEmbedder:
             return self._workers.map(forward, batches)
 
     def _for_passages(self) -> Network:
-        if self._passages is None:
-            with self._lock:
-                self._passages = self._passages or Network(self._bert.weights, self._path)
-        return self._passages
+        if self._exact is None:
+            with self._loading:
+                self._exact = self._exact or Network(self._bert.weights, self._path)
+        return self._exact
 
     def _for_queries(self) -> Network:
         if not self._bert.rewritten or not minilm_graph.is_faster_here():
             return self._for_passages()
-        if self._queries is None:
-            with self._lock:
-                self._queries = self._queries or Network(self._bert.weights, self._path, minilm_graph.for_queries)
-        return self._queries
+        if self._rewritten is None:
+            with self._loading:
+                self._rewritten = self._rewritten or Network(self._bert.weights, self._path, minilm_graph.for_queries)
+        return self._rewritten
 
 
 def _let_others_first() -> None:
@@ -182,10 +174,6 @@ def _let_others_first() -> None:
         niceness = os.getpriority(os.PRIO_PROCESS, 0) + _NICER
         with suppress(OSError):  # a sandbox may forbid it: then it is as before
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
-
-
-def _count(text: str) -> int:
-    return len(wordpiece().encode(text, add_special_tokens=False).ids)
 
 
 def _batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:

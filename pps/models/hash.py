@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from pps.core.text import fold
+from pps.models.embedding import WindowedEmbedder, readable
 from pps.models.protocols import Fingerprint, Matrix, Vector
-from pps.models.windows import embed_whole, readable, split_to_window
 
 _WORD = re.compile(r"\w+")
 _WINDOW_WORDS = 200
@@ -18,7 +18,7 @@ _PART_WEIGHT = 0.35
 _SMALL, _SMALL_WEIGHT = 3, 0.25  # "the", "in", "of": most short words say little
 
 
-class HashEmbedder:
+class HashEmbedder(WindowedEmbedder):
     """Texts that share words, or word stems, are similar; nothing else is.
 
     Each folded word and each of its character trigrams votes, with a sign, for two components of
@@ -27,31 +27,12 @@ class HashEmbedder:
     """
 
     def __init__(self, dimension: int = 256) -> None:
-        self._fingerprint = Fingerprint(model="hash", dimension=dimension, pooling="hash")
+        super().__init__(Fingerprint(model="hash", dimension=dimension, pooling="hash"), _WINDOW_WORDS)
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Model ``hash`` of the dimension given."""
-        return self._fingerprint
+    def _count(self, text: str) -> int:
+        return len(_WORD.findall(text))
 
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of a query, shape (dimension,); the same as that of the passage."""
-        return self.embed_passages([text])[0]
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one row a text, shape (len(texts), dimension)."""
-        if not texts:
-            return np.zeros((0, self._fingerprint.dimension), dtype=np.float32)
-        return embed_whole(texts, self.split, self._rows)
-
-    def split(self, text: str) -> list[str]:
-        """Return passages of at most 200 words."""
-        return split_to_window(readable(text), lambda piece: len(_WORD.findall(piece)), _WINDOW_WORDS)
-
-    def close(self) -> None:
-        """Give back what it holds: nothing beside memory."""
-
-    def _rows(self, texts: list[str]) -> Matrix:
+    def _passages(self, texts: list[str]) -> Matrix:
         rows = np.zeros((len(texts), self._fingerprint.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for feature, weight in _features(text):

@@ -6,16 +6,16 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
 
 import httpx
 import numpy as np
+from pydantic import BaseModel, StrictInt, ValidationError
 
 from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable
+from pps.models.embedding import WindowedEmbedder
 from pps.models.protocols import Fingerprint, Matrix, Vector
-from pps.models.windows import embed_whole, readable, split_to_window
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class EmbeddingServer:
     attempts: int = 4
 
 
-class OpenAICompatibleEmbedder:
+class OpenAICompatibleEmbedder(WindowedEmbedder):
     """The embedder ``openai``: batches, keeps the order, checks what comes back, retries in bounds.
 
     The server's tokenizer is not known, so a token is taken to be three bytes, which is on the safe
@@ -60,39 +60,20 @@ class OpenAICompatibleEmbedder:
     Args:
         server: What to ask.
         sleep: Waits between attempts (seconds).
+
+    Raises:
+        ModelUnavailable: The server cannot be reached, or is busy, after all attempts.
+        ModelOutputInvalid: It answered with something else than vectors of that dimension.
+        ConfigError: It refused the key, or does not know the model.
     """
 
     def __init__(self, server: EmbeddingServer, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._server = server
         self._sleep = sleep
-        self._fingerprint = Fingerprint(model=server.model, dimension=server.dimension, pooling="server")
+        pinned = Fingerprint(model=server.model, dimension=server.dimension, pooling="server")
+        super().__init__(pinned, _WINDOW_TOKENS, _OVERLAP_TOKENS)
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """The server's name for the model and the dimension asked for; pooling ``server``."""
-        return self._fingerprint
-
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of a query, shape (dimension,)."""
-        return self.embed_passages([text])[0]
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one row a text in the order given, shape (len(texts), dimension).
-
-        Raises:
-            ModelUnavailable: The server cannot be reached, or is busy, after all attempts.
-            ModelOutputInvalid: It answered with something else than vectors of that dimension.
-            ConfigError: It refused the key, or does not know the model.
-        """
-        if not texts:
-            return np.zeros((0, self._server.dimension), dtype=np.float32)
-        return embed_whole([readable(text) for text in texts], self.split, self._embed)
-
-    def split(self, text: str) -> list[str]:
-        """Return passages of at most 1,440 bytes; sentences of up to 120 bytes overlap."""
-        return split_to_window(readable(text), _count, _WINDOW_TOKENS, overlap=_OVERLAP_TOKENS)
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -101,7 +82,7 @@ class OpenAICompatibleEmbedder:
                 self._client.close()
                 self._client = None
 
-    def _embed(self, texts: list[str]) -> Matrix:
+    def _passages(self, texts: list[str]) -> Matrix:
         size = self._server.batch
         return np.concatenate([self._batch(texts[at : at + size]) for at in range(0, len(texts), size)])
 
@@ -140,6 +121,9 @@ class OpenAICompatibleEmbedder:
             retry_after_s=asked_s,
         )
 
+    def _count(self, text: str) -> int:
+        return math.ceil(len(text.encode()) / _BYTES_A_TOKEN)
+
     def _opened(self) -> httpx.Client:
         with self._lock:
             if self._client is None:
@@ -150,10 +134,6 @@ class OpenAICompatibleEmbedder:
                     timeout=self._server.timeout_s,
                 )
             return self._client
-
-
-def _count(text: str) -> int:
-    return math.ceil(len(text.encode()) / _BYTES_A_TOKEN)
 
 
 def _asked_wait_s(response: httpx.Response) -> float | None:
@@ -180,31 +160,39 @@ def _invalid(problem: str) -> ModelOutputInvalid:
     return ModelOutputInvalid(problem, provider="embedder")
 
 
+class _Item(BaseModel):
+    index: StrictInt = -1
+    embedding: object = None
+
+
+class _Answer(BaseModel):
+    data: list[_Item]
+
+
 def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
     """Return the answer's vectors in the order of the request, shape (count, dimension)."""
     rows = np.zeros((count, dimension), dtype=np.float32)
     seen: set[int] = set()
     for item in _items(response):
-        at, vector = item.get("index"), item.get("embedding")
-        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < count or at in seen:
+        if not 0 <= item.index < count or item.index in seen:
             raise _invalid("the embedding server's answer has a wrong index")
-        rows[at] = _vector(vector, dimension)
-        seen.add(at)
+        rows[item.index] = _vector(item.embedding, dimension)
+        seen.add(item.index)
     if len(seen) != count:
         raise _invalid(f"the embedding server gave {len(seen)} vectors for {count} texts")
     return rows
 
 
-def _items(response: httpx.Response) -> list[dict[str, object]]:
+def _items(response: httpx.Response) -> list[_Item]:
     try:
-        answer: object = response.json()
-    except ValueError:
-        raise _invalid("the embedding server's answer is not JSON") from None
-    data = cast("dict[str, object]", answer).get("data") if isinstance(answer, dict) else None
-    items = cast("list[object]", data) if isinstance(data, list) else [None]
-    if not all(isinstance(item, dict) for item in items):
-        raise _invalid("the embedding server's answer has no list of vectors under 'data'")
-    return cast("list[dict[str, object]]", items)
+        return _Answer.model_validate_json(response.content).data
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            problem = "is not JSON"
+        else:
+            problem = "has a wrong index" if first["loc"][-1] == "index" else "has no list of vectors under 'data'"
+        raise _invalid(f"the embedding server's answer {problem}") from None
 
 
 def _vector(value: object, dimension: int) -> Vector:

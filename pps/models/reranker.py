@@ -7,8 +7,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 import numpy as np
@@ -16,11 +17,9 @@ from numpy.typing import NDArray
 
 from pps.core.errors import ModelError, ModelOutputInvalid
 from pps.core.footprint import cores
-from pps.models.model_file import MS_MARCO, locate
-from pps.models.onnx import Network
+from pps.models.embedding import readable
+from pps.models.onnx import CLS, MS_MARCO_FILE, SEP, Network, locate, wordpiece
 from pps.models.protocols import Reranked
-from pps.models.windows import readable
-from pps.models.wordpiece import CLS, SEP, wordpiece
 
 Pair: TypeAlias = tuple[str, str]
 Score: TypeAlias = Callable[[list[Pair]], NDArray[np.float32]]
@@ -38,8 +37,7 @@ class TimedReranker(ABC):
 
     All work, the loading too, is done by threads of its own, in the order of the calls. A call that is past its
     deadline before its turn comes costs nothing; one that is past it in the middle stops at the next batch. So the
-    first call after a start usually answers ``complete=False`` while the model loads behind it; ``preload`` starts
-    that early.
+    first call after a start usually answers ``complete=False`` while the model loads behind it.
 
     Args:
         name: The model's name or folder.
@@ -51,7 +49,7 @@ class TimedReranker(ABC):
     def __init__(
         self, name: str, *, batch: int = 16, threads: int = 1, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._name = name
+        self.name = name
         self._batch = batch
         self._threads = threads
         self._clock = clock
@@ -59,11 +57,6 @@ class TimedReranker(ABC):
         self._workers: ThreadPoolExecutor | None = None
         self._model: Score | None = None
         self._failure: tuple[float, ModelError] | None = None
-
-    @property
-    def name(self) -> str:
-        """The model's name or folder, as set."""
-        return self._name
 
     @abstractmethod
     def _load(self) -> Score:
@@ -90,7 +83,7 @@ class TimedReranker(ABC):
         self._raise_failure()
         pairs = [(readable(query), readable(passage)) for passage in passages]
         job = _Job(pairs, self._batch, self._clock() + deadline_s)
-        work = [self._submit(partial(self._score, job)) for _ in range(min(self._threads, job.batches))]
+        work = self._submitted(job)
         done, late = wait(work, timeout=max(deadline_s, 0.0))
         for one in late:
             one.cancel()
@@ -99,10 +92,6 @@ class TimedReranker(ABC):
         scores = job.taken()
         return Reranked(scores=scores, complete=len(scores) == len(passages))
 
-    def preload(self) -> None:
-        """Start loading the model, and return at once."""
-        self._submit(self._loaded)
-
     def close(self) -> None:
         """Let the work that has begun finish, drop the rest, and give the threads back."""
         with self._lock:
@@ -110,21 +99,21 @@ class TimedReranker(ABC):
         if workers is not None:
             workers.shutdown(wait=True, cancel_futures=True)
 
-    def _submit(self, work: Callable[[], object]) -> Future[object]:
+    def _submitted(self, job: _Job) -> list[Future[None]]:
         with self._lock:
             if self._workers is None:
                 self._workers = ThreadPoolExecutor(max_workers=self._threads, thread_name_prefix="pps-rerank")
-            return self._workers.submit(work)
+            return [self._workers.submit(self._score, job) for _ in range(min(self._threads, job.batches))]
 
     def _score(self, job: _Job) -> None:
         if self._clock() >= job.ends_at:
             return
         score = self._loaded()
-        while (start := job.next()) is not None:
-            if self._clock() >= job.ends_at:
-                return
-            pairs = job.pairs[start : start + self._batch]
-            job.add(start, _checked(score(pairs), len(pairs)))
+        with suppress(Empty):
+            while self._clock() < job.ends_at:
+                start = job.waiting.get_nowait()
+                pairs = job.pairs[start : start + self._batch]
+                job.scores[start] = _checked(score(pairs), len(pairs))
 
     def _loaded(self) -> Score:
         with self._loading:
@@ -138,12 +127,8 @@ class TimedReranker(ABC):
             return self._model
 
     def _raise_failure(self) -> None:
-        failure = self._failure
-        if failure is None:
-            return
-        if self._clock() < failure[0]:
+        if (failure := self._failure) and self._clock() < failure[0]:
             raise failure[1]
-        self._failure = None
 
 
 class MiniLMReranker(TimedReranker):
@@ -162,12 +147,12 @@ class MiniLMReranker(TimedReranker):
     """
 
     def __init__(self, path: Path | None = None, *, batch: int = 4, threads: int | None = None) -> None:
-        super().__init__(MS_MARCO.model, batch=batch, threads=threads or min(_MAX_THREADS, cores()))
+        super().__init__(MS_MARCO_FILE.model, batch=batch, threads=threads or min(_MAX_THREADS, cores()))
         self._path = path
-        locate(MS_MARCO, path)
+        locate(MS_MARCO_FILE, path)
 
     def _load(self) -> Score:
-        network = Network(MS_MARCO, self._path)
+        network = Network(MS_MARCO_FILE, self._path)
         return lambda pairs: np.asarray([_logit(network, *pair) for pair in pairs], dtype=np.float32)
 
 
@@ -177,32 +162,17 @@ class _Job:
     def __init__(self, pairs: list[Pair], batch: int, ends_at: float) -> None:
         self.pairs = pairs
         self.ends_at = ends_at
-        self._starts = range(0, len(pairs), batch)
-        self._waiting = iter(self._starts)
-        self._scores: dict[int, Sequence[float]] = {}
-        self._lock = threading.Lock()
-
-    @property
-    def batches(self) -> int:
-        return len(self._starts)
-
-    def next(self) -> int | None:
-        """Return where the next batch starts that nobody has taken; None after the last."""
-        with self._lock:
-            return next(self._waiting, None)
-
-    def add(self, start: int, scores: Sequence[float]) -> None:
-        with self._lock:
-            self._scores[start] = scores
+        self.batches = -(-len(pairs) // batch)
+        self.waiting: SimpleQueue[int] = SimpleQueue()
+        self.scores: dict[int, Sequence[float]] = {}
+        for start in range(0, len(pairs), batch):
+            self.waiting.put(start)
 
     def taken(self) -> tuple[float, ...]:
         """Return the scores of the first pairs, as far as there is no gap."""
         found: list[float] = []
-        with self._lock:
-            for start in self._starts:
-                if start not in self._scores:
-                    break
-                found += self._scores[start]
+        while scores := self.scores.get(len(found)):
+            found += scores
         return tuple(found)
 
 

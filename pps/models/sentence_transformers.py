@@ -1,4 +1,4 @@
-"""Any sentence-transformers model, by name or folder; needs the extra ``torch``."""
+"""Any embedder or reranker of sentence-transformers, by name or folder; needs the extra ``torch``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import importlib
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pps.core.errors import ConfigError, ModelUnavailable
-from pps.models.protocols import Fingerprint, Matrix, Vector
-from pps.models.windows import embed_whole, readable, split_to_window
+from pps.models.embedding import WindowedEmbedder, readable, split_to_window
+from pps.models.protocols import Fingerprint, Matrix
+from pps.models.reranker import Pair, Score, TimedReranker
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +63,7 @@ class _Model(Protocol):
     def encode_document(self) -> _Encode: ...
 
 
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(WindowedEmbedder):
     """The embedder ``sentence-transformers``: loads at the first use, one call at a time.
 
     A model's own query and document prompts are used. Its dimension must be known before it loads: it
@@ -79,51 +82,29 @@ class SentenceTransformerEmbedder:
             raise ConfigError("embedder.name = 'sentence-transformers' needs torch: install pps with its extra 'torch'")
         if not model:
             raise ConfigError("embedder.model: name a sentence-transformers model, or a folder with one")
+        super().__init__(_fingerprint(model, dimension), _LONGEST_PASSAGE, _OVERLAP_TOKENS)
         self._source = model
-        self._fingerprint = _fingerprint(model, dimension)
-        self._load_lock = threading.Lock()
-        self._run_lock = threading.Lock()
+        self._load_lock, self._run_lock = threading.Lock(), threading.Lock()
         self._model: _Model | None = None
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """The model's name without its maker's, its dimension and its pooling."""
-        return self._fingerprint
-
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of a query, shape (dimension,)."""
-        return embed_whole([readable(text)], self.split, self._queries)[0]
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one row a text in the order given, shape (len(texts), dimension)."""
-        if not texts:
-            return np.zeros((0, self._fingerprint.dimension), dtype=np.float32)
-        return embed_whole([readable(text) for text in texts], self.split, self._documents)
-
     def split(self, text: str) -> list[str]:
-        """Return passages that fit the model's window, of at most 512 tokens; loads the model."""
         model = self._loaded()
         prompt = max((len(each) for each in model.prompts.values()), default=0)
-        limit = min(model.max_seq_length or _LONGEST_PASSAGE, _LONGEST_PASSAGE) - _MARGIN_TOKENS - prompt // 3
-        return split_to_window(readable(text), self._count, max(limit, 8), overlap=_OVERLAP_TOKENS)
-
-    def close(self) -> None:
-        """Give back what it holds: nothing beside memory."""
+        limit = min(model.max_seq_length or self._window, self._window) - _MARGIN_TOKENS - prompt // 3
+        return split_to_window(readable(text), self._count, max(limit, 8), overlap=self._overlap)
 
     def _queries(self, texts: list[str]) -> Matrix:
-        return self._checked(self._run(self._loaded().encode_query, texts))
+        return self._run(self._loaded().encode_query, texts)
 
-    def _documents(self, texts: list[str]) -> Matrix:
-        return self._checked(self._run(self._loaded().encode_document, texts))
+    def _passages(self, texts: list[str]) -> Matrix:
+        return self._run(self._loaded().encode_document, texts)
 
     def _run(self, encode: _Encode, texts: list[str]) -> Matrix:
         try:
             with self._run_lock:
-                return encode(texts, batch_size=_BATCH_TEXTS, show_progress_bar=False)
+                rows = encode(texts, batch_size=_BATCH_TEXTS, show_progress_bar=False)
         except RuntimeError as error:  # torch: out of memory, a device gone
             raise ModelUnavailable(f"embedder.model: {self._source} failed ({type(error).__name__})") from error
-
-    def _checked(self, rows: Matrix) -> Matrix:
         if rows.shape[1] != self._fingerprint.dimension:
             raise ConfigError(
                 f"embedder.dimension is {self._fingerprint.dimension}, but {self._source} gives {rows.shape[1]}"
@@ -138,21 +119,57 @@ class SentenceTransformerEmbedder:
 
     def _loaded(self) -> _Model:
         with self._load_lock:
-            if self._model is None:
-                self._model = self._load()
+            self._model = self._model or cast("_Model", _load("SentenceTransformer", self._source, "embedder.model"))
             return self._model
 
-    def _load(self) -> _Model:
-        log.info("loading the embedding model %s: seconds, or minutes if it is fetched", self._source)
-        try:
-            library = importlib.import_module("sentence_transformers")
-            model = cast("_Model", library.SentenceTransformer(self._source))
-        except (ImportError, OSError, ValueError, RuntimeError) as error:
-            raise ModelUnavailable(
-                f"embedder.model: sentence-transformers cannot load {self._source} ({type(error).__name__})"
-            ) from error
-        log.info("embedding model %s loaded", self._source)
-        return model
+
+class _Scorer(Protocol):
+    """What is used of ``CrossEncoder``."""
+
+    def predict(self, pairs: list[Pair], /, *, batch_size: int, show_progress_bar: bool) -> NDArray[np.float32]: ...
+
+
+class CrossEncoderReranker(TimedReranker):
+    """The reranker ``cross-encoder``, on one thread of its own: torch takes the cores by itself.
+
+    Args:
+        model: A folder, or a name that sentence-transformers resolves (its cache, else the hub).
+        batch, clock: As ``TimedReranker``.
+
+    Raises:
+        ConfigError: The extra is missing, or no model is named.
+    """
+
+    def __init__(self, model: str, *, batch: int = 16, clock: Callable[[], float] = time.monotonic) -> None:
+        if find_spec("sentence_transformers") is None:
+            raise ConfigError("reranker.name = 'cross-encoder' needs torch: install pps with its extra 'torch'")
+        if not model:
+            raise ConfigError("reranker.model: name a cross-encoder, or a folder with one")
+        super().__init__(model, batch=batch, clock=clock)
+
+    def _load(self) -> Score:
+        model = cast("_Scorer", _load("CrossEncoder", self.name, "reranker.model"))
+
+        def score(pairs: list[Pair]) -> NDArray[np.float32]:
+            try:
+                return model.predict(pairs, batch_size=self._batch, show_progress_bar=False)
+            except RuntimeError as error:  # torch: out of memory, a device gone
+                raise ModelUnavailable(f"reranker.model: {self.name} failed ({type(error).__name__})") from error
+
+        return score
+
+
+def _load(kind: str, source: str, setting: str) -> object:
+    """Return a model of the library's class ``kind``."""
+    log.info("loading %s: seconds, or minutes if it is fetched", source)
+    try:
+        model = getattr(importlib.import_module("sentence_transformers"), kind)(source)
+    except (ImportError, OSError, ValueError, RuntimeError) as error:
+        raise ModelUnavailable(
+            f"{setting}: sentence-transformers cannot load {source} ({type(error).__name__})"
+        ) from error
+    log.info("%s loaded", source)
+    return model
 
 
 def _fingerprint(model: str, dimension: int | None) -> Fingerprint:

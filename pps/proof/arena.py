@@ -26,9 +26,8 @@ from pps.isolation.drivers import EntityDriver
 from pps.isolation.guard import GuardedDriver
 from pps.journal.journal import Journal
 from pps.journal.values import JobPayload, TurnDraft
-from pps.models.extractor import ExtractorModel
 from pps.models.hash import HashEmbedder
-from pps.models.protocols import Reranked
+from pps.models.protocols import ExtractorModel, Reranked
 from pps.proof.watch import Watch
 
 NAMES = ("Ana", "Coffee", "Kitchen", "Lisbon", "Tea")

@@ -20,8 +20,8 @@ import numpy as np
 from pps.config import shipped
 from pps.core.recalled import Channel, Evidence, Hit
 from pps.core.values import AnchorPassage, ChannelName, Fact, Node
+from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
-from pps.models.wordpiece import wordpiece
 from pps.recall.passages import grams
 from pps.recall.profiles import ChannelProfile, Profile
 from pps.recall.query import Ask, Scored

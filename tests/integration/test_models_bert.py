@@ -17,11 +17,18 @@ import numpy as np
 import pytest
 
 from pps.core.errors import ConfigError
-from pps.models import model_file
 from pps.models.bert import BGE_SMALL, MINILM, Bert, BertEmbedder
 from pps.models.minilm_graph import for_queries
-from pps.models.model_file import Weights, locate, read_model
-from pps.models.wordpiece import wordpiece
+from pps.models.onnx import (
+    BGE_SMALL_FILE,
+    MINILM_FILE,
+    MS_MARCO_FILE,
+    Weights,
+    chroma_archive,
+    locate,
+    read_model,
+    wordpiece,
+)
 
 
 @pytest.fixture(scope="module", params=[MINILM, BGE_SMALL], ids=lambda bert: bert.weights.name)
@@ -105,7 +112,7 @@ def test_elsewhere_than_on_x86_a_query_is_embedded_as_a_passage(monkeypatch: pyt
     monkeypatch.setattr("platform.machine", lambda: "arm64")
     fresh = BertEmbedder()
     assert np.array_equal(fresh.embed_query("Ana drinks tea"), fresh.embed_passages(["Ana drinks tea"])[0])
-    assert fresh._queries is None
+    assert fresh._rewritten is None
 
 
 def test_no_texts_have_no_rows(either: BertEmbedder) -> None:
@@ -143,7 +150,7 @@ def test_threads_load_one_model_and_agree() -> None:
 
     def ask() -> None:
         vectors.append(fresh.embed_query("Ana drinks tea"))
-        sessions.append(fresh._queries)
+        sessions.append(fresh._rewritten)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
@@ -179,15 +186,15 @@ def test_nothing_is_loaded_before_it_is_needed_and_the_package_is_never_imported
     assert ran.stdout.split() == ["False", "False", "True", "False"]
 
 
-@pytest.mark.parametrize("weights", [model_file.MINILM, model_file.BGE_SMALL, model_file.MS_MARCO])
+@pytest.mark.parametrize("weights", [MINILM_FILE, BGE_SMALL_FILE, MS_MARCO_FILE])
 def test_the_installed_file_is_the_one_that_is_known(weights: Weights) -> None:
     assert hashlib.sha256(locate(weights).read_bytes()).hexdigest() == weights.files[0]
 
 
 def test_the_setting_comes_first_and_may_name_a_folder(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(installed.read_bytes())
-    assert locate(model_file.MINILM, tmp_path) == tmp_path / "model.onnx"
-    assert locate(model_file.MINILM, tmp_path / "model.onnx") == tmp_path / "model.onnx"
+    assert locate(MINILM_FILE, tmp_path) == tmp_path / "model.onnx"
+    assert locate(MINILM_FILE, tmp_path / "model.onnx") == tmp_path / "model.onnx"
     assert BertEmbedder(MINILM, tmp_path).embed_query("tea").shape == (384,)
 
 
@@ -201,7 +208,7 @@ def test_another_file_is_refused_by_its_digest(bert: Bert, tmp_path: Path) -> No
 
 def test_chromas_download_is_read_out_of_its_archive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    archive = model_file.chroma_archive()
+    archive = chroma_archive()
     archive.parent.mkdir(parents=True)
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
         data = b"the model"
@@ -209,14 +216,14 @@ def test_chromas_download_is_read_out_of_its_archive(monkeypatch: pytest.MonkeyP
         member.size = len(data)
         tar.addfile(member, io.BytesIO(data))
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    weights = replace(model_file.MINILM, package="no_such_package", archives=(digest,))
+    weights = replace(MINILM_FILE, package="no_such_package", archives=(digest,))
     assert locate(weights) == archive
     assert read_model(weights) == b"the model"
     with pytest.raises(ConfigError, match="that PPS knows"):
-        read_model(replace(model_file.MINILM, package="no_such_package"))
+        read_model(replace(MINILM_FILE, package="no_such_package"))
 
 
-@pytest.mark.parametrize("weights", [model_file.MINILM, model_file.BGE_SMALL, model_file.MS_MARCO])
+@pytest.mark.parametrize("weights", [MINILM_FILE, BGE_SMALL_FILE, MS_MARCO_FILE])
 def test_without_any_file_the_ways_to_get_it_are_named(
     weights: Weights, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

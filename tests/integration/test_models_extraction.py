@@ -21,8 +21,8 @@ from pps.index.entity import EntityIndexes, IndexDoc
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.drivers import open_embedded
 from pps.isolation.requests import Changes, EpisodeInput
-from pps.models.extractor import ExtractorModel, Provider
 from pps.models.hash import HashEmbedder
+from pps.models.protocols import ExtractorModel, Provider
 from tests.model_server import Mode, ModelServer, model_server
 
 _WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)

@@ -66,7 +66,6 @@ def test_the_first_call_answers_in_time_while_the_model_loads_behind_it() -> Non
     reranker = MiniLMReranker()
     first = reranker.rerank(QUERY, PASSAGES, deadline_s=0.001)
     assert (first.complete, first.scores) == (False, ())
-    reranker.preload()
     assert reranker.rerank(QUERY, PASSAGES, deadline_s=PATIENT_S).complete
     reranker.close()
 

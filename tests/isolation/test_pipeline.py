@@ -13,7 +13,7 @@ from pps.config import Settings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.values import FactDraft, NodeDraft
 from pps.isolation.requests import EpisodeInput
-from pps.models.extractor import ExtractorModel
+from pps.models.protocols import ExtractorModel
 from pps.proof.arena import Arena, Being, dice
 from pps.proof.by_id import Ids
 from pps.proof.honest import Honest

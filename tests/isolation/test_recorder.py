@@ -15,7 +15,7 @@ from pps.isolation.drivers import Neo4jServer, open_embedded
 from pps.isolation.guard import GuardedDriver
 from pps.isolation.operations import GroupOperations
 from pps.isolation.search import GroupSearch
-from pps.models.extractor import ExtractorModel
+from pps.models.protocols import ExtractorModel
 from tests.isolation.recorder import interfaces, record
 from tests.model_server import model_server
 

@@ -12,7 +12,7 @@ from pps.context.lines import bullet
 from pps.context.pack import SECTIONS, PackRequest, build_pack
 from pps.core.recalled import Channel, Hit, Recall
 from pps.core.values import AnchorPassage, Fact, Node, Turn
-from pps.models.tokens import count_tokens
+from pps.models.token_counts import count_tokens
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 MARK = "abcdefghijkmnpqrstuvwxyz"

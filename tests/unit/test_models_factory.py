@@ -12,9 +12,8 @@ from pydantic import SecretStr
 
 from pps.config import EmbedderSettings, ExtractorSettings, RerankerSettings
 from pps.core.errors import ConfigError
-from pps.models.extractor import ExtractorModel
 from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
-from pps.models.protocols import Fingerprint
+from pps.models.protocols import ExtractorModel, Fingerprint
 
 
 class Without(PathFinder):

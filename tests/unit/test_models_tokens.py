@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pps.models.tokens import estimate_tokens
+from pps.models.token_counts import estimate_tokens
 
-_ASK = "from pps.models.tokens import count_tokens, counter_name; print(counter_name(), count_tokens('x' * 8))"
+_ASK = "from pps.models.token_counts import count_tokens, counter_name; print(counter_name(), count_tokens('x' * 8))"
 
 
 def asked(cache: Path | str) -> str:

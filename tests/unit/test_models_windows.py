@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pps.models.windows import embed_whole, readable, split_to_window, unit
-from pps.models.wordpiece import wordpiece
+from pps.models.embedding import embed_whole, readable, split_to_window, unit
+from pps.models.onnx import wordpiece
 
 
 def words(text: str) -> int:

@@ -20,7 +20,7 @@ from pps.ingest.extraction import MARK
 from pps.ingest.importing.formats import FORMATS, Format, format_of
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
 from pps.ingest.importing.sources import Source, find
-from pps.models.tokens import estimate_tokens
+from pps.models.token_counts import estimate_tokens
 
 MAX_TOLD = 1_000
 """Most unreadable places that a report names; all are counted."""

@@ -1,21 +1,117 @@
-"""Cutting text into passages that fit a model's window, so that nothing is truncated in silence."""
+"""What embedders share: cutting text to a model's window, so that nothing is truncated in silence; kept queries."""
 
 from __future__ import annotations
 
 import re
+import threading
+import time
 import unicodedata
+from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
-from pps.models.protocols import Matrix, Vector
+from pps.models.protocols import Embedder, Fingerprint, Matrix, Vector
 
 Count: TypeAlias = Callable[[str], int]
 _Span: TypeAlias = tuple[int, int]
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n+")
 _WORD = re.compile(r"\s+")
+
+
+class WindowedEmbedder(ABC):
+    """An embedder of a model with a window: a longer text is embedded passage by passage.
+
+    Args:
+        fingerprint: What its vectors are.
+        window: Most tokens of a passage, and how many of them the next one may open with again.
+    """
+
+    def __init__(self, fingerprint: Fingerprint, window: int, overlap: int = 0) -> None:
+        self._fingerprint = fingerprint
+        self._window, self._overlap = window, overlap
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def embed_query(self, text: str) -> Vector:
+        return embed_whole([readable(text)], self.split, self._queries)[0]
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        if not texts:
+            return np.zeros((0, self.fingerprint.dimension), dtype=np.float32)
+        return embed_whole([readable(text) for text in texts], self.split, self._passages)
+
+    def split(self, text: str) -> list[str]:
+        return split_to_window(readable(text), self._count, self._window, overlap=self._overlap)
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing beside memory
+        """Give back what it holds."""
+
+    def _queries(self, texts: list[str]) -> Matrix:
+        return self._passages(texts)
+
+    @abstractmethod
+    def _passages(self, texts: list[str]) -> Matrix:
+        """Return a row a text; each fits the window."""
+
+    @abstractmethod
+    def _count(self, text: str) -> int:
+        """Return the tokens of a text, without the model's special ones."""
+
+
+class CachedEmbedder:
+    """An embedder whose query vectors are kept for a while, least recently used out first; safe in threads.
+
+    An agent asks about one text through several channels and turns. The key is the model's fingerprint and the text,
+    so one model's vector never answers for another's. Vectors are read-only.
+
+    Args:
+        embedder: The model behind it.
+        size: Most vectors kept; 1,024 of 384 dimensions take 1.6 MB.
+        ttl_s: Seconds that a vector is kept after it was computed.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        size: int = 1024,
+        ttl_s: float = 900.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._embedder = embedder
+        self._size = size
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._kept: OrderedDict[tuple[Fingerprint, str], tuple[float, Vector]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.embed_passages, self.split, self.close = embedder.embed_passages, embedder.split, embedder.close
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._embedder.fingerprint
+
+    def embed_query(self, text: str) -> Vector:
+        key = (self._embedder.fingerprint, text)
+        with self._lock:
+            until, vector = self._kept.pop(key, (0.0, None))
+            if vector is not None and self._clock() < until:
+                self._kept[key] = until, vector
+                return vector
+        vector = self._embedder.embed_query(text)
+        vector.setflags(write=False)
+        with self._lock:
+            self._kept[key] = (self._clock() + self._ttl_s, vector)
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+        return vector
 
 
 def readable(text: str) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import os
 import tempfile
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,36 +13,21 @@ from typing import Literal, Protocol, cast
 
 from pps.core.text import estimate_tokens
 
-
-@dataclass(frozen=True, slots=True)
-class _Cached:
-    """An encoding of tiktoken: its name, its file in tiktoken's cache and that file's sha256."""
-
-    name: str
-    file: str
-    sha256: str
-
-
-_ENCODINGS = (
-    _Cached(
-        name="o200k_base",
-        file="fb374d419588a4632f3f557e76b4b70aebbca790",
-        sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+_ENCODINGS = {
+    "o200k_base": (
+        "fb374d419588a4632f3f557e76b4b70aebbca790",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     ),
-    _Cached(
-        name="cl100k_base",
-        file="9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
-        sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "cl100k_base": (
+        "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     ),
-)
+}
+"""Encodings of tiktoken: the name of each one's file in tiktoken's cache, and that file's sha256."""
 
 
 class _Encoding(Protocol):
     def encode_ordinary(self, text: str) -> list[int]: ...
-
-
-class _Tiktoken(Protocol):
-    def get_encoding(self, encoding_name: str) -> _Encoding: ...
 
 
 def count_tokens(text: str) -> int:
@@ -63,10 +47,8 @@ def _encoding() -> _Encoding | None:
     folder = _cache_folder()
     if folder is None or find_spec("tiktoken") is None:
         return None
-    name = next((each.name for each in _ENCODINGS if _is_whole(folder / each.file, each.sha256)), None)
-    if name is None:
-        return None
-    return cast("_Tiktoken", importlib.import_module("tiktoken")).get_encoding(name)
+    name = next((name for name, (file, sha256) in _ENCODINGS.items() if _is_whole(folder / file, sha256)), None)
+    return cast("_Encoding", importlib.import_module("tiktoken").get_encoding(name)) if name else None
 
 
 def _is_whole(file: Path, sha256: str) -> bool:
