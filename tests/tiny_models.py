@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pps.bench.reranking import Shape, save_bert
+from benchmarks.reranking import Shape, save_bert
 
 TINY = Shape(hidden=32, layers=2, heads=2, inner=64, window=128)
 

@@ -24,8 +24,8 @@ _NEO4J = {
     "NEO4J_PASSWORD": "password",
     "NEO4J_DATABASE": "database",
 }
-_NO_SETTINGS = ("PPS_HOME", "PPS_BENCH_DATA", INSIDE)
-"""Where things lie, and where one is; read by whoever needs them."""
+_NO_SETTINGS = ("PPS_HOME", "PPS_SET", "PPS_PYTHON", "PPS_LONG", "PPS_BENCH_DATA", INSIDE)
+"""Where things lie, and where one is; what the scripts beside the package are told. Read by whoever needs them."""
 _PROVIDER_KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),

@@ -26,7 +26,7 @@ HNSW: Mapping[str, str | int] = {
 """On 100,000 sentences embedded by MiniLM, 99 % of the ten nearest are found for questions that name things and for
 vectors near a sentence's, and nine in ten for questions of random words, which are far from all. An
 ``ef_construction`` of 100 takes a sixth less time to write and needs an ``ef_search`` of 600, half as much again for
-every query, to find as many; 32 neighbours find no more. Measured by ``pps bench scale --only nearest``."""
+every query, to find as many; 32 neighbours find no more. Measured by ``scripts/bench scale --only nearest``."""
 
 Number = bool | int | float | str
 

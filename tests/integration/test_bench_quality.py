@@ -1,4 +1,4 @@
-"""``pps bench quality``: reads the JSON lines, writes by the public verbs, prints one JSON."""
+"""``scripts/bench quality``: reads the JSON lines, writes by the public verbs, prints one JSON."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ablation import write_profile
+from benchmarks.against import systems
+from benchmarks.commands import Wanted, quality
+from benchmarks.measuring import Plan
+from benchmarks.plain import library
+from benchmarks.quality import write
+from benchmarks.reading import read
+from benchmarks.report import markdown
 from pps.app import App
-from pps.bench.ablation import write_profile
-from pps.bench.against import systems
-from pps.bench.commands import Wanted, quality
-from pps.bench.measuring import Plan
-from pps.bench.plain import library
-from pps.bench.quality import write
-from pps.bench.reading import read
-from pps.bench.report import markdown
 from pps.config import shipped
 from pps.core.errors import ConfigError, InvalidRequest, PPSError
 
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 EPISODES = [
     ("e1", "conv_a", 1, "Caroline: What did you paint?"),
     ("e2", "conv_a", 1, "Melanie: A sunrise over the lake."),
@@ -94,18 +95,37 @@ def with_facts(folder: Path) -> None:
 
 
 def bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pps", "bench", *arguments]
-    env = {**os.environ, "PPS_EMBEDDER__NAME": "hash", **environment}
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    env = {**os.environ, "PPS_EMBEDDER__NAME": "hash", "PYTHONPATH": str(SCRIPTS), **environment}
     return subprocess.run(command, capture_output=True, text=True, env=env, timeout=110, check=False)
+
+
+def script_beside_a_stand_in_of_setup(folder: Path) -> Path:
+    """Return scripts/bench as it is, in a folder where setting up does nothing but say what it was asked for."""
+    (folder / "scripts").mkdir()
+    setup = folder / "scripts" / "setup"
+    setup.write_text('#!/bin/sh\necho "set up: $1"\n')
+    setup.chmod(0o755)
+    (folder / "scripts" / "benchmarks").symlink_to(SCRIPTS / "benchmarks")
+    (folder / ".venv").symlink_to(sys.prefix)
+    return Path(shutil.copy(SCRIPTS / "bench", folder / "scripts"))
 
 
 def test_every_figure_is_printed_by_category_and_by_conversation(data: Path, tmp_path: Path) -> None:
     with_facts(data)
     answers, out = tmp_path / "answers.jsonl", tmp_path / "out"
     more = ("--against", "all", "--ablation", "--answers", str(answers), "--out", str(out))
-    run = bench("quality", "--data", str(data), *more, "--json")
+    script, env = script_beside_a_stand_in_of_setup(tmp_path), {**os.environ, "PPS_EMBEDDER__NAME": "hash"}
+    run = subprocess.run(
+        [script, "quality", "--data", str(data), *more],
+        capture_output=True,
+        text=True,
+        env={**env, "PPS_SET": "dev"},
+        check=False,
+    )
 
     assert run.returncode == 0, run.stderr
+    assert run.stderr.startswith("set up: dev\n")
     report = json.loads(run.stdout)
     found = report["profiles"]["default"]
     assert found["all"]["questions"] == 3
@@ -133,7 +153,7 @@ def test_every_figure_is_printed_by_category_and_by_conversation(data: Path, tmp
 
 
 def test_edges_may_be_absent_and_a_table_is_what_people_see(data: Path) -> None:
-    run = bench("quality", "--profile", "episodes", PPS_BENCH_DATA=str(data))
+    run = bench("quality", "--table", "--profile", "episodes", PPS_BENCH_DATA=str(data))
 
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[0].split() == ["R@5", "R@10", "R@20", "MRR@10", "nDCG@10"]
@@ -173,8 +193,8 @@ def test_a_report_says_whose_each_profile_is(data: Path, tmp_path: Path) -> None
     (home / "profiles").mkdir(parents=True)
     shutil.copy(Path(str(shipped("config/profiles") / "default.toml")), home / "profiles")
 
-    told = bench(*asked, "--json", PPS_HOME=str(home))
-    shown = bench(*asked, PPS_HOME=str(home))
+    told = bench(*asked, PPS_HOME=str(home))
+    shown = bench(*asked, "--table", PPS_HOME=str(home))
 
     assert told.returncode == shown.returncode == 0, told.stderr
     report = json.loads(told.stdout)

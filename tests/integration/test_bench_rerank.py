@@ -1,4 +1,4 @@
-"""``pps bench rerank``: what a cross-encoder costs, with a tiny real one."""
+"""``scripts/bench rerank``: what a cross-encoder costs, with a tiny real one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pps.bench.reranking import RerankWanted, reranking
+from benchmarks.reranking import RerankWanted, reranking
 from pps.core.errors import InvalidRequest, ModelUnavailable
 from tests.tiny_models import TINY, save_cross_encoder
 
@@ -19,8 +19,9 @@ pytestmark = pytest.mark.torch
 
 def asked(tmp_path: Path, *options: str, **env: str) -> dict[str, Any]:
     scorer = save_cross_encoder(tmp_path / "scorer")
-    command = [sys.executable, "-P", "-m", "pps", "bench", "rerank", "--facts", "40", "--calls", "3", "--json"]
+    command = [sys.executable, "-P", "-m", "benchmarks", "rerank", "--facts", "40", "--calls", "3"]
     own = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PPS_EMBEDDER__NAME": "hash", "HF_HUB_OFFLINE": "1"}
+    own["PYTHONPATH"] = str(Path(__file__).parents[2] / "scripts")
     ran = subprocess.run(
         [*command, "--model", scorer, *options], env={**own, **env}, capture_output=True, text=True, check=False
     )

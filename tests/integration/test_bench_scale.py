@@ -1,4 +1,4 @@
-"""``pps bench scale`` on a memory of a hundred facts: every section is measured, and the report says so."""
+"""``scripts/bench scale`` on a memory of a hundred facts: every section is measured, and the report says so."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import probe, scale_report
+from benchmarks.generator import FACTS_A_TURN, World, node_name
+from benchmarks.latency import percentiles
+from benchmarks.probe import Asked
+from benchmarks.scale import Plan, scale
 from pps.app import App
-from pps.bench import probe, scale_report
-from pps.bench.generator import FACTS_A_TURN, World, node_name
-from pps.bench.latency import percentiles
-from pps.bench.probe import Asked
-from pps.bench.scale import Plan, scale
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest
 from pps.core.time import now

@@ -1,4 +1,4 @@
-"""``pps bench tune`` judges the formula that is shipped: what it calls "now" is what recall itself scores."""
+"""``scripts/bench tune`` judges the formula that is shipped: what it calls "now" is what recall itself scores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pps.bench.choosing import FIGURES
-from pps.bench.commands import Wanted, quality
-from pps.bench.tune import TuneWanted, tune
+from benchmarks.choosing import FIGURES
+from benchmarks.commands import Wanted, quality
+from benchmarks.tune import TuneWanted, tune
 from pps.config import shipped
 
 PLACES = (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.notes import SIZES, read_notes
+from benchmarks.quality import write
 from pps.app import App
-from pps.bench.notes import SIZES, read_notes
-from pps.bench.quality import write
 from pps.config import EmbedderSettings, Settings
 from pps.core.recalled import Hit
 from pps.core.time import now

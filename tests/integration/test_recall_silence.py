@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.notes import read_notes
 from pps.app import App
-from pps.bench.notes import read_notes
 from pps.config import Settings
 
 LIFE = Path(__file__).parents[1] / "life"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import scale as scaling
+from benchmarks.commands import Wanted, quality
+from benchmarks.hooks import HooksWanted, hooks
+from benchmarks.measuring import Plan
+from benchmarks.reranking import RerankWanted, reranking
+from benchmarks.timeline import TimelineWanted, timeline
+from benchmarks.tune import TuneWanted, tune
 from pps.app import App
-from pps.bench import scale as scaling
-from pps.bench.commands import Wanted, quality
-from pps.bench.hooks import HooksWanted, hooks
-from pps.bench.measuring import Plan
-from pps.bench.reranking import RerankWanted, reranking
-from pps.bench.timeline import TimelineWanted, timeline
-from pps.bench.tune import TuneWanted, tune
 from pps.config import EmbedderSettings, Settings
 from tests.tiny_models import TINY
 

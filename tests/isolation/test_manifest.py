@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.__main__ import app as benchmarks
 from pps.app import App
 from pps.entities.registry import Registry
 from pps.entities.routers import Routers
@@ -28,7 +29,7 @@ from pps.operations.all import VERBS
 from pps.recall.walks import Walks
 
 HERE = Path(__file__).parent
-ATTACKS = HERE.parent.parent / "pps" / "isolation" / "attacks"
+ATTACKS = HERE.parent.parent / "pps" / "proof"
 MANIFEST: dict[str, dict[str, list[str]]] = tomllib.loads((HERE / "manifest.toml").read_text())
 
 
@@ -41,7 +42,7 @@ def routes() -> set[str]:
     return {str(getattr(route, "path", route)) for route in Routes(parts).starlette().routes}
 
 
-def commands() -> set[str]:
+def commands(app: Any) -> set[str]:
     from typer.main import get_command
 
     def walk(command: Any, head: str) -> Iterator[str]:
@@ -51,7 +52,7 @@ def commands() -> set[str]:
             else:
                 yield f"{head}{name}"
 
-    return set(walk(get_command(build()), ""))
+    return set(walk(get_command(app), ""))
 
 
 THERE: dict[str, Callable[[], set[str]]] = {
@@ -68,7 +69,8 @@ THERE: dict[str, Callable[[], set[str]]] = {
     "tools": lambda: set(VERBS),
     "routes": routes,
     "work": lambda: set(work._TASKS),
-    "commands": commands,
+    "commands": lambda: commands(build()),
+    "benchmarks": lambda: commands(benchmarks),
 }
 
 

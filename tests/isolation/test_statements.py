@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from pps.isolation import objects
 from pps.isolation.ownership import FOREIGN_IDS
 
 SOURCE = Path(__file__).resolve().parent.parent.parent / "pps"
+SCRIPTS = SOURCE.parent / "scripts"
+BENCHMARKS = SCRIPTS / "benchmarks"
 CLAUSES = ("MATCH ", "MERGE ", "CREATE ", "DELETE ", "LOAD FROM")
 
 
@@ -51,23 +54,23 @@ def test_the_look_up_of_owners_binds_the_group_in_every_branch() -> None:
 
 
 def calls(name: str) -> set[str]:
-    """Return the files of the product that call a function or make a class of this name."""
+    """Return the files, of the product or the benchmarks, that call a function or make a class of this name."""
     found: set[str] = set()
-    for file in SOURCE.rglob("*.py"):
+    for file in (*SOURCE.rglob("*.py"), *BENCHMARKS.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call):
                 called = node.func
                 spelled = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
                 if spelled == name:
-                    found.add(file.relative_to(SOURCE).as_posix())
+                    found.add(file.relative_to(SOURCE if file.is_relative_to(SOURCE) else SCRIPTS).as_posix())
     return found
 
 
 def test_few_hands_hold_a_driver_below_the_guard() -> None:
     assert calls("for_own_statements") == {"isolation/client.py"}
-    assert calls("GuardedDriver") == {"isolation/client.py", "isolation/attacks/arena.py"}
+    assert calls("GuardedDriver") == {"isolation/client.py", "proof/arena.py"}
     openers = {"isolation/drivers.py", "opening.py"}  # they open and close, and hand it to a client
-    stock = {"isolation/stock.py"}  # for the throw-away rows of a benchmark, see the next test
+    stock = {"benchmarks/stock.py"}  # for the throw-away rows of a benchmark, see the next test
     assert calls("open_ladybug") <= openers
     assert calls("open_neo4j") <= openers | stock
     assert calls("Graphiti") == {"isolation/client.py"} | stock
@@ -77,16 +80,20 @@ def test_few_hands_hold_a_driver_below_the_guard() -> None:
 
 
 def test_only_a_benchmark_asks_graphiti_without_a_guard() -> None:
-    def at_hand(file: Path) -> bool:
-        return "isolation.stock" in file.read_text() or "StockGraphiti" in file.read_text()
-
-    users = {str(file.relative_to(SOURCE)) for file in SOURCE.rglob("*.py") if at_hand(file)}
-    assert users == {"isolation/stock.py", "bench/against.py", "bench/writing.py"}
+    holders = {
+        file.relative_to(SCRIPTS.parent).as_posix()
+        for file in (*SOURCE.rglob("*.py"), *BENCHMARKS.glob("*.py"))
+        if "StockGraphiti" in file.read_text()
+    }
+    assert holders == {f"scripts/benchmarks/{name}.py" for name in ("stock", "against", "writing")}
+    assert not [
+        file for file in SOURCE.rglob("*.py") if re.search(r"^\s*(from|import) benchmarks", file.read_text(), re.M)
+    ]
 
 
 def test_nobody_outside_the_boundary_reaches_into_the_client() -> None:
     for file in SOURCE.rglob("*.py"):
-        if "isolation" not in file.relative_to(SOURCE).parts:
+        if not {"isolation", "proof"} & set(file.relative_to(SOURCE).parts):
             assert "client._inside" not in file.read_text(), file
             assert "_GuardedDriver__" not in file.read_text(), file
 

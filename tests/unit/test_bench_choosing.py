@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from pps.bench.choosing import better_on_most, cross_validated, means, search, written
-from pps.bench.data import Question
-from pps.bench.lists import Asked, Lists, Weights, gathered, ranked
+from benchmarks.choosing import better_on_most, cross_validated, means, search, written
+from benchmarks.data import Question
+from benchmarks.lists import Asked, Lists, Weights, gathered, ranked
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit
 from pps.recall.fusion import fused

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pps.bench import pages
-from pps.bench.times_report import HOOKS, RERANK, TIMELINE, Times
+from benchmarks import pages
+from benchmarks.times_report import HOOKS, RERANK, TIMELINE, Times
 from pps.core.errors import ConfigError
 
 _P = {"p50": 1.5, "p95": 20.25, "p99": 30.0}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pps.bench.reading import data_path, read
+from benchmarks.reading import data_path, read
 from pps.core.bounds import MAX_CONTENT, check_drafts
 from pps.core.errors import ConfigError, InvalidRequest
 

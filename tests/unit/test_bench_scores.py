@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pps.bench.data import Conversation, Said
-from pps.bench.plain import Bm25, PlainRankings
-from pps.bench.profile_file import profile_toml
-from pps.bench.report import markdown
-from pps.bench.scores import Answer, figures, mean, ratios, summary
+from benchmarks.data import Conversation, Said
+from benchmarks.plain import Bm25, PlainRankings
+from benchmarks.profile_file import profile_toml
+from benchmarks.report import markdown
+from benchmarks.scores import Answer, figures, mean, ratios, summary
 from pps.journal.values import ItemFilter
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Vector

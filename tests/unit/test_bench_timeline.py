@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pps.bench.events import DAY, Event, generated, read_events
-from pps.bench.time_questions import Question, questions
+from benchmarks.events import DAY, Event, generated, read_events
+from benchmarks.time_questions import Question, questions
 from pps.core.errors import InvalidRequest
 
 FIRST = datetime(2014, 1, 1, tzinfo=UTC)

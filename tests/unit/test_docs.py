@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import typer.main
 
-from pps.bench import scale_report, tune
-from pps.bench.report import markdown
-from pps.bench.times_report import HOOKS, RERANK, TIMELINE
+from benchmarks import scale_report, tune
+from benchmarks.__main__ import app as benchmarks
+from benchmarks.report import markdown
+from benchmarks.times_report import HOOKS, RERANK, TIMELINE
 from pps.interfaces.cli.main import build
 from pps.operations.all import VERBS
 from tests.figures import DOCUMENTS, QUALITY, RESULTS, filled
@@ -41,7 +42,16 @@ def test_every_link_and_script_in_the_documents_leads_somewhere() -> None:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
         for script in re.findall(r"(?<![\w/])scripts/[a-z_0-9]+(?:\.py)?", text):
-            assert (ROOT / script).is_file(), f"{document.name} names {script}"
+            assert (ROOT / script).exists(), f"{document.name} names {script}"
+
+
+def test_each_documented_benchmark_is_a_command_with_those_options() -> None:
+    lines = re.findall(r"^(?:PPS_SET=\w+ )?scripts/bench ([^#\n]+)", (RESULTS / "README.md").read_text("utf-8"), re.M)
+    commands = cast("Any", typer.main.get_command(benchmarks)).commands
+    for line in lines:
+        name, *arguments = line.split()
+        commands[name].make_context(name, arguments)
+    assert {line.split()[0] for line in lines} == set(commands)
 
 
 def test_no_document_or_code_names_a_path_of_somebodys_machine() -> None:

@@ -12,7 +12,6 @@ from pps import __version__
 from pps.core.errors import PPSError
 from pps.interfaces.cli import (
     anchors,
-    bench,
     documents,
     entity,
     hooks,
@@ -70,7 +69,6 @@ def build() -> typer.Typer:
     app.add_typer(jobs.app, name="jobs")
     app.command()(jobs.extract)
     app.add_typer(merges.app, name="merges")
-    app.add_typer(bench.app, name="bench")
     for command in (
         memory.timeline,
         memory.get,

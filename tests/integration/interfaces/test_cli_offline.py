@@ -78,12 +78,6 @@ COMMANDS = [
     "merges list",
     "merges apply",
     "merges undo",
-    "bench quality",
-    "bench tune",
-    "bench scale",
-    "bench hooks",
-    "bench rerank",
-    "bench timeline",
 ]
 WITHOUT_JSON = {"serve", "mcp", "demo"}
 

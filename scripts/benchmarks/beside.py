@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pps.bench.ablation import write_profile
-from pps.bench.latency import CLIENTS, Figures, Questions, by_clients
+from benchmarks.ablation import write_profile
+from benchmarks.latency import CLIENTS, Figures, Questions, by_clients
 from pps.config import Settings
 from pps.memory import Memory
 

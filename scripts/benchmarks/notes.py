@@ -11,9 +11,9 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from pps.bench.data import Conversation, Question, Said
-from pps.config import shipped
+from benchmarks.data import Conversation, Question, Said
 
 NAME = "notes"
 """What ``--data`` says in place of a path."""
@@ -32,7 +32,7 @@ class _Note:
 
 def read_notes() -> list[Conversation]:
     """Return the shipped notes as conversations, the same each time; of several statements the last one answers."""
-    tables: dict[str, str] = tomllib.loads((shipped("config/bench") / "notes.toml").read_text("utf-8"))
+    tables: dict[str, str] = tomllib.loads(Path(__file__).with_name("notes.toml").read_text("utf-8"))
     kinds = ("notes", "standing", "updated")
     notes = [_Note(tuple(texts), asked, kind) for kind in kinds for *texts, asked in _rows(tables[kind])]
     random.Random(0).shuffle(notes)  # noqa: S311 - the same each time, and no secret

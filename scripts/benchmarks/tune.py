@@ -1,4 +1,4 @@
-"""``pps bench tune``: what cross-validation would change in a profile, and the change itself where it is asked for."""
+"""``scripts/bench tune``: what cross-validation would change in a profile, and the change itself where asked for."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks import pages
+from benchmarks.choosing import FIGURES, HeldOut, better_on_most, cross_validated, means, search, written
+from benchmarks.data import Conversation
+from benchmarks.lists import Asked, Lists, Weights, ask_lists, gathered, single_profiles, tunable
+from benchmarks.machine import machine
+from benchmarks.measuring import origins, throw_away
+from benchmarks.quality import Asking, Progress, ask, write
+from benchmarks.reading import data_path, read
+from benchmarks.scores import Answer, mean
 from pps import __version__
 from pps.app import App
-from pps.bench import pages
-from pps.bench.choosing import FIGURES, HeldOut, better_on_most, cross_validated, means, search, written
-from pps.bench.data import Conversation
-from pps.bench.lists import Asked, Lists, Weights, ask_lists, gathered, single_profiles, tunable
-from pps.bench.machine import machine
-from pps.bench.measuring import origins, throw_away
-from pps.bench.quality import Asking, Progress, ask, write
-from pps.bench.reading import data_path, read
-from pps.bench.scores import Answer, mean
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.recall.profiles import ChannelProfile, Profiles

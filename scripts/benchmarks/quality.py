@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from benchmarks.data import Conversation, Question, Said
+from benchmarks.scores import Answer
 from pps.app import App
-from pps.bench.data import Conversation, Question, Said
-from pps.bench.scores import Answer
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.recalled import Channel
 from pps.core.values import Turn

@@ -1,25 +1,25 @@
-"""``pps bench``: measuring on data of one's own, in throw-away entities; nothing of yours is read or written."""
+"""The command line of ``scripts/bench``: one JSON on stdout, progress on stderr."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pps.core.errors import InvalidRequest
-from pps.interfaces.cli.output import AsJson, show_json
+from pps.core.errors import ConfigError, InvalidRequest, PPSError
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from pps.bench.quality import Progress
-    from pps.bench.times_report import Times
+    from benchmarks.quality import Progress
+    from benchmarks.times_report import Times
 
 _HELP = """Measure PPS in throw-away entities beside your memories: recall on data of your own, speed on generated ones.
 
@@ -33,8 +33,8 @@ Data = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the report as JSON, Markdown and PNG.")]
 
-
 Name = Annotated[str, typer.Option("--name", help="Stem of the report's files.")]
+Table = Annotated[bool, typer.Option("--table", help="Print a table for people instead of JSON.")]
 
 
 @app.command()
@@ -47,29 +47,26 @@ def quality(
     answers: Annotated[Path | None, typer.Option(help="Write each question's result here, as JSON lines.")] = None,
     out: Out = None,
     name: Name = "quality",
-    as_json: AsJson = False,
+    table: Table = False,
 ) -> None:
     """Tell how well recall finds the turns that answer a question: the episodes channel's ten best.
 
     Recall at 5, 10 and 20, reciprocal rank and nDCG at 10, over all questions, by category and by conversation.
     --against and --out need the extra bench.
 
-    Examples: pps bench quality --data DIR · pps bench quality --data DIR --against all --ablation --out docs/benchmarks
+    Examples: scripts/bench quality --data DIR · scripts/bench quality --data notes --against all --ablation --out DIR
     """
-    from pps.bench import commands
-    from pps.bench.against import systems
-    from pps.bench.measuring import Plan
-    from pps.bench.report import text
+    from benchmarks import commands
+    from benchmarks.against import systems
+    from benchmarks.measuring import Plan
+    from benchmarks.report import text
     from pps.recall.request import DEFAULT_PROFILE
 
     plan = Plan(tuple(profile or [DEFAULT_PROFILE]), systems(against), ablation)
     wanted = commands.Wanted(data, plan, store, answers, out, name)
     with _progress() as progress:
         found = asyncio.run(commands.quality(wanted, os.environ, progress))
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(text(found))
+    _show(found, text, table=table)
 
 
 @app.command()
@@ -78,25 +75,22 @@ def tune(
     profile: Annotated[str, typer.Option(help="Whose episodes channel; the default profile if not given.")] = "",
     write: Annotated[Path | None, typer.Option(help="The profile's file, changed if that is worth it.")] = None,
     out: Out = None,
-    as_json: AsJson = False,
+    table: Table = False,
 ) -> None:
     """Choose k and the weights of the episodes channel by cross-validation over data of several kinds.
 
     Each --data is held out in turn (of a single one, each conversation): what was chosen on the others is compared on
     it with the profile as it is. Says what it would change; a file is changed only with --write, when most gain.
 
-    Examples: pps bench tune --data notes --data DIR --data musique.json · pps bench tune --data DIR --write FILE
+    Examples: scripts/bench tune --data notes --data musique.json · scripts/bench tune --data DIR --write FILE
     """
-    from pps.bench import tune as tuning
+    from benchmarks import tune as tuning
     from pps.recall.request import DEFAULT_PROFILE
 
     wanted = tuning.TuneWanted(tuple(data or ()), profile or DEFAULT_PROFILE, write, out)
     with _progress() as progress:
         found = asyncio.run(tuning.tune(wanted, os.environ, progress))
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(tuning.text(found))
+    _show(found, tuning.text, table=table)
 
 
 @app.command()
@@ -111,26 +105,23 @@ def scale(
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
     out: Out = None,
     name: Name = "scale",
-    as_json: AsJson = False,
+    table: Table = False,
 ) -> None:
     """Measure latency, memory, disk and writing on a generated memory, beside stock Graphiti.
 
     Takes about fifteen minutes and 4 GB of disk at the sizes above. --out needs the extra bench.
 
-    Examples: pps bench scale --only http,import · pps bench scale --sizes 2500 --middle 2500 --out docs/benchmarks
+    Examples: scripts/bench scale --only http,import · scripts/bench scale --sizes 2500 --middle 2500 --out DIR
     """
-    from pps.bench import scale as scaling
-    from pps.bench import scale_report
+    from benchmarks import scale as scaling
+    from benchmarks import scale_report
 
     plan = scaling.Plan(_numbers(sizes), middle, _words(only), calls, facts, turns, seed)
     with _progress() as progress:
         found = asyncio.run(scaling.scale(plan, store, os.environ, progress))
     if out:
         scale_report.save(found, out, name)
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(scale_report.text(found))
+    _show(found, scale_report.text, table=table)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -144,14 +135,15 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _show(found: Mapping[str, Any], times: Times, out: Path | None, name: str, *, as_json: bool) -> None:
+def _show(found: Mapping[str, Any], text: Callable[[Mapping[str, Any]], str], *, table: bool) -> None:
+    typer.echo(text(found) if table else json.dumps(found, indent=2))
+
+
+def _show_times(found: Mapping[str, Any], times: Times, out: Path | None, name: str, *, table: bool) -> None:
     """Keep a report of times where one is wanted, and print it."""
     if out:
         times.save(found, out, name)
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(times.text(found))
+    _show(found, times.text, table=table)
 
 
 @app.command("hooks")
@@ -161,18 +153,18 @@ def hooks_(
     home: Annotated[Path | None, typer.Option(help="Data folder to keep and use again; else a throw-away one.")] = None,
     out: Out = None,
     name: Name = "hooks",
-    as_json: AsJson = False,
+    table: Table = False,
 ) -> None:
     """Time the prompt hook: its start, the round trip to a warm server, and the whole process, in milliseconds.
 
-    Example: pps bench hooks --facts 5000 --prompts 100
+    Example: scripts/bench hooks --facts 5000 --prompts 100
     """
-    from pps.bench.hooks import HooksWanted, hooks
-    from pps.bench.times_report import HOOKS
+    from benchmarks.hooks import HooksWanted, hooks
+    from benchmarks.times_report import HOOKS
 
     with _progress() as progress:
         found = asyncio.run(hooks(HooksWanted(facts, prompts, home), os.environ, progress))
-    _show(found, HOOKS, out, name, as_json=as_json)
+    _show_times(found, HOOKS, out, name, table=table)
 
 
 @app.command()
@@ -182,21 +174,21 @@ def rerank(
     model: Annotated[str, typer.Option(help="A cross-encoder's folder or name; else the setting's, or random.")] = "",
     out: Out = None,
     name: Name = "rerank",
-    as_json: AsJson = False,
+    table: Table = False,
 ) -> None:
     """Time the facts channel with a cross-encoder and by ranks alone, in turn, in milliseconds.
 
     Without a model one of the usual size is made, with random weights: its times are those of a trained one, and its
     order means nothing. Needs the extra torch.
 
-    Example: pps bench rerank --facts 2000 --model cross-encoder/ms-marco-MiniLM-L6-v2
+    Example: scripts/bench rerank --facts 2000 --model cross-encoder/ms-marco-MiniLM-L6-v2
     """
-    from pps.bench.reranking import RerankWanted, reranking
-    from pps.bench.times_report import RERANK
+    from benchmarks.reranking import RerankWanted, reranking
+    from benchmarks.times_report import RERANK
 
     with _progress() as progress:
         found = asyncio.run(reranking(RerankWanted(facts, calls, model), os.environ, progress))
-    _show(found, RERANK, out, name, as_json=as_json)
+    _show_times(found, RERANK, out, name, table=table)
 
 
 @app.command()
@@ -207,22 +199,22 @@ def timeline(
     seed: Annotated[int, typer.Option(help="Of the questions, and of made-up events.")] = 14,
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
     out: Out = None,
-    as_json: AsJson = False,
+    table: Table = False,
 ) -> None:
     """Ask the timeline about dated events (ICEWS14's files) at points and spans of time, page by page.
 
     The data are a folder with train.txt, entity2id.txt and relation2id.txt. An event holds for its day; each answer
     is compared with what the events alone say. Ends with 1 unless all of them are exact.
 
-    Examples: pps bench timeline --data DIR · pps bench timeline --generated 500 --questions 100
+    Examples: scripts/bench timeline --data DIR · scripts/bench timeline --generated 500 --questions 100
     """
-    from pps.bench import timeline as timelines
-    from pps.bench.times_report import TIMELINE
+    from benchmarks import timeline as timelines
+    from benchmarks.times_report import TIMELINE
 
     wanted = timelines.TimelineWanted(data, generated, questions, seed, store, out)
     with _progress() as progress:
         found = asyncio.run(timelines.timeline(wanted, os.environ, progress))
-    _show(found, TIMELINE, None, "", as_json=as_json)
+    _show(found, TIMELINE.text, table=table)
     if found["exact"] != found["questions"]:
         raise typer.Exit(1)
 
@@ -252,3 +244,19 @@ def _progress() -> Generator[Progress]:
 def _lines(what: str, done: int, total: int) -> None:
     if done >= total:
         typer.echo(f"{what}: {total}", err=True)
+
+
+def main() -> int:
+    """Run the command line on this process's arguments; return the exit code: 1 failed, 2 asked wrongly."""
+    try:
+        return app(prog_name="scripts/bench", standalone_mode=False) or 0
+    except typer.TyperException as error:
+        typer.echo(f"scripts/bench: {error.format_message()}", err=True)
+        return error.exit_code
+    except PPSError as error:
+        typer.echo(f"scripts/bench: {' '.join(error.message.split())}", err=True)
+        return 2 if isinstance(error, InvalidRequest | ConfigError) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.ablation import ablated
+from benchmarks.against import GRAPHITI, SYSTEMS, ask_graphiti, ask_plain
+from benchmarks.data import Conversation
+from benchmarks.machine import machine
+from benchmarks.quality import Asking, Progress, Written, ask, write
+from benchmarks.scores import FIGURES, Answer, mean, ratios, summary
 from pps import __version__
 from pps.app import App
-from pps.bench.ablation import ablated
-from pps.bench.against import GRAPHITI, SYSTEMS, ask_graphiti, ask_plain
-from pps.bench.data import Conversation
-from pps.bench.machine import machine
-from pps.bench.quality import Asking, Progress, Written, ask, write
-from pps.bench.scores import FIGURES, Answer, mean, ratios, summary
 from pps.config import Settings, load
 from pps.core.errors import ConfigError
 from pps.models.factory import make_embedder
@@ -110,7 +110,7 @@ def check(settings: Settings, plan: Plan) -> None:
     if plan.against and settings.embedder.name == "none":
         raise ConfigError("embedder.name: is 'none', so there is nothing to compare with; set a model first")
     if plan.against:
-        from pps.bench.plain import library
+        from benchmarks.plain import library
 
         library("bm25s")
 

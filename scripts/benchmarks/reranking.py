@@ -13,16 +13,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks import writing
+from benchmarks.ablation import write_profile
+from benchmarks.generator import FACTS_A_TURN, World
+from benchmarks.latency import Questions, percentiles
+from benchmarks.machine import machine
+from benchmarks.measuring import throw_away
+from benchmarks.probe import bench_embedder
+from benchmarks.quality import Progress
 from pps import __version__
 from pps.app import App
-from pps.bench import writing
-from pps.bench.ablation import write_profile
-from pps.bench.generator import FACTS_A_TURN, World
-from pps.bench.latency import Questions, percentiles
-from pps.bench.machine import machine
-from pps.bench.measuring import throw_away
-from pps.bench.probe import bench_embedder
-from pps.bench.quality import Progress
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable
 from pps.core.recalled import Recall

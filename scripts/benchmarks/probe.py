@@ -1,6 +1,6 @@
 """Asks one entity in a process of its own, so that opening, memory and latency are those of a server that only asks.
 
-``python -m pps.bench.probe`` reads a JSON object on stdin and prints one on stdout; ``asked`` runs it.
+``python -m benchmarks.probe`` reads a JSON object on stdin and prints one on stdout; ``asked`` runs it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import time as clock
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.beside import LIMIT, OURS, ask_facts, beside
+from benchmarks.generator import SHARES, World, share_tag
+from benchmarks.latency import CLIENTS, Ask, Figures, Questions, by_clients, parts, percentiles, timed, warmed
+from benchmarks.machine import peak_mib, resident_mib
+from benchmarks.words import WordVectors
 from pps.app import App
-from pps.bench.beside import LIMIT, OURS, ask_facts, beside
-from pps.bench.generator import SHARES, World, share_tag
-from pps.bench.latency import CLIENTS, Ask, Figures, Questions, by_clients, parts, percentiles, timed, warmed
-from pps.bench.machine import peak_mib, resident_mib
-from pps.bench.words import WordVectors
 from pps.config import load
 from pps.core.errors import ConfigError, StoreError
 from pps.core.footprint import few_arenas, keep_what_is_loaded
@@ -63,9 +64,9 @@ def asked(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]:
         StoreError: It failed; the message is the end of what it said.
     """
     child = subprocess.run(
-        [sys.executable, "-P", "-m", "pps.bench.probe"],
+        [sys.executable, "-P", "-m", "benchmarks.probe"],
         input=json.dumps(asdict(wanted)),
-        env=dict(environment),
+        env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         check=False,

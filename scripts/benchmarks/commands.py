@@ -1,4 +1,4 @@
-"""The commands of ``pps bench``, from what was asked to a report; the command line only reads and shows."""
+"""A quality run, from what was asked to a report; the command line only reads and shows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pps.bench import report as files
-from pps.bench.against import SYSTEMS
-from pps.bench.measuring import Measured, Plan, answers_of, measure, report, throw_away
-from pps.bench.plain import library
-from pps.bench.quality import Progress
-from pps.bench.reading import data_path, read
-from pps.bench.scores import line
+from benchmarks import report as files
+from benchmarks.against import SYSTEMS
+from benchmarks.measuring import Measured, Plan, answers_of, measure, report, throw_away
+from benchmarks.plain import library
+from benchmarks.quality import Progress
+from benchmarks.reading import data_path, read
+from benchmarks.scores import line
 from pps.core.errors import InvalidRequest
 
 STORES = ("embedded", "neo4j")

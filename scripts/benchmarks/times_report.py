@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pps.bench import pages
-from pps.bench.pages import Report
+from benchmarks import pages
+from benchmarks.pages import Report
 
 _DRAWN = (("p50", -0.2, pages.THEIRS_COLOUR), ("p95", 0.2, pages.OURS_COLOUR))
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pps.bench import pages
-from pps.bench.pages import Report, table
-from pps.bench.scores import FIGURES
+from benchmarks import pages
+from benchmarks.pages import Report, table
+from benchmarks.scores import FIGURES
 
 OURS = "pps"
 
@@ -52,7 +52,7 @@ def markdown(report: Report, name: str) -> str:
 
 def save(report: Report, folder: Path, name: str) -> list[Path]:
     """Write the report's files; as ``pages.save``."""
-    from pps.bench.plot import draw_quality
+    from benchmarks.plot import draw_quality
 
     return pages.save(report, folder, name, markdown, draw_quality)
 

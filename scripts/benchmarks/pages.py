@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pps.bench.plain import library
+from benchmarks.plain import library
 
 Report: TypeAlias = "Mapping[str, Any]"
 

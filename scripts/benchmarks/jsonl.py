@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from pps.bench.data import Conversation, Question, Said, fact, node, speaker
+from benchmarks.data import Conversation, Question, Said, fact, node, speaker
 from pps.core.errors import InvalidRequest
 from pps.core.time import parse
 from pps.core.values import NodeDraft

@@ -20,13 +20,13 @@ from graphiti_core.search.search_config import EdgeSearchMethod
 from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
 from graphiti_core.utils.bulk_utils import add_nodes_and_edges_bulk
 
+from benchmarks.stock_text import FullTextDriver
 from pps.core.time import now
 from pps.core.values import Episode, Fact, Node
 from pps.graph.mapping import mention_id
 from pps.graph.neo4j import open_neo4j
 from pps.isolation.adapters import GraphitiEmbedder, GraphitiReranker, NoExtractor
 from pps.isolation.drivers import EntityDriver, open_embedded
-from pps.isolation.stock_text import FullTextDriver
 from pps.models.protocols import Embedder, Vector
 
 

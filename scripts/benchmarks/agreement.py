@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pps.bench.generator import FACTS_A_TURN, World
+from benchmarks.generator import FACTS_A_TURN, World
 from pps.index.vectors import VectorIndex, VectorRow
 from pps.models.protocols import Embedder, Matrix
 

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pps.bench.ablation import write_profile
-from pps.bench.data import Question
-from pps.bench.quality import Written
+from benchmarks.ablation import write_profile
+from benchmarks.data import Question
+from benchmarks.quality import Written
 from pps.config import Settings
 from pps.core.recalled import Hit
 from pps.core.values import Turn

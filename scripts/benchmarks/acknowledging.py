@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from pps.bench.generator import World
-from pps.bench.latency import percentiles
+from benchmarks.generator import World
+from benchmarks.latency import percentiles
 from pps.config import Settings
 from pps.core.errors import StoreError
 from pps.server.link import Link, connect, stop

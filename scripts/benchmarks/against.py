@@ -7,16 +7,16 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Sequence
 
-from pps.bench.data import Conversation, Question
-from pps.bench.plain import Bm25, PlainRankings
-from pps.bench.quality import CUT, LONG_CUT, Progress, Written
-from pps.bench.scores import Answer
+from benchmarks.data import Conversation, Question
+from benchmarks.plain import Bm25, PlainRankings
+from benchmarks.quality import CUT, LONG_CUT, Progress, Written
+from benchmarks.scores import Answer
+from benchmarks.stock import StockGraphiti
+from benchmarks.stock_text import with_full_text
 from pps.config import Settings
 from pps.core.errors import InvalidRequest
 from pps.entities.registry import Entry, Registry
 from pps.isolation.drivers import EntityDriver, Neo4jServer, open_embedded
-from pps.isolation.stock import StockGraphiti
-from pps.isolation.stock_text import with_full_text
 from pps.models.protocols import Embedder
 
 GRAPHITI = "graphiti"

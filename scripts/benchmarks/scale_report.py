@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pps.bench import pages
-from pps.bench.beside import OURS
-from pps.bench.latency import CLIENTS
-from pps.bench.pages import GOAL_COLOUR, OURS_COLOUR, THEIRS_COLOUR, Report, table
+from benchmarks import pages
+from benchmarks.beside import OURS
+from benchmarks.latency import CLIENTS
+from benchmarks.pages import GOAL_COLOUR, OURS_COLOUR, THEIRS_COLOUR, Report, table
 
 _AMBIENT_GOAL_MS = 40
 

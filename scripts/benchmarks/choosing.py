@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pps.bench.lists import Lists, Weights
+from benchmarks.lists import Lists, Weights
 from pps.core.errors import InvalidRequest
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)

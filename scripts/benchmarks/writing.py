@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.generator import FACTS_A_TURN, World, node_name
+from benchmarks.given import GivenVectors, Recording
+from benchmarks.stock import Rows, StockGraphiti
+from benchmarks.words import WordVectors
 from pps.app import App
-from pps.bench.generator import FACTS_A_TURN, World, node_name
-from pps.bench.given import GivenVectors, Recording
-from pps.bench.words import WordVectors
 from pps.config import Settings
 from pps.core.footprint import keep_what_is_loaded
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Episode, Fact, FactDraft, Node
 from pps.ingest.drafts import RememberOptions
-from pps.isolation.stock import Rows, StockGraphiti
 from pps.memory import Memory
 from pps.models.factory import make_embedder
 from pps.models.protocols import Embedder

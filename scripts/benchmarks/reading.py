@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pps.bench.data import Conversation
-from pps.bench.jsonl import read_folder
-from pps.bench.musique import read_musique
-from pps.bench.notes import NAME, read_notes
+from benchmarks.data import Conversation
+from benchmarks.jsonl import read_folder
+from benchmarks.musique import read_musique
+from benchmarks.notes import NAME, read_notes
 from pps.core.errors import ConfigError, InvalidRequest
 
 VARIABLE = "PPS_BENCH_DATA"

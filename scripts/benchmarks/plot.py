@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pps.bench.plain import library
+from benchmarks.plain import library
 
 _OURS, _OTHERS = "#0b6e4f", ("#c8553d", "#8d99ae", "#b8bfc9", "#5c677d")
 _INK, _FAINT = "#222222", "#dddddd"
@@ -18,7 +18,7 @@ def draw_quality(report: Mapping[str, Any], file: Path) -> None:
     Raises:
         ConfigError: matplotlib is not installed.
     """
-    from pps.bench.report import systems
+    from benchmarks.report import systems
 
     library("matplotlib").use("Agg")
     pyplot: Any = library("matplotlib.pyplot")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pps.bench.data import Conversation
+from benchmarks.data import Conversation
 from pps.core.errors import ConfigError
 from pps.models.protocols import Embedder, Matrix, Vector
 

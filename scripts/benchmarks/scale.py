@@ -10,17 +10,17 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from benchmarks import acknowledging, writing
+from benchmarks.agreement import agreement
+from benchmarks.beside import LIMIT, write_ways
+from benchmarks.generator import FACTS_A_TURN, World
+from benchmarks.latency import CLIENTS, Ask, Questions, by_clients, percentiles, timed, warm_s, warmed
+from benchmarks.machine import disk_bytes, machine
+from benchmarks.measuring import delete_all, throw_away
+from benchmarks.probe import Asked, asked, bench_embedder
+from benchmarks.quality import Progress
 from pps import __version__
 from pps.app import App
-from pps.bench import acknowledging, writing
-from pps.bench.agreement import agreement
-from pps.bench.beside import LIMIT, write_ways
-from pps.bench.generator import FACTS_A_TURN, World
-from pps.bench.latency import CLIENTS, Ask, Questions, by_clients, percentiles, timed, warm_s, warmed
-from pps.bench.machine import disk_bytes, machine
-from pps.bench.measuring import delete_all, throw_away
-from pps.bench.probe import Asked, asked, bench_embedder
-from pps.bench.quality import Progress
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.models.factory import make_embedder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pps.bench.profile_file import profile_toml
+from benchmarks.profile_file import profile_toml
 from pps.config import Settings
 from pps.core.values import ChannelName
 from pps.journal.values import ItemFilter

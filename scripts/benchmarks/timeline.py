@@ -14,16 +14,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from benchmarks.events import DAY, Event, generated, read_events
+from benchmarks.machine import machine
+from benchmarks.measuring import throw_away
+from benchmarks.quality import Progress
+from benchmarks.reading import data_path
+from benchmarks.scores import latency
+from benchmarks.time_questions import Question, questions
+from benchmarks.times_report import TIMELINE
 from pps import __version__
 from pps.app import App
-from pps.bench.events import DAY, Event, generated, read_events
-from pps.bench.machine import machine
-from pps.bench.measuring import throw_away
-from pps.bench.quality import Progress
-from pps.bench.reading import data_path
-from pps.bench.scores import latency
-from pps.bench.time_questions import Question, questions
-from pps.bench.times_report import TIMELINE
 from pps.core.values import FactDraft
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from pps.bench.data import Conversation, Question, Said
+from benchmarks.data import Conversation, Question, Said
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.generator import FACTS_A_TURN, World
+from benchmarks.machine import machine
+from benchmarks.measuring import throw_away
+from benchmarks.quality import Progress
 from pps import __version__
 from pps.app import App
-from pps.bench.generator import FACTS_A_TURN, World
-from pps.bench.machine import machine
-from pps.bench.measuring import throw_away
-from pps.bench.quality import Progress
 from pps.config import Settings, load, shipped
 from pps.core.errors import StoreUnavailable
 from pps.server import Link
@@ -104,7 +104,7 @@ def _serving(home: Path, env: Mapping[str, str]) -> Generator[Link]:
     quiet = subprocess.DEVNULL
     with (
         log.open("wb") as said,
-        subprocess.Popen(command, env=environment, stdin=quiet, stdout=said, stderr=said) as process,  # noqa: S603 - ours
+        subprocess.Popen(command, env=environment, stdin=quiet, stdout=said, stderr=said) as process,
     ):
         try:
             until = clock.monotonic() + _START_S
@@ -179,7 +179,7 @@ def _run(home: Path, prompt: str) -> int:
 def _program(event: str, home: Path, given: bytes) -> bytes:
     program = str(shipped("config/claude/hooks/pps_hook.py"))
     command = [sys.executable, "-I", "-S", program, event, "--entity", _ENTITY, "--home", str(home)]
-    return subprocess.run(command, input=given, capture_output=True, check=True, timeout=60).stdout  # noqa: S603 - ours
+    return subprocess.run(command, input=given, capture_output=True, check=True, timeout=60).stdout
 
 
 def _spent(link: Link, work: Callable[[], int | bytes]) -> tuple[float, int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pps.bench.events import DAY, Event
+from benchmarks.events import DAY, Event
 
 _LIMITS = (1, 3, 10, 50, 200, 1000)
 _SHAPES = (
