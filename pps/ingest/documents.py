@@ -20,7 +20,7 @@ from pps.ingest.drafts import RememberOptions
 from pps.ingest.exporting import KNOWN, Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
 from pps.ingest.importing.items import Item, pieces
-from pps.ingest.importing.notes import SOURCE, Note, is_basic_memory, note_turns, session_of
+from pps.ingest.importing.markdown import SOURCE, Note, is_basic_memory, note_turns, session_of
 from pps.ingest.importing.run import Imported, Into, Progress, Wanted, import_files, kept_patiently
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal

@@ -23,7 +23,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, FactDraft, NodeDraft, RelationDraft, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing import Wanted
-from pps.ingest.importing.notes import session_of
+from pps.ingest.importing.markdown import session_of
 from pps.ingest.redact import redact
 from pps.ingest.sessions import read_event
 from pps.journal.values import ItemFilter

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pps.core.errors import InvalidRequest
+from pps.ingest.importing.files import Source, find
 from pps.ingest.importing.formats import FORMATS, format_of
 from pps.ingest.importing.items import LONGEST, Item, Passed, Read, Unreadable
-from pps.ingest.importing.sources import Source, find
 from pps.ingest.sessions import SOURCE
 from pps.ingest.transcript import digest
 from tests import importing_files as made

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pps.ingest.importing.claude_code import read as read_transcript
+from pps.ingest.importing.files import Source
 from pps.ingest.importing.formats import format_of
 from pps.ingest.importing.items import Item, Passed
-from pps.ingest.importing.sources import Source
 from pps.ingest.sessions import read_event, said_in
 from pps.ingest.transcript import digest
 from tests import importing_files as made

@@ -6,58 +6,41 @@ references are those under which the hooks capture the same session, so that not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
 
-from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.items import (
-    Passed,
-    Read,
-    Unreadable,
-    joined,
-    label,
-    mapping,
-    moment,
-    pieces,
-    sequence,
-    short,
-    string,
-    tag,
-)
-from pps.ingest.importing.sources import Source
-from pps.ingest.importing.streams import lines
+from pps.ingest.importing.files import Source
+from pps.ingest.importing.items import Entry, Passed, Read, Unreadable, joined, label, pieces, short, string, tags
+from pps.ingest.importing.streams import objects
 from pps.ingest.redact import whole
 from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line, without_context, without_marks
 from pps.ingest.transcript import digest
 
-TYPES = frozenset({"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"})
-"""Some of the types that a transcript's lines have; enough to know one by."""
-
+_OWN = frozenset({"file-history-snapshot", "queue-operation", "attachment"})
+"""Types that lines of a transcript have and nothing else has; enough to know one by."""
 _SPOKEN = ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 
 
-def is_entry(value: Mapping[str, JSON]) -> bool:
-    """Tell whether a line's value is one of a transcript."""
-    kind = value.get("type")
+def is_entry(entry: Entry) -> bool:
+    """Tell whether a line's object is one of a transcript."""
+    kind = entry.text("type")
     if kind == "summary":
-        return "leafUuid" in value
-    return isinstance(kind, str) and ("sessionId" in value or kind in TYPES - {*_SPOKEN, "system"})
+        return entry.has("leafUuid")
+    return bool(kind) and (entry.has("sessionId") or kind in _OWN)
 
 
 def read(source: Source) -> Iterator[Read]:
     """Yield what was said and done in a session, in the order of the file."""
     session = _Session(PurePath(source.name).stem)
-    for line in lines(source):
+    for line in objects(source):
         if isinstance(line, Unreadable):
             yield line
-        elif isinstance(line.value, dict):
-            yield from session.entry(mapping(line.value), line.where)
         else:
-            yield Unreadable(line.where, "is no JSON object")
+            yield from session.entry(line.entry, line.where)
     yield from session.end()
 
 
@@ -85,19 +68,20 @@ class _Session:
         self._latest: datetime | None = None
         self._answer: _Answer | None = None
         self._prompted = ""
-        self._summaries: list[tuple[Mapping[str, JSON], str]] = []
+        self._summaries: list[tuple[Entry, str]] = []
 
-    def entry(self, entry: Mapping[str, JSON], where: str) -> Iterator[Read]:
-        self._latest = moment(entry.get("timestamp")) or self._latest
-        kind = string(entry.get("type"))
-        message = mapping(entry.get("message"))
-        queued = mapping(entry.get("attachment"))
-        self._prompted = string(entry.get("promptId")) or self._prompted
+    def entry(self, entry: Entry, where: str) -> Iterator[Read]:
+        self._latest = entry.moment("timestamp") or self._latest
+        kind = entry.text("type")
+        message = entry.entry("message")
+        queued = entry.entry("attachment")
+        self._prompted = entry.text("promptId") or self._prompted
         if kind == "summary":
             self._summaries.append((entry, where))  # they stand at the head, before any time is known
         elif _is_typed(queued):  # while the model was at work: no other line has it
             # The hooks know it by the prompt that was being answered; its own line does not say which.
-            yield from self._prompt({"promptId": self._prompted, **entry}, {"content": queued.get("prompt")}, where)
+            asked = Entry({"promptId": self._prompted, **entry.fields})
+            yield from self._prompt(asked, Entry({"content": queued.get("prompt")}), where)
         elif kind not in _SPOKEN:
             yield Passed(f"Claude Code's own lines ({label(kind, 'without a type')})")
         elif entry.get("isMeta") or entry.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
@@ -115,15 +99,14 @@ class _Session:
         yield from self._flushed()
         for entry, where in self._summaries:
             options = _options(entry, self._name, self._latest)
-            leaf = string(entry.get("leafUuid"))
+            leaf = entry.text("leafUuid")
             summary: RememberOptions = {**options, "role": "system", "kind": "summary"}
             ref = f"summary:{leaf}:{digest(string(entry.get('summary')))[:16]}"
-            yield from pieces(string(entry.get("summary")), {**summary, "source_ref": short(ref, 200)}, where)
+            yield from pieces(entry.text("summary"), {**summary, "source_ref": short(ref)}, where)
 
-    def _prompt(self, entry: Mapping[str, JSON], message: Mapping[str, JSON], where: str) -> Iterator[Read]:
-        content = message.get("content")
-        blocks = [mapping(one) for one in sequence(content)]
-        texts = [string(content), *(string(one.get("text")) for one in blocks if one.get("type") == "text")]
+    def _prompt(self, entry: Entry, message: Entry, where: str) -> Iterator[Read]:
+        blocks = message.entries("content")
+        texts = [message.text("content"), *(one.text("text") for one in blocks if one.get("type") == "text")]
         written = joined(texts)
         if any(one.get("type") == "tool_result" for one in blocks):
             yield Passed("results of tools")
@@ -134,43 +117,41 @@ class _Session:
             yield Passed("Claude Code's own lines (commands and notices)")
             return
         yield from self._flushed()
-        prompt = string(entry.get("promptId"))
+        prompt = entry.text("promptId")
         ref = f"prompt:{prompt}:{digest(said)}" if prompt else _uuid(entry)
         yield from pieces(said, self._given(entry, "user", ref or f"prompt:{digest(said)}"), where)
 
-    def _answered(self, entry: Mapping[str, JSON], message: Mapping[str, JSON], where: str) -> Iterator[Read]:
+    def _answered(self, entry: Entry, message: Entry, where: str) -> Iterator[Read]:
         content = message.get("content")
-        blocks = [mapping(one) for one in sequence(content)] or [{"type": "text", "text": string(content)}]
-        named = string(message.get("id"))
+        blocks = message.entries("content") or [Entry({"type": "text", "text": message.text("content")})]
+        named = message.text("id")
+        ref = _uuid(entry) or f"answer:{digest(str(content))}"
         if self._answer is None or not named or self._answer.message != named:
             yield from self._flushed()
-            ref = _uuid(entry) or f"answer:{digest(str(content))}"
             self._answer = _Answer(named, self._given(entry, "assistant", ref), where)
         for block in blocks:
             kind = block.get("type")
-            if kind == "text" and string(block.get("text")).strip():
+            if kind == "text" and block.text("text").strip():
                 if not self._answer.texts:  # the reference is that of the first line that says something
-                    ref = _uuid(entry) or f"answer:{digest(str(content))}"
                     self._answer.options = self._given(entry, "assistant", ref)
-                self._answer.texts.append(string(block.get("text")).strip())
-            elif kind == "tool_use" and is_own_tool(string(block.get("name"))):
+                self._answer.texts.append(block.text("text").strip())
+            elif kind == "tool_use" and is_own_tool(block.text("name")):
                 yield Passed("uses of this memory's own tools")
             elif kind == "tool_use":
                 self._answer.tools.extend(self._tool(entry, block, where))
             elif kind in ("thinking", "redacted_thinking"):
                 yield Passed("thoughts of the model")
 
-    def _tool(self, entry: Mapping[str, JSON], block: Mapping[str, JSON], where: str) -> Iterator[Read]:
-        name, used = string(block.get("name")) or "tool", string(block.get("id"))
-        given = {key: value for key, value in mapping(block.get("input")).items() if isinstance(value, str)}
-        line = tool_line(name, given)
+    def _tool(self, entry: Entry, block: Entry, where: str) -> Iterator[Read]:
+        name, used = block.text("name") or "tool", block.text("id")
+        line = tool_line(name, block.entry("input").texts())
         options = self._given(entry, "tool", f"tool:{used or digest(line + str(entry.get('uuid')))}")
         # The hooks know a subagent's tools by the session that started it.
         yield from pieces(line, {**options, "session": _id(entry, self._name)}, where)
 
-    def _given(self, entry: Mapping[str, JSON], role: str, ref: str) -> RememberOptions:
+    def _given(self, entry: Entry, role: str, ref: str) -> RememberOptions:
         options = _options(entry, self._name, self._latest)
-        return {**options, "role": role, "source_ref": short(ref, 200)}
+        return {**options, "role": role, "source_ref": short(ref)}
 
     def _flushed(self) -> Iterator[Read]:
         answer, self._answer = self._answer, None
@@ -178,37 +159,36 @@ class _Session:
             yield from answer.read()
 
 
-def _options(entry: Mapping[str, JSON], name: str, latest: datetime | None) -> RememberOptions:
+def _options(entry: Entry, name: str, latest: datetime | None) -> RememberOptions:
     """Return what all turns of an entry share; a subagent's words are a conversation of their own."""
     session = _id(entry, name)
-    tags: list[str] = []
-    if folder := tag(PurePath(string(entry.get("cwd"))).name):
-        tags.append(f"project-{folder}"[: whole(f"project-{folder}", 64)])
+    folders = tags([PurePath(entry.text("cwd")).name])
+    marks = [f"project-{one}"[: whole(f"project-{one}", 64)] for one in folders]
     if entry.get("isSidechain"):
-        agent = string(entry.get("agentId")) or name.removeprefix("agent-")
-        session = short(f"{session}/agent-{agent}", 200)
-        tags.append("sidechain")
-    found: RememberOptions = {"session": session, "source": SOURCE, "tags": tags}
-    if at := moment(entry.get("timestamp")) or latest:
+        agent = entry.text("agentId") or name.removeprefix("agent-")
+        session = short(f"{session}/agent-{agent}")
+        marks.append("sidechain")
+    found: RememberOptions = {"session": session, "source": SOURCE, "tags": marks}
+    if at := entry.moment("timestamp") or latest:
         found["occurred_at"] = at
     return found
 
 
-def _id(entry: Mapping[str, JSON], name: str) -> str:
+def _id(entry: Entry, name: str) -> str:
     """Return the session that an entry is of; one that was copied into a fork is of the session it was said in."""
-    forked = string(mapping(entry.get("forkedFrom")).get("sessionId"))
-    return short(forked or string(entry.get("sessionId")) or name, 200)
+    forked = entry.entry("forkedFrom").text("sessionId")
+    return short(forked or entry.text("sessionId") or name)
 
 
-def _is_typed(queued: Mapping[str, JSON]) -> bool:
+def _is_typed(queued: Entry) -> bool:
     """Tell whether an attachment is a prompt of the person, and not the notice of a task or another session's word."""
-    origin = string(mapping(queued.get("origin")).get("kind")) or "human"
-    mode = string(queued.get("commandMode")) or "prompt"
+    origin = queued.entry("origin").text("kind") or "human"
+    mode = queued.text("commandMode") or "prompt"
     return (queued.get("type"), mode, origin) == ("queued_command", "prompt", "human")
 
 
-def _uuid(entry: Mapping[str, JSON]) -> str:
-    return string(mapping(entry.get("forkedFrom")).get("messageUuid")) or string(entry.get("uuid"))
+def _uuid(entry: Entry) -> str:
+    return entry.entry("forkedFrom").text("messageUuid") or entry.text("uuid")
 
 
 def _own_words(text: str) -> str:

@@ -1,22 +1,106 @@
-"""The formats that an import knows, and telling them apart by what a file holds."""
+"""The formats that an import knows, telling them apart by what a file holds, and PPS's own: JSON lines.
+
+A line: ``{"content": …, "role": …, "actor": …, "session": …, "occurred_at": …, "source_ref": …, "tags": [],
+"nodes": [{"name", "kind", "summary", "aliases", "tags", "attributes"}], "facts": [{"subject", "relation", "object",
+"text", "valid_at", "invalid_at", "invalidates", "kind"}]}``. Only ``content`` is needed; unknown names are errors.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-from pps.core.errors import StoreError
-from pps.core.values import JSON
-from pps.ingest.importing import chat, chatgpt, claude_ai, claude_code, graphiti, markdown, mem0
-from pps.ingest.importing.items import Reader, Unreadable, mapping
-from pps.ingest.importing.notes import is_basic_memory
-from pps.ingest.importing.sources import Source
-from pps.ingest.importing.streams import document, elements, lines
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pps.core.errors import InvalidRequest, StoreError
+from pps.core.values import Chunk
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.given_input import FactInput, Moment, NodeInput
+from pps.ingest.importing import claude_code, conversations, markdown, memories
+from pps.ingest.importing.files import Source
+from pps.ingest.importing.items import Entry, Item, Read, Reader, Unreadable
+from pps.ingest.importing.streams import LINES, Found, first_sign, objects, raw_lines
 
 _LOOK_LINES = 50
-_LINES = (".jsonl", ".ndjson")
-_JSON = (".json", *_LINES)
+
+
+class TurnLine(BaseModel):
+    """A message as it stands in JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    content: str
+    role: Literal["user", "assistant", "system", "tool"] = "user"
+    actor: str = ""
+    session: str = ""
+    source: str = "import"
+    source_ref: str = ""
+    occurred_at: Moment | None = None
+    kind: str = "turn"
+    tags: tuple[str, ...] = ()
+    nodes: tuple[NodeInput, ...] = ()
+    facts: tuple[FactInput, ...] = ()
+    chunk: tuple[str, int, int] | None = None
+
+    def options(self) -> RememberOptions:
+        """Return what ``Memory.remember`` is told beside the content."""
+        found: RememberOptions = {
+            "role": self.role,
+            "actor": self.actor,
+            "source": self.source,
+            "source_ref": self.source_ref,
+            "kind": self.kind,
+            "tags": self.tags,
+            "nodes": [node.draft() for node in self.nodes],
+            "facts": [fact.draft() for fact in self.facts],
+        }
+        if self.session:
+            found["session"] = self.session
+        if self.occurred_at:
+            found["occurred_at"] = self.occurred_at
+        if self.chunk:
+            found["chunk"] = Chunk(*self.chunk)
+        return found
+
+
+def _read_turns(source: Source) -> Iterator[Read]:
+    """Yield a file's messages; a line that is none is reported, and the rest goes on.
+
+    A line without ``source_ref`` gets one from the file's name, the line's number and what it says: reading the same
+    file twice stores each message once, and neither another file of that name nor a line written anew is taken for it.
+    """
+    for raw_line in raw_lines(source):
+        if isinstance(raw_line, Unreadable):
+            yield raw_line
+            continue
+        raw, where = raw_line
+        try:
+            line = TurnLine.model_validate_json(raw.removeprefix(b"\xef\xbb\xbf"))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(str(part) for part in first["loc"])
+            yield Unreadable(f"{where}: {field}" if field else where, first["msg"])
+            continue
+        ref = f"{where.rpartition('/')[2]}:{hashlib.sha256(raw.strip()).hexdigest()[:12]}"
+        yield Item(line.content, {**line.options(), "source_ref": line.source_ref or ref}, where)
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, RememberOptions]]:
+    """Yield (content, options) for each message of a JSON lines file; blank lines are passed over.
+
+    Raises:
+        InvalidRequest: A line is not of the shape above; it names the file, the line and the field.
+        StoreError: The file cannot be read.
+    """
+    for one in _read_turns(Source(path.name, path, path.parent, 0)):
+        if isinstance(one, Unreadable):
+            raise InvalidRequest(one.where, one.why)
+        if isinstance(one, Item):
+            yield one.content, one.options
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +116,29 @@ class Format:
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
-        Format("jsonl", "JSON lines, one message a line", chat.read, _LINES),
-        Format("claude-code", "Claude Code transcripts", claude_code.read, _LINES),
-        Format("chatgpt", "ChatGPT's data export", chatgpt.read, (".json",)),
-        Format("claude", "Claude's data export", claude_ai.read, (".json",)),
-        Format("mem0", "mem0's memories", mem0.read, _JSON),
-        Format("graphiti", "a Graphiti graph as JSON", graphiti.read, (".json",)),
+        Format("jsonl", "JSON lines, one message a line", _read_turns, LINES),
+        Format("claude-code", "Claude Code transcripts", claude_code.read, LINES),
+        Format("chatgpt", "ChatGPT's data export", conversations.read_chatgpt, (".json",)),
+        Format("claude", "Claude's data export", conversations.read_claude, (".json",)),
+        Format("mem0", "mem0's memories", memories.read_mem0, (".json", *LINES)),
+        Format("graphiti", "a Graphiti graph as JSON", memories.read_graphiti, (".json",)),
         Format("basic-memory", "basic-memory's notes", markdown.read_basic_memory, markdown.SUFFIXES),
         Format("markdown", "Markdown files", markdown.read, markdown.SUFFIXES),
     )
 }
 """Every format by its name."""
+
+_OF_LINE: tuple[tuple[Callable[[Entry], bool], str], ...] = (
+    (claude_code.is_entry, "claude-code"),
+    (memories.is_memory, "mem0"),
+    (lambda entry: isinstance(entry.get("content"), str), "jsonl"),
+)
+_OF_OBJECT: tuple[tuple[Callable[[Entry], bool], str], ...] = (
+    (conversations.is_of_chatgpt, "chatgpt"),
+    (conversations.is_of_claude, "claude"),
+    (memories.is_memory, "mem0"),
+)
+_OF_DOCUMENT = (*_OF_OBJECT, (memories.is_mem0, "mem0"), (memories.is_graphiti, "graphiti"))
 
 
 def format_of(source: Source) -> Format | None:
@@ -53,51 +149,20 @@ def format_of(source: Source) -> Format | None:
     """
     if source.suffix in markdown.SUFFIXES:
         text = markdown.text_of(source)
-        return FORMATS["basic-memory" if isinstance(text, str) and is_basic_memory(text) else "markdown"]
-    if source.suffix in _LINES:
-        return _of_lines(source)
-    return _of_json(source) if source.suffix in (".json", "") else None
-
-
-_OF_LINE: tuple[tuple[Callable[[Mapping[str, JSON]], bool], str], ...] = (
-    (claude_code.is_entry, "claude-code"),
-    (mem0.is_memory, "mem0"),
-    (lambda value: isinstance(value.get("content"), str), "jsonl"),
-)
-_OF_OBJECT: tuple[tuple[Callable[[Mapping[str, JSON]], bool], str], ...] = (
-    (chatgpt.is_conversation, "chatgpt"),
-    (claude_ai.is_conversation, "claude"),
-    (claude_ai.is_project, "claude"),
-    (claude_ai.is_memories, "claude"),
-    (mem0.is_memory, "mem0"),
-)
-_OF_DOCUMENT = (*_OF_OBJECT, (mem0.is_export, "mem0"), (graphiti.is_export, "graphiti"))
-
-
-def _of_lines(source: Source) -> Format | None:
-    for line in itertools.islice(lines(source), _LOOK_LINES):
-        if not isinstance(line, Unreadable):
-            value = mapping(line.value)
-            for is_one, name in _OF_LINE:
-                if is_one(value):
-                    return FORMATS[name]
-    return None
-
-
-def _of_json(source: Source) -> Format | None:
-    with source.opened() as file:
-        head = file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith(b"["):
-        first = next(elements(source), None)
-        tests = _OF_OBJECT
-    elif head.startswith(b"{"):
-        first = document(source)
-        tests = _OF_DOCUMENT
-    else:
+        is_one = isinstance(text, str) and markdown.is_basic_memory(text)
+        return FORMATS["basic-memory" if is_one else "markdown"]
+    if source.suffix in LINES:
+        looked = itertools.islice(objects(source), _LOOK_LINES)
+        found = (_named(one.entry, _OF_LINE) for one in looked if isinstance(one, Found))
+        return next(filter(None, found), None)
+    head = first_sign(source) if source.suffix in (".json", "") else ""
+    if head not in ("[", "{"):
         return None
+    first = next(objects(source), None)
     if isinstance(first, Unreadable) and source.given:
         raise StoreError(f"{source.name}: {first.why}")
-    if first is None or isinstance(first, Unreadable):
-        return None
-    value = mapping(first.value)
-    return next((FORMATS[name] for is_one, name in tests if is_one(value)), None)
+    return _named(first.entry, _OF_OBJECT if head == "[" else _OF_DOCUMENT) if isinstance(first, Found) else None
+
+
+def _named(entry: Entry, tests: tuple[tuple[Callable[[Entry], bool], str], ...]) -> Format | None:
+    return next((FORMATS[name] for is_one, name in tests if is_one(entry)), None)

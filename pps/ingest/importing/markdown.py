@@ -1,24 +1,75 @@
-"""Folders of Markdown, basic-memory's among them: a passage of 200 words is a turn."""
+"""A Markdown file as turns: its passages, with title, headings, tags and date, and what basic-memory writes in it.
+
+A passage is known by what it says: when a file changes, the passages that stay the same keep their turns.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
 
-from pps.ingest.importing.items import Passed, Read, Unreadable, pieces
-from pps.ingest.importing.notes import MAX_BYTES, Note, note_turns
-from pps.ingest.importing.sources import Source
+from pps.core import bounds
+from pps.core.time import iso
+from pps.core.values import JSON, Chunk, FactDraft, NodeDraft
+from pps.ingest.anchor_text import AnchorText, parse
+from pps.ingest.chunking import Passage, passages
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.importing.files import Source
+from pps.ingest.importing.items import Passed, Read, Unreadable, kind, label, moment, pieces, short, tags
 
+SOURCE = "markdown"
+"""The ``source`` of every turn that is a passage of a Markdown file; their ``kind`` is ``note``."""
+KIND = "note"
+MAX_BYTES = 4_000_000
+"""A larger file is no note."""
 SUFFIXES = (".md", ".markdown")
 
+_DATES = ("date", "created", "created_at", "published", "updated", "modified")
+_FIELD = re.compile(r"([\w-]+)\s*:\s*(.*)")
+_OBSERVATION = re.compile(r"\s*[-*+]\s+\[([^\[\]()\s][^\[\]()]*)\]\s+(\S.*)")
+_RELATION = re.compile(r"\s*[-*+]\s+([^\[\]]*?)\s*\[\[([^\[\]]+)\]\]\s*(?:\((.*)\))?\s*")
+_LINK = re.compile(r"\[\[([^\[\]]+)\]\]")
+_BOX = re.compile(r"[xX ~/-]")
+_HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
 
-def read(source: Source) -> Iterator[Read]:
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A Markdown file as it was read.
+
+    Attributes:
+        folder: Where it was found: the folder that is watched or imported.
+        path: Its path below that folder, with ``/``.
+    """
+
+    folder: Path
+    path: str
+    text: str
+    modified_at: datetime
+
+
+def read(source: Source, *, with_graph: bool = False) -> Iterator[Read]:
     """Yield the passages of a Markdown file."""
-    yield from _read(source, with_graph=False)
+    text = text_of(source)
+    if isinstance(text, Unreadable):
+        yield text
+        return
+    note = Note(source.root, source.name, text, source.modified_at())
+    count = 0
+    for count, (content, options) in enumerate(note_turns(note, with_graph=with_graph), 1):
+        yield from pieces(content, options, f"{source.name} part {count}")
+    if not count:
+        yield Passed("Markdown files without words")
 
 
-def read_basic_memory(source: Source) -> Iterator[Read]:
-    """Yield the passages of a note of basic-memory; its node and relations go with the first."""
-    yield from _read(source, with_graph=True)
+read_basic_memory = partial(read, with_graph=True)
+"""Yields the passages of a note of basic-memory; its node and relations go with the first."""
 
 
 def text_of(source: Source) -> str | Unreadable:
@@ -34,14 +85,144 @@ def text_of(source: Source) -> str | Unreadable:
     return Unreadable(source.name, "is binary") if "\0" in text else text
 
 
-def _read(source: Source, *, with_graph: bool) -> Iterator[Read]:
-    text = text_of(source)
-    if isinstance(text, Unreadable):
-        yield text
+def session_of(folder: Path, path: str) -> str:
+    """Return the session of a file's passages: of its folder and path, so that no two files share one."""
+    digest = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return short(f"note:{digest}:{path}")
+
+
+def is_basic_memory(text: str) -> bool:
+    """Tell whether a file is a note of basic-memory: a permalink, and observations or relations in its lines."""
+    parsed = parse(text, "note")
+    has_link = any(line.startswith("permalink:") for line in parsed.others)
+    return has_link and any(_observed(line) or _RELATION.fullmatch(line) for line in parsed.body.splitlines())
+
+
+def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberOptions]]:
+    """Yield (content, options) for each passage of a file, in order; a file without words has none.
+
+    Args:
+        note: The file.
+        with_graph: Also read basic-memory's observations and relations into a node and its relations; they go
+            with the first passage.
+    """
+    parsed = parse(note.text, PurePosixPath(note.path).stem)
+    found = passages(parsed.body)
+    written = _written(parsed)
+    known = tags(parsed.tags)
+    session = session_of(note.folder, note.path)
+    drawn = _drawn(parsed) if with_graph and found else None
+    met: dict[str, int] = {}
+    for part, passage in enumerate(found):
+        content = _titled(parsed.title, passage)
+        given: RememberOptions = {"nodes": [drawn.node], "facts": drawn.relations} if drawn and part == 0 else {}
+        ref = _reference([content, *known, iso(written) if written else "", *(_said(drawn) if given and drawn else ())])
+        met[ref] = met.get(ref, 0) + 1
+        yield (
+            content,
+            {
+                **given,
+                "source": SOURCE,
+                "source_ref": f"{ref}-{met[ref]}" if met[ref] > 1 else ref,
+                "session": session,
+                "kind": KIND,
+                "tags": known,
+                "occurred_at": written or note.modified_at,
+                "chunk": Chunk(short(note.path, 1_000), part, len(found)),
+            },
+        )
+
+
+def _reference(parts: list[str]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _said(drawn: _Drawn) -> list[str]:
+    """Return all that a note's node and relations say, so that a change of them is a change of the passage."""
+    attributes = json.dumps(dict(drawn.node.attributes), sort_keys=True)
+    return [drawn.node.kind, *drawn.node.tags, attributes, *(one.text for one in drawn.relations)]
+
+
+def _titled(title: str, passage: Passage) -> str:
+    """Return a passage under its title and headings: alone it would not say what it is about."""
+    path = [title, *(heading for heading in passage.headings if heading != title)]
+    first = passage.text.partition("\n")[0].strip("# \t")
+    if first == title and len(path) == 1:
+        return passage.text
+    return f"{' › '.join(path)}\n\n{passage.text}"
+
+
+def _fields(parsed: AnchorText) -> dict[str, str]:
+    """Return the fields of the front matter that anchors do not read."""
+    found = filter(None, map(_FIELD.fullmatch, parsed.others))
+    return {one[1].lower(): one[2].strip().strip("\"'") for one in found}
+
+
+def _written(parsed: AnchorText) -> datetime | None:
+    """Return the date that the front matter gives, if it gives one that can be read."""
+    fields = _fields(parsed)
+    return next((at for name in _DATES if (at := moment(fields.get(name, "")))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    node: NodeDraft
+    relations: list[FactDraft]
+
+
+def _drawn(parsed: AnchorText) -> _Drawn:
+    """Return the node that a note of basic-memory is, with its observations, and its relations to other notes."""
+    fields = _fields(parsed)
+    found = label(fields.get("type", ""), "Note")
+    title = short(parsed.title, bounds.MAX_NAME)
+    observations: list[JSON] = []
+    marks: list[str] = []
+    relations: dict[tuple[str, str], FactDraft] = {}
+    for line in parsed.body.splitlines():
+        if observed := _observed(line):
+            observations.append({"category": observed[0], "content": observed[1]})
+            marks += _HASHTAG.findall(observed[1])
+        for name, target, context in _related(line):
+            text = f"{title} {name or 'links to'} {target}" + (f" ({context})" if context else "")
+            relation = label(name or "links_to", "RELATES_TO").upper()
+            draft = FactDraft(title, relation, short(target, bounds.MAX_NAME), text=short(text, 4_000), kind="relation")
+            relations.setdefault((relation, target), draft)
+    attributes = {"permalink": fields.get("permalink", ""), "observations": _fitting(observations)}
+    # Its links name a note by its title or by its permalink.
+    aliases = (short(permalink, bounds.MAX_NAME),) if (permalink := fields.get("permalink", "")) else ()
+    node_kind = kind(found[:1].upper() + found[1:], "Note")
+    node = NodeDraft(title, node_kind, "", aliases, tags([*parsed.tags, *marks]), attributes)
+    return _Drawn(node, list(relations.values())[: bounds.MAX_NODES - 1])
+
+
+def _observed(line: str) -> tuple[str, str] | None:
+    """Return category and content of an observation; a box to tick and a link are none."""
+    found = _OBSERVATION.fullmatch(line)
+    if found is None or _BOX.fullmatch(found[1]) or found[2].startswith("("):
+        return None
+    return found[1].strip(), found[2].strip()
+
+
+def _related(line: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (relation, target, context): of a list's item as it is named, of prose without a name."""
+    if (found := _RELATION.fullmatch(line)) and not _observed(line):
+        yield found[1].strip(), _target(found[2]), (found[3] or "").strip()
         return
-    note = Note(source.root, source.name, text, source.modified_at())
-    count = 0
-    for count, (content, options) in enumerate(note_turns(note, with_graph=with_graph), 1):
-        yield from pieces(content, options, f"{source.name} part {count}")
-    if not count:
-        yield Passed("Markdown files without words")
+    for link in _LINK.findall(line):
+        yield "", _target(link), ""
+
+
+def _target(link: str) -> str:
+    return link.partition("|")[0].partition("#")[0].strip() or link.strip()
+
+
+def _fitting(observations: list[JSON]) -> list[JSON]:
+    """Return as many observations as a node's attributes may hold; all of them are in the passages' words."""
+    kept: list[JSON] = []
+    size = 500
+    for one in observations:
+        size += len(json.dumps(one)) + 2
+        if size > bounds.MAX_ATTRIBUTES_BYTES:
+            break
+        kept.append(one)
+    return kept

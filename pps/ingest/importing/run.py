@@ -17,9 +17,9 @@ from pps.core.errors import InvalidRequest, Overloaded, StoreError
 from pps.core.values import Receipt, Skipped
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.extraction import MARK
+from pps.ingest.importing.files import Source, find
 from pps.ingest.importing.formats import FORMATS, Format, format_of
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
-from pps.ingest.importing.sources import Source, find
 from pps.models.token_counts import estimate_tokens
 
 MAX_TOLD = 1_000
@@ -65,9 +65,9 @@ class Imported:
     unreadable: tuple[Skipped, ...]
     unreadable_count: int
     passed: Mapping[str, int]
-    first_at: datetime | None = None
-    last_at: datetime | None = None
-    settled: bool = True
+    first_at: datetime | None
+    last_at: datetime | None
+    settled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,8 @@ async def import_files(wanted: Wanted, into: Into, progress: Progress | None = N
         if not path.exists():
             raise InvalidRequest("path", f"there is nothing at {path}")
     found = await asyncio.to_thread(lambda: list(find(wanted.paths, wanted.avoid)))
-    run = _Run(into, wanted.dry_run, progress or _untold, sum(one.size for one in found if isinstance(one, Source)))
+    total = sum(one.size for one in found if isinstance(one, Source))
+    run = _Run(into, wanted.dry_run, progress, total)
     reader = _read_all(found, FORMATS.get(wanted.format), run)
     try:
         while batch := await asyncio.to_thread(_batch, reader, run):
@@ -118,31 +119,24 @@ async def import_files(wanted: Wanted, into: Into, progress: Progress | None = N
             if isinstance(one, Source):
                 one.archives.stopped = True
         raise
-    if not run.files and not run.unreadable_count:
+    if not run.files and not run.unreadable:
         raise InvalidRequest("path", f"holds nothing that can be imported; formats are {', '.join(FORMATS)}")
     return run.report()
 
 
 @dataclass(slots=True)
 class _Run:
-    """What an import has seen so far."""
+    """What an import has seen so far; ``counts`` are fields of its report."""
 
     into: Into
     dry_run: bool
-    progress: Progress
+    progress: Progress | None
     total: int
     source: Source | None = None
     done: int = 0
-    turns: int = 0
-    stored: int = 0
-    nodes: int = 0
-    facts: int = 0
-    characters: int = 0
-    tokens: int = 0
-    redacted: int = 0
-    unreadable_count: int = 0
     first_at: datetime | None = None
     last_at: datetime | None = None
+    counts: Counter[str] = field(default_factory=Counter[str])
     files: Counter[str] = field(default_factory=Counter[str])
     passed: Counter[str] = field(default_factory=Counter[str])
     sessions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
@@ -155,7 +149,7 @@ class _Run:
         if isinstance(read, Passed):
             self.passed[read.why] += 1
         else:
-            self.unreadable_count += 1
+            self.counts["unreadable_count"] += 1
             if len(self.unreadable) < MAX_TOLD:
                 self.unreadable.append(Skipped(read.where, read.why))
         return None
@@ -164,42 +158,37 @@ class _Run:
         """Store a batch, or count what of it would be stored."""
         for item in batch:
             self._counted(item)
-        given = [(item.content, item.options) for item in batch]
         if self.dry_run:
-            self.stored += len(given) - await self.into.known(given)
+            known = await self.into.known([(item.content, item.options) for item in batch])
+            self.counts["stored"] += len(batch) - known
         else:
             await self._store(batch)
-        name = self.source.name if self.source else ""
-        at = self.done + (self.source.position if self.source else 0)
-        self.progress(f"{self.turns:,} turns, {name}", min(at, self.total), self.total)
+        self._tell(self.source.name if self.source else "")
 
     def report(self) -> Imported:
+        names = ("turns", "stored", "nodes", "facts", "characters", "tokens", "redacted", "unreadable_count")
         return Imported(
+            **{name: self.counts[name] for name in names},
             dry_run=self.dry_run,
             files=dict(self.files),
-            turns=self.turns,
-            stored=self.stored,
-            duplicates=self.turns - self.stored,
-            nodes=self.nodes,
-            facts=self.facts,
+            duplicates=self.counts["turns"] - self.counts["stored"],
             sessions=len(self.sessions),
-            characters=self.characters,
-            tokens=self.tokens,
-            redacted=self.redacted,
             unreadable=tuple(self.unreadable),
-            unreadable_count=self.unreadable_count,
             passed=dict(self.passed),
             first_at=self.first_at,
             last_at=self.last_at,
+            settled=True,
         )
 
     def _counted(self, item: Item) -> None:
         options = item.options
-        self.turns += 1
-        self.nodes += len(options.get("nodes", ()))
-        self.facts += len(options.get("facts", ()))
-        self.characters += len(item.content)
-        self.tokens += estimate_tokens(item.content)
+        self.counts.update(
+            turns=1,
+            nodes=len(options.get("nodes", ())),
+            facts=len(options.get("facts", ())),
+            characters=len(item.content),
+            tokens=estimate_tokens(item.content),
+        )
         self.sessions.add((options.get("source", ""), options.get("session", "")))
         if at := options.get("occurred_at"):
             self.first_at = min(at, self.first_at or at)
@@ -214,18 +203,23 @@ class _Run:
                 try:
                     self._noted(await self._kept([item]))
                 except InvalidRequest as error:
-                    self.turns -= 1
+                    self.counts["turns"] -= 1
                     self.note(Unreadable(item.where, error.message))
 
     async def _kept(self, batch: Sequence[Item]) -> list[Receipt]:
         def told() -> None:
-            self.progress(f"{self.turns:,} turns; waiting until what is stored is taken in", self.done, self.total)
+            self._tell("waiting until what is stored is taken in")
 
         return await kept_patiently(self.into.keep, [(item.content, item.options) for item in batch], told)
 
+    def _tell(self, what: str) -> None:
+        if self.progress:
+            at = self.done + (self.source.position if self.source else 0)
+            self.progress(f"{self.counts['turns']:,} turns, {what}", min(at, self.total), self.total)
+
     def _noted(self, receipts: Sequence[Receipt]) -> None:
-        self.stored += sum(receipt.state != "duplicate" for receipt in receipts)
-        self.redacted += sum(receipt.redacted for receipt in receipts)
+        self.counts["stored"] += sum(receipt.state != "duplicate" for receipt in receipts)
+        self.counts["redacted"] += sum(receipt.redacted for receipt in receipts)
 
 
 async def kept_patiently(
@@ -239,10 +233,6 @@ async def kept_patiently(
             if told:
                 told()
             await asyncio.sleep(min(error.retry_after_s, _LONGEST_WAIT_S))
-
-
-def _untold(what: str, done: int, total: int) -> None:
-    del what, done, total
 
 
 def _batch(reader: Iterator[Read], run: _Run) -> list[Item]:
@@ -264,31 +254,27 @@ def _read_all(found: Sequence[Source | Read], wanted: Format | None, run: _Run) 
             yield one
             continue
         run.source = one
-        yield from _read(one, wanted, run)
+        try:
+            yield from _read(one, wanted, run)
+        except StoreError as error:
+            yield Unreadable(one.name, error.message.removeprefix(f"{one.name}: "))
         run.source = None
         run.done += one.size
 
 
 def _read(source: Source, wanted: Format | None, run: _Run) -> Iterator[Read]:
-    try:
-        chosen = _chosen(source, wanted)
-        if chosen is not None:
-            run.files[chosen.name] += 1
-            for read in chosen.read(source):
-                if isinstance(read, Item) and read.content.lstrip().startswith(MARK):
-                    yield Passed("conversations of the program that reads turns for this memory")
-                    return
-                yield read
-        elif source.given:
-            why = "is in no format that is known by its content; --format says which it is"
-            yield Unreadable(source.name, why)
-        else:
-            yield Passed("files of no known format")
-    except StoreError as error:
-        yield Unreadable(source.name, error.message.removeprefix(f"{source.name}: "))
-
-
-def _chosen(source: Source, wanted: Format | None) -> Format | None:
     if wanted is None:
-        return format_of(source)
-    return wanted if source.given or source.suffix in wanted.suffixes else None
+        chosen = format_of(source)
+    else:
+        chosen = wanted if source.given or source.suffix in wanted.suffixes else None
+    if chosen is not None:
+        run.files[chosen.name] += 1
+        for read in chosen.read(source):
+            if isinstance(read, Item) and read.content.lstrip().startswith(MARK):
+                yield Passed("conversations of the program that reads turns for this memory")
+                return
+            yield read
+    elif source.given:
+        yield Unreadable(source.name, "is in no format that is known by its content; --format says which it is")
+    else:
+        yield Passed("files of no known format")

@@ -7,32 +7,43 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
-from pps.core.values import JSON
-from pps.ingest.importing.items import Unreadable
-from pps.ingest.importing.sources import Bytes, Source
+from pps.ingest.importing.files import Bytes, Source
+from pps.ingest.importing.items import Entry, Unreadable
 
 MAX_LINE = 64 * 1024**2
 """Most bytes of one line, and most characters of one element of a list."""
 MAX_DOCUMENT = 256 * 1024**2
 """Most bytes of a JSON file that must be read whole: one that is not a list."""
+LINES = (".jsonl", ".ndjson")
 
 _CHUNK = 1024**2
 _SPACE = " \t\r\n\ufeff"
 _SPACES = re.compile(f"[{_SPACE}]*")
+_DEEP = "is not JSON: nested too deeply, or a number that is too long"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """A piece and where it stands."""
+class Found:
+    """A JSON object and where it stands."""
 
-    value: JSON
+    entry: Entry
     where: str
 
 
-def lines(source: Source) -> Iterator[Value | Unreadable]:
-    """Yield the JSON value of each line that is not blank; what is none is reported with file and line."""
+def objects(source: Source) -> Iterator[Found | Unreadable]:
+    """Yield the objects of a file: one a line, those of its one list, or the one that it is; what is none is said."""
+    if source.suffix in LINES:
+        for line in raw_lines(source):
+            yield line if isinstance(line, Unreadable) else _loaded(*line)
+    elif first_sign(source) == "[":
+        yield from _elements(source)
+    else:
+        yield _document(source)
+
+
+def raw_lines(source: Source) -> Iterator[tuple[bytes, str] | Unreadable]:
+    """Yield each line that is not blank, with file and number."""
     with source.opened() as file:
         number = 0
         while raw := file.readline(MAX_LINE + 1):
@@ -43,10 +54,16 @@ def lines(source: Source) -> Iterator[Value | Unreadable]:
                 while raw and not raw.endswith(b"\n"):
                     raw = file.readline(_CHUNK)
             elif raw.strip():
-                yield _line(raw, where)
+                yield raw, where
 
 
-def elements(source: Source) -> Iterator[Value | Unreadable]:
+def first_sign(source: Source) -> str:
+    """Return the first sign of a file that is no white space; an empty string when none is near."""
+    with source.opened() as file:
+        return file.read(_CHUNK).decode("utf-8", "replace").lstrip(_SPACE)[:1]
+
+
+def _elements(source: Source) -> Iterator[Found | Unreadable]:
     """Yield the elements of a file that is one JSON list; after a broken one nothing can be read of it."""
     with source.opened() as file:
         found = _Elements(file)
@@ -55,41 +72,33 @@ def elements(source: Source) -> Iterator[Value | Unreadable]:
             found.begin()
             while found.more():
                 number += 1
-                yield Value(found.value(), f"{source.name}[{number - 1}]")
+                yield _object(found.value(), f"{source.name}[{number - 1}]")
         except _BrokenError as error:
             yield Unreadable(f"{source.name}[{max(0, number - 1)}]", f"{error}; what follows it was not read")
 
 
-def conversations(source: Source) -> Iterator[Value | Unreadable]:
-    """Yield the elements of a file that is a JSON list, or the one object that it is."""
+def _document(source: Source) -> Found | Unreadable:
     with source.opened() as file:
-        head = file.read(_CHUNK).decode("utf-8", "replace").lstrip(_SPACE)
-    if head.startswith("["):
-        yield from elements(source)
-    else:
-        yield document(source)
-
-
-def document(source: Source) -> Value | Unreadable:
-    """Return the JSON value of a whole file."""
-    if source.size > MAX_DOCUMENT:
+        raw = b"" if source.size > MAX_DOCUMENT else file.read(MAX_DOCUMENT + 1)
+    if max(source.size, len(raw)) > MAX_DOCUMENT:
         return Unreadable(source.name, f"is over {MAX_DOCUMENT // 1024**2} MiB and no list; convert it to JSON lines")
-    with source.opened() as file:
-        raw = file.read(MAX_DOCUMENT + 1)
-    if len(raw) > MAX_DOCUMENT:
-        return Unreadable(source.name, f"is over {MAX_DOCUMENT // 1024**2} MiB and no list; convert it to JSON lines")
-    return _line(raw, source.name)
+    return _loaded(raw, source.name)
 
 
-def _line(raw: bytes, where: str) -> Value | Unreadable:
+def _loaded(raw: bytes, where: str) -> Found | Unreadable:
     try:
-        return Value(cast("JSON", json.loads(raw.decode("utf-8-sig"))), where)
+        return _object(json.loads(raw.decode("utf-8-sig")), where)
     except UnicodeDecodeError:
         return Unreadable(where, "is not UTF-8")
     except json.JSONDecodeError as error:
         return Unreadable(where, f"is not JSON (line {error.lineno}, column {error.colno})")
     except (RecursionError, ValueError):
-        return Unreadable(where, "is not JSON: nested too deeply, or a number that is too long")
+        return Unreadable(where, _DEEP)
+
+
+def _object(value: object, where: str) -> Found | Unreadable:
+    entry = Entry.of(value)
+    return Found(entry, where) if entry or value == {} else Unreadable(where, "is no JSON object")
 
 
 class _BrokenError(Exception):
@@ -121,19 +130,18 @@ class _Elements:
             raise _BrokenError("ends in the middle of the list")
         return sign != "]"
 
-    def value(self) -> JSON:
+    def value(self) -> object:
         wanted = _CHUNK
         while True:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._at)
+                value, self._at = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 if self._is_whole or len(self._text) - self._at > MAX_LINE:
                     raise _BrokenError(f"is not JSON or over 64 MiB ({error.msg})") from None
             except (RecursionError, ValueError):
-                raise _BrokenError("is nested too deeply, or has a number that is too long") from None
+                raise _BrokenError(_DEEP) from None
             else:
-                self._at = end
-                return cast("JSON", value)
+                return value
             self._grow(wanted)
             wanted *= 2  # so that what is read again stays in proportion to the element
 

@@ -35,13 +35,9 @@ _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 class Bytes(Protocol):
     """A file as the readers see it."""
 
-    def read(self, size: int = -1, /) -> bytes:
-        """Return at most ``size`` bytes; none at the end."""
-        ...
+    def read(self, size: int = -1, /) -> bytes: ...
 
-    def readline(self, size: int = -1, /) -> bytes:
-        """Return the rest of a line, at most ``size`` bytes of it."""
-        ...
+    def readline(self, size: int = -1, /) -> bytes: ...
 
 
 class Archives:
@@ -136,14 +132,10 @@ def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | 
             raise InvalidRequest("path", f"{path} belongs to an entity; what one entity has does not feed another")
         if path.is_dir():
             yield from _below(path, kept_out, archives)
-        elif _is_packed(path.name) or _is_zip(path):
+        elif _is_zip(path):
             yield from _packed(path, path.name, path.parent, archives)
         else:
             yield _plain(path.resolve(), path.name, path.parent, archives, given=True)
-
-
-def _is_packed(name: str) -> bool:
-    return name.lower().endswith(".zip")
 
 
 def _below(folder: Path, kept_out: Path | None, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
@@ -157,31 +149,29 @@ def _below(folder: Path, kept_out: Path | None, archives: Archives) -> Iterator[
             folders.remove(name)
             yield Passed("hidden or linked folders")
         folders.sort()
-        for name in sorted(files):
-            if name.startswith("."):
+        for path in (Path(here) / name for name in sorted(files)):
+            name = shown_name(path.relative_to(folder).as_posix())
+            if path.name.startswith("."):
                 yield Passed("hidden files")
+                continue
+            try:
+                is_plain = stat.S_ISREG(path.lstat().st_mode)
+            except OSError as error:
+                yield Unreadable(name, f"cannot be read ({_reason(error)})")
+                continue
+            if not is_plain:
+                yield Passed("links and special files")
+            elif path.name.lower().endswith(".zip"):
+                yield from _packed(path, name, folder, archives)
             else:
-                yield from _found(Path(here) / name, folder, archives)
+                yield _plain(path, name, folder, archives)
     for error in closed:
         yield Unreadable(shown_name(str(error.filename)), f"cannot be opened ({_reason(error)})")
 
 
-def _found(path: Path, folder: Path, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
-    name = shown_name(path.relative_to(folder).as_posix())
-    try:
-        mode = path.lstat().st_mode
-    except OSError as error:
-        yield Unreadable(name, f"cannot be read ({_reason(error)})")
-        return
-    if not stat.S_ISREG(mode):
-        yield Passed("links and special files")
-    elif _is_packed(name):
-        yield from _packed(path, name, folder, archives)
-    else:
-        yield _plain(path, name, folder, archives)
-
-
 def _is_zip(path: Path) -> bool:
+    if path.name.lower().endswith(".zip"):
+        return True
     with contextlib.suppress(OSError), _plain_file(path) as file:
         return zipfile.is_zipfile(file)
     return False
@@ -200,11 +190,9 @@ def _plain(path: Path, name: str, root: Path, archives: Archives, *, given: bool
 def _packed(path: Path, name: str, root: Path, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
     try:
         members = sorted(archives.of(path).infolist(), key=lambda one: one.filename)
-    except zipfile.BadZipFile:
-        yield Unreadable(name, "is no zip file, or the end of it is missing: download or copy it again")
-        return
-    except OSError as error:
-        yield Unreadable(name, f"cannot be read ({_reason(error)})")
+    except (zipfile.BadZipFile, OSError) as error:
+        broken = "is no zip file, or the end of it is missing: download or copy it again"
+        yield Unreadable(name, f"cannot be read ({_reason(error)})" if isinstance(error, OSError) else broken)
         return
     if len(members) > MAX_MEMBERS:
         yield Unreadable(name, f"holds over {MAX_MEMBERS:,} files; unpack it and import the folder")
@@ -218,24 +206,16 @@ def _packed(path: Path, name: str, root: Path, archives: Archives) -> Iterator[S
         )
         return
     for member in members:
-        parts = member.filename.split("/")
+        here = f"{name}!{member.filename}"
         if member.is_dir():
             continue
-        here = f"{name}!{member.filename}"
-        if any(part.startswith((".", "__MACOSX")) for part in parts):
+        if any(part.startswith((".", "__MACOSX")) for part in member.filename.split("/")):
             yield Passed("hidden files")
         elif member.flag_bits & 1:
             yield Unreadable(here, "is encrypted; unpack the zip file and import the folder")
         else:
-            yield Source(
-                here,
-                path,
-                root,
-                member.file_size,
-                member=member.filename,
-                packed_at=_dated(member),
-                archives=archives,
-            )
+            at, size = _dated(member), member.file_size
+            yield Source(here, path, root, size, member=member.filename, packed_at=at, archives=archives)
 
 
 def _dated(member: zipfile.ZipInfo) -> datetime | None:
