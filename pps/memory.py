@@ -22,19 +22,18 @@ from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
+from pps.ingest.budget import Costs
 from pps.ingest.capture import Capture
-from pps.ingest.costs import Costs
 from pps.ingest.documents import Documents
-from pps.ingest.drafts import RememberOptions, accepted, finished, make_draft
+from pps.ingest.drafts import Automatic, RememberOptions, accepted, finished, make_draft
 from pps.ingest.exporting import Exporter
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
+from pps.ingest.ingestion import Jobs
 from pps.ingest.intake import Intake
-from pps.ingest.jobs import Jobs
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.steps import Automatic
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft

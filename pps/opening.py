@@ -25,24 +25,22 @@ from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.index.entity import EntityIndexes, Kept
 from pps.ingest.anchors import Anchors
-from pps.ingest.assembling import SharedWork, surroundings
-from pps.ingest.costs import Costs, Metered
+from pps.ingest.budget import Costs, Metered
+from pps.ingest.command_reader import Asked, Groups, Reader
+from pps.ingest.drafts import Automatic
+from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import REEMBEDDING, Indexer
+from pps.ingest.ingestion import Jobs
 from pps.ingest.intake import Intake
-from pps.ingest.jobs import Jobs
 from pps.ingest.ledger import Bookkeeper
-from pps.ingest.merging import Merging
-from pps.ingest.pipeline import Pipeline
-from pps.ingest.reading import Asked, Groups, Reader
+from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.retrying import Provider
+from pps.ingest.retry import Provider, SharedWork, WorkRules, surroundings
 from pps.ingest.revising import RecordParts
-from pps.ingest.steps import Automatic
-from pps.ingest.vectors import PassageVectors
 from pps.ingest.worker import Worker
-from pps.ingest.working import WorkRules
+from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.drivers import EntityDriver

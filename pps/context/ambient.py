@@ -16,7 +16,7 @@ from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.values import Turn
-from pps.ingest.jobs import no_facts
+from pps.ingest.ingestion import no_facts
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.shown import Seen

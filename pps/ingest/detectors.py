@@ -91,11 +91,11 @@ def _of_library() -> tuple[Detector, ...]:
 
 
 def _kind(plugin: object) -> str:
-    return str(cast(Any, plugin).secret_type)
+    return str(cast("Any", plugin).secret_type)
 
 
 def _patterns(plugin: object) -> tuple[re.Pattern[str], ...]:
-    return tuple(cast(Any, plugin).denylist)
+    return tuple(cast("Any", plugin).denylist)
 
 
 def _bounded(pattern: re.Pattern[str]) -> re.Pattern[str]:

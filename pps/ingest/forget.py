@@ -17,10 +17,10 @@ from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten
 from pps.core.values import Fact
 from pps.ingest.anchors import Anchors
-from pps.ingest.given import is_undated
+from pps.ingest.index_docs import WINDOW_TURNS
 from pps.ingest.indexer import Indexer
-from pps.ingest.records import record_id
-from pps.ingest.windows import WINDOW_TURNS
+from pps.ingest.linking import record_id
+from pps.ingest.statements import is_undated
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal

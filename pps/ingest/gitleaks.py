@@ -110,4 +110,4 @@ def _group(match: re.Match[str]) -> int:
 @cache
 def _re2(regex: str) -> re.Pattern[str]:
     """Return a compiled pattern; RE2's have the methods of ``re``'s that are used here."""
-    return cast("re.Pattern[str]", cast(Any, importlib.import_module("re2")).compile(regex))
+    return cast("re.Pattern[str]", cast("Any", importlib.import_module("re2")).compile(regex))

@@ -8,20 +8,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pps.core.time import iso, micros, now, parse
 from pps.core.values import Fact, ItemKind, Node
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
-from pps.ingest.episodes import EpisodeDocs
-from pps.ingest.index_texts import IndexText, fact_texts, node_texts, plain
+from pps.ingest.index_docs import WINDOW_TURNS, EpisodeDocs, IndexText, fact_texts, node_texts, plain
+from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import with_days
-from pps.ingest.vectors import PassageVectors
-from pps.ingest.windows import WINDOW_TURNS
-from pps.ingest.written import NOTHING_WRITTEN, Written
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
-from pps.journal.values import Change
+from pps.journal.values import Change, DirtyChange
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write has just put into the graph, so that it need not be read back.
+
+    Attributes:
+        rows: The numbers of the outbox rows that the write made before it. A row with another number was noted
+            by somebody else, who may have changed or removed the thing since: that one is read where it is true.
+        nodes, facts: What was written, by uuid.
+        texts: Record → its text: who is a record is noted beside the graph, so it cannot be looked up meanwhile.
+    """
+
+    rows: range = range(0)
+    nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])
+    facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, rows: Sequence[DirtyChange]) -> Written:
+        """Return what still is as it was written, as far as the rows name it."""
+        ours = [row.change for row in rows if row.seq in self.rows]
+        nodes = {one.id: self.nodes[one.id] for one in ours if one.kind == "node" and one.id in self.nodes}
+        facts = {one.id: self.facts[one.id] for one in ours if one.kind == "fact" and one.id in self.facts}
+        return Written(self.rows, nodes, facts, self.texts)
+
+
+NOTHING_WRITTEN = Written()
+
 
 _PAGE = 500
 _DRAINED_AT_ONCE = 10_000

@@ -14,13 +14,12 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid
 from pps.core.text import normalise
 from pps.core.values import JSON, EventReceipt, ReceiptState, RecordDraft, Turn
-from pps.ingest.drafts import Extraction
-from pps.ingest.events import check_metadata
+from pps.ingest.drafts import Automatic, Extraction, links_in, merged_tags, tags_in
 from pps.ingest.intake import Intake
-from pps.ingest.pipeline import Pipeline
+from pps.ingest.recorder import check_metadata
 from pps.ingest.redact import KeyedRedactor, Redactor
-from pps.ingest.steps import Automatic, links_in, merged_tags, tags_in
 from pps.ingest.worker import Worker
+from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Job, JobPayload, JobResult

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pps.ingest.steps import with_plain_links, without_code
+from pps.ingest.drafts import with_plain_links, without_code
 
 LONGEST = 300
 """Characters of a sentence that is read: a longer one says nothing plainly."""

@@ -16,9 +16,8 @@ from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Sequ
 from typing import Protocol
 
 from pps.core.errors import BudgetSpent, PPSError, StoreConflict, StoreUnavailable
-from pps.ingest.reading import Reader, reads
-from pps.ingest.retrying import Provider
-from pps.ingest.working import Failing, WorkRules
+from pps.ingest.command_reader import Reader, reads
+from pps.ingest.retry import Failing, Provider, WorkRules
 from pps.journal.journal import Journal
 from pps.journal.values import Job, JobResult, Stage
 

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, StringConstraints
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.values import EventReceipt
-from pps.ingest.events import MAX_PATH, EventOptions
+from pps.ingest.recorder import MAX_PATH, EventOptions
 from pps.ingest.revising import Changes, HistoryEntry
 from pps.memory import Memory
 from pps.operations import inputs, outputs

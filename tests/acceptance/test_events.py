@@ -9,7 +9,7 @@ from pathlib import Path
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.values import Node
-from pps.ingest.events import EventOptions
+from pps.ingest.recorder import EventOptions
 
 SOURCES = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent", "editor": "manual", "telegram": "manual"}
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

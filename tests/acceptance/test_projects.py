@@ -20,7 +20,7 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.values import JSON
 from pps.entities import Router
-from pps.ingest.events import EventOptions
+from pps.ingest.recorder import EventOptions
 from pps.operations.calls import Calls
 from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.serving import ERAS, Served, serving

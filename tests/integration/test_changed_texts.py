@@ -13,8 +13,8 @@ from pps.app import App
 from pps.config import ExtractorSettings, Settings
 from pps.core.errors import StoreUnavailable
 from pps.core.values import Fact, NodeDraft
-from pps.ingest.index_texts import holds
-from pps.ingest.pipeline import Pipeline
+from pps.ingest.index_docs import holds
+from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.memory import Memory

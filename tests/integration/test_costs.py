@@ -129,7 +129,7 @@ async def test_reading_that_paused_goes_on_by_itself_when_the_next_day_begins(
         await app.create("ana")
         async with app.memory("ana") as memory:
             ahead = midnight - timedelta(seconds=4) - time.now()
-            monkeypatch.setattr("pps.ingest.costs.now", moved)
+            monkeypatch.setattr("pps.ingest.budget.now", moved)
             monkeypatch.setattr(time, "now", moved)  # what a worker goes by
             assert (await memory.remember(TEXT)).state == "done"
             server.asked.clear()

@@ -16,7 +16,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.values import Community, FactDraft, Node, NodeDraft
-from pps.ingest.merge_plan import dump, load, merged, unmerged
+from pps.ingest.duplicates import dump, load, merged, unmerged
 from pps.memory import Memory
 
 AT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -198,7 +198,7 @@ def test_undoing_gives_back_the_node_letter_for_letter_and_loses_no_name_on_the_
 
 
 def test_the_change_of_a_merge_comes_back_from_json_as_it_was() -> None:
-    from pps.ingest.merge_plan import Moves
+    from pps.ingest.duplicates import Moves
 
     node = Node(str(uuid4()), "Sam", AT, attributes={"a": [1, {"b": None}]}, aliases=("S",), tags=("x",))
     moves = Moves(node, node, ("1",), (), ("2", "3"), ("3",), (), (), record=True)

@@ -9,7 +9,7 @@ import uuid
 from pps.app import App
 from pps.core.values import FactDraft
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.vectors import PassageVectors
+from pps.ingest.passage_vectors import PassageVectors
 from pps.memory import Memory
 
 TURNS = 600

@@ -13,8 +13,8 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import StoreConflict
 from pps.core.values import FactDraft, Turn
 from pps.ingest.batch import Batch
-from pps.ingest.pipeline import Pipeline
 from pps.ingest.worker import Worker
+from pps.ingest.write_path import Pipeline
 from pps.memory import Memory
 
 

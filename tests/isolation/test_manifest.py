@@ -38,7 +38,7 @@ def public(kind: type) -> set[str]:
 
 
 def routes() -> set[str]:
-    parts = cast(Any, SimpleNamespace(mcp=lambda *_: None, names=None, activity=None))
+    parts = cast("Any", SimpleNamespace(mcp=lambda *_: None, names=None, activity=None))
     return {str(getattr(route, "path", route)) for route in Routes(parts).starlette().routes}
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest.drafts import RememberOptions, make_draft
+from pps.ingest.drafts import Automatic, RememberOptions, make_draft
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.steps import Automatic
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pps.core.ids import EntityId, stable_id
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.ingest.batch import Batch
-from pps.ingest.given import plan_given
 from pps.ingest.given_input import FactInput
+from pps.ingest.statements import plan_given
 
 ENTITY = EntityId("ana", "ent_" + "a" * 26)
 OTHER = EntityId("bob", "ent_" + "b" * 26)

@@ -22,11 +22,10 @@ from pps.core.errors import (
     StoreUnavailable,
 )
 from pps.core.reports import IngestionStats
-from pps.ingest.backlog import Backlog, EntityBacklog
-from pps.ingest.breaker import Breaker, Breakers
-from pps.ingest.health import HealthLimits, problems, stalled_s
-from pps.ingest.retrying import RetryPolicy, fault_of, provider_of
-from pps.ingest.slots import Places
+from pps.ingest.breakers import Breaker, Breakers, Places
+from pps.ingest.ingestion import HealthLimits, problems, stalled_s
+from pps.ingest.intake import Backlog, EntityBacklog
+from pps.ingest.retry import RetryPolicy, fault_of, provider_of
 from pps.journal.values import Charge, QueueState
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -166,7 +165,7 @@ STATS = IngestionStats(0, 0, 5, 0, 0, 0, 0.0, 0.0, 600, 0, 0, 0, 0, 0.0, 100)
 
 def test_turns_flow_while_single_ones_come_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     at = 100.0
-    monkeypatch.setattr("pps.ingest.backlog.time.monotonic", lambda: at)
+    monkeypatch.setattr("pps.ingest.intake.time.monotonic", lambda: at)
     total = Backlog(10_000)
     ana, ben = EntityBacklog(total, 5_000), EntityBacklog(total, 5_000)
     assert not total.flows()

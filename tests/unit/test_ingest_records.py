@@ -12,8 +12,8 @@ from pps.core.ids import EntityId, stable_id
 from pps.core.text import fold
 from pps.core.values import Fact, Node, NodeDraft, RecordDraft, Turn
 from pps.ingest.batch import Batch, TurnOutcome
-from pps.ingest.given import plan_given
-from pps.ingest.records import CHILD_OF, REFERENCES, Relation, plan_mentions, plan_record, plan_relation
+from pps.ingest.linking import CHILD_OF, REFERENCES, Relation, plan_mentions, plan_record, plan_relation
+from pps.ingest.statements import plan_given
 
 ENTITY = EntityId("ana", "ent_" + "a" * 26)
 OTHER = EntityId("bob", "ent_" + "b" * 26)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pps.core.text import fold
 from pps.core.values import Chunk, FactDraft, Turn
+from pps.ingest.drafts import links_in, tags_in
 from pps.ingest.relations import RELATIONS
 from pps.ingest.rules import extract
-from pps.ingest.steps import links_in, tags_in
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)  # a Wednesday
 SENTENCES = Path(__file__).parent.parent / "rule_sentences"

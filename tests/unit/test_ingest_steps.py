@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pps.core.bounds import check_tags, is_tag, tag_of
 from pps.core.text import content_hash, fold, normalise
-from pps.ingest.steps import (
+from pps.ingest.drafts import (
     MAX_SUMMARY,
     MAX_TITLE,
     classify,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pps.core.values import Fact
-from pps.ingest.index_texts import holds
+from pps.ingest.index_docs import holds
 from pps.ingest.support import said_by, take_back, taken_back
 
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)

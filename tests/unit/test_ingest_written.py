@@ -10,7 +10,7 @@ import pytest
 
 from pps.core.time import now
 from pps.core.values import Fact, Node
-from pps.ingest.written import Written
+from pps.ingest.indexer import Written
 from pps.journal import outbox, schema
 from pps.journal.values import Change, DirtyChange
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from pps.core.errors import ModelUnavailable
-from pps.ingest.vectors import PassageVectors
+from pps.ingest.passage_vectors import PassageVectors
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Matrix
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from pps.core.text import fold
 from pps.core.values import EventReceipt, RelationDraft, Skipped
-from pps.ingest.events import EventOptions, make_event
+from pps.ingest.drafts import Automatic
+from pps.ingest.recorder import EventOptions, make_event
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.steps import Automatic
 from pps.memory import Memory
 from pps.operations.project.desk import Projects
 from pps.operations.project.inputs import CreateGraphInput, GraphNode

@@ -11,7 +11,7 @@ from pps.config import Price
 from pps.core.errors import BudgetSpent, InvalidRequest
 from pps.core.reports import CostDay, CostEstimate, CostReport
 from pps.core.time import iso, now
-from pps.ingest.pipeline import Pipeline
+from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.metering import TokensUsed
 from pps.journal.journal import Journal

@@ -2,21 +2,90 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal, TypeAlias
 
+from tenacity import RetryCallState, Retrying, wait_random_exponential
+
+from pps.config import JobsSettings
 from pps.core import time
-from pps.core.errors import ModelOutputInvalid, PPSError, StoreUnavailable
+from pps.core.errors import (
+    ConfigError,
+    ModelOutputInvalid,
+    ModelUnavailable,
+    NotSet,
+    PPSError,
+    StoreConflict,
+    StoreUnavailable,
+)
+from pps.core.ids import EntityId
 from pps.core.logs import unforeseen
-from pps.ingest.backlog import Backlog, EntityBacklog
-from pps.ingest.breaker import Breakers
-from pps.ingest.retrying import Fault, Provider, RetryPolicy, fault_of, provider_of
-from pps.ingest.slots import Places
+from pps.ingest.breakers import Breakers, Places
+from pps.ingest.ingestion import HealthLimits
+from pps.ingest.intake import Backlog, EntityBacklog
+from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Job, Stage
+from pps.models.protocols import Embedder
+
+Fault: TypeAlias = Literal["outage", "passing", "lasting"]
+"""Whose fault a failure is: a store's or a model's; the job's, and it may go better; the job's, for good."""
+
+Provider: TypeAlias = Literal["store", "embedder", "extractor"]
+
+_LONGEST_ASKED_S = 3_600.0
+"""A provider that asks to be left alone for longer is asked again after this."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how soon. Times are seconds; the bounds are those of the settings ``jobs``."""
+
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 60.0
+    attempts: int = 5
+    give_up_s: float = 86_400.0
+
+    def wait_s(self, failures: int, asked_s: float | None = None) -> float:
+        """Return how long to wait after the n-th failure in a row, 1 upwards: random, 0 to ``longest_wait_s``.
+
+        It is at least ``asked_s``, which the provider asks for, up to an hour.
+        """
+        strategy = wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s)
+        state = RetryCallState(retry_object=Retrying(), fn=None, args=(), kwargs={})
+        state.attempt_number = max(1, failures)
+        return max(strategy(state), min(asked_s or 0.0, _LONGEST_ASKED_S))
+
+
+def fault_of(error: PPSError) -> Fault:
+    """Tell whose fault an error is.
+
+    A wrong key or setting is an outage: it is never one turn's fault, and parking every turn would not mend it.
+    A reader that no setting names is the job's: the next start tries what is parked again, and only a start can set it.
+    What an embedder answers does not depend on the turn, so its nonsense is an outage as well.
+    """
+    if isinstance(error, NotSet):
+        return "lasting"
+    if isinstance(error, (StoreUnavailable, StoreConflict, ModelUnavailable, ConfigError)):
+        return "outage"
+    if isinstance(error, ModelOutputInvalid):
+        return "outage" if error.provider == "embedder" else "passing"
+    return "passing" if error.retryable else "lasting"
+
+
+def provider_of(error: PPSError, model: Provider) -> Provider:
+    """Tell who failed; ``model`` is meant where an error of a model does not say which one."""
+    if isinstance(error, (StoreUnavailable, StoreConflict)):
+        return "store"
+    named = getattr(error, "provider", "")
+    return named if named in ("embedder", "extractor") else model
+
 
 _log = logging.getLogger(__name__)
 _LEAST_FREE_BYTES = 4 * 1024 * 1024
@@ -144,3 +213,66 @@ class Failing:
         except PPSError:
             return False
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWork:
+    """What the workers of a process share: the rules, the breakers of models and server, the bounds on all of them."""
+
+    settings: JobsSettings
+    policy: RetryPolicy
+    breakers: Breakers
+    backlog: Backlog
+    places: Places
+
+    @classmethod
+    def of(cls, settings: JobsSettings) -> SharedWork:
+        """Return what the settings say."""
+        policy = RetryPolicy(
+            settings.first_wait_s, settings.longest_wait_s, settings.attempts, float(settings.give_up_s)
+        )
+        breakers = Breakers.make(policy, settings.breaker_failures)
+        return cls(settings, policy, breakers, Backlog(settings.queue_total), Places(settings.read_at_once))
+
+    @property
+    def limits(self) -> HealthLimits:
+        """When ingestion counts as unwell."""
+        found = self.settings
+        return HealthLimits(found.red_after_s, found.red_oldest_s, found.red_failure_rate, found.red_window_s)
+
+    def rules(
+        self, client: IsolatedGraphitiClient, embedder: Embedder | None, own_node: str, own: Iterable[Provider]
+    ) -> WorkRules:
+        """Return what one entity's worker goes by.
+
+        Args:
+            client: Of the entity.
+            embedder: What it embeds with.
+            own_node: Is read to see whether the graph answers.
+            own: What no other entity depends on: when that fails, nobody else waits, is unwell or is told why.
+        """
+        breakers = self.breakers.with_own(own, self.policy, self.settings.breaker_failures)
+        probes: dict[Provider, Probe] = {"store": lambda: client.nodes([own_node])}
+        if embedder is not None:
+            probes["embedder"] = lambda: asyncio.to_thread(embedder.embed_passages, ["."])
+        backlog = EntityBacklog(self.backlog, self.settings.queue_entity)
+        return WorkRules(self.policy, breakers, backlog, probes, self.places)
+
+
+def surroundings(
+    entity: EntityId, data: Path, missing: Callable[[], Awaitable[tuple[str, ...]]] | None
+) -> Callable[[], Awaitable[tuple[str, ...]]]:
+    """Return a look at what stands around a memory: damaged logs that were kept, a server's missing indexes."""
+
+    async def look() -> tuple[str, ...]:
+        kept = await asyncio.to_thread(lambda: sorted(data.glob("*.wal.damaged*")))
+        notes = [
+            f"{file} keeps a log of the graph whose end was damaged; what it held was taken from the journal again: "
+            "remove the file once `pps doctor` finds that all agrees"
+            for file in kept
+        ]
+        absent = await missing() if missing else ()
+        notes += [f"Neo4j lacks {one}; the next start of {entity.name} makes it" for one in absent]
+        return tuple(notes)
+
+    return look

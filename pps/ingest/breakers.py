@@ -1,9 +1,4 @@
-"""A circuit breaker for each store and model: after failures in a row it is left alone, then tried by one.
-
-Closed: everybody may ask. Open: nobody, until a moment that moves further away with each failed try, or
-that the provider itself named (Retry-After). Half-open: one may try; if that goes well, it is closed.
-Source: Nygard, "Release It!", 2007, chapter 5.
-"""
+"""What workers share: a circuit breaker for each store and model, and places for readings."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pps.core.errors import PPSError
-from pps.ingest.retrying import Provider, RetryPolicy
+from pps.ingest.retry import Provider, RetryPolicy
 
 
 class Breaker:
@@ -139,3 +134,33 @@ class Breakers:
     def open(self) -> list[Breaker]:
         """Return those that are not closed."""
         return [one for one in self.by_provider.values() if one.state != "closed"]
+
+
+class Places:
+    """A bounded number of places, 1 or more. Not for several threads: it lives in one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: set[object] = set()
+        self._waiting: dict[object, Callable[[], None]] = {}
+
+    def claim(self, who: object, told: Callable[[], None]) -> bool:
+        """Take a place; without one, ``told`` is called when one is free. Newcomers let those who wait go first."""
+        if len(self._taken) >= self._most or (self._waiting and who not in self._waiting):
+            self._waiting.setdefault(who, told)
+            return False
+        self._waiting.pop(who, None)
+        self._taken.add(who)
+        return True
+
+    def waits(self, who: object) -> bool:
+        """Tell whether ``who`` found no place and still wants one."""
+        return who in self._waiting
+
+    def release(self, who: object) -> None:
+        """Give a place back, or the wish for one."""
+        self._waiting.pop(who, None)
+        if who in self._taken:
+            self._taken.remove(who)
+            for told in list(self._waiting.values()):
+                told()

@@ -18,10 +18,10 @@ from pps.core.errors import BudgetSpent, PPSError
 from pps.core.text import estimate_tokens
 from pps.core.time import now
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest.costs import Costs
+from pps.ingest.budget import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.working import Failing, WorkRules
+from pps.ingest.retry import Failing, WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.metering import TokensUsed
 from pps.journal.journal import Journal

@@ -22,15 +22,13 @@ from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.closing import pair_of
-from pps.ingest.given import plan_given, said
+from pps.ingest.drafts import tags_in
 from pps.ingest.indexer import Indexer
-from pps.ingest.linking import Linker
-from pps.ingest.records import Relation, plan_relation
-from pps.ingest.rewording import OldWords, load_old_words, plan_rewording
+from pps.ingest.linking import Linker, Relation, plan_relation
+from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
-from pps.ingest.steps import tags_in
-from pps.ingest.support import said_by
-from pps.ingest.vectors import PassageVectors
+from pps.ingest.statements import plan_given, said
+from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.requests import Changes
 from pps.journal.journal import Journal

@@ -1,0 +1,237 @@
+"""What nodes, facts and turns are found by: the documents that they put into the collections of the indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from pps.core.spoken import speaker_of, spoken
+from pps.core.text import is_question, sentences_of
+from pps.core.time import micros, now
+from pps.core.time_reading import read_times
+from pps.core.time_words import LONGEST, names_time
+from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.index.entity import IndexDoc
+from pps.ingest.passage_vectors import PassageVectors
+from pps.ingest.support import taken_back
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.models.protocols import Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class IndexText:
+    """What one owner puts into one collection, before it is embedded; ``embed`` is what its vector is of."""
+
+    kind: ItemKind
+    owner: str
+    collection: str
+    text: str
+    title: str = ""
+    embed: str = ""
+    at: datetime | None = None
+
+
+def plain(text: IndexText) -> IndexDoc:
+    """Return its entry without vectors."""
+    return IndexDoc(
+        kind=text.kind,
+        owner=text.owner,
+        collection=text.collection,
+        text=text.text,
+        title=text.title,
+        at=micros(text.at) if text.at else None,
+        passages=(),
+        vectors=None,
+    )
+
+
+def node_texts(node: Node, record: str) -> list[IndexText]:
+    """Return what a node is found by: names and, of a record, its text; else its summary, which has no vector."""
+    title = " · ".join((node.name, *node.aliases))
+    named = IndexText(
+        "node", node.uuid, "nodes", record or node.summary, title=title, embed=node.name, at=node.created_at
+    )
+    told = record if record.startswith(node.name) else f"{node.name}\n{record}"
+    return [named, IndexText("node", node.uuid, "records", "", embed=told, at=node.created_at)] if record else [named]
+
+
+def fact_texts(facts: Sequence[Fact]) -> list[IndexText]:
+    """Return what facts are found by, current and past ones apart; relations are not found by their words."""
+    moment = now()
+    return [
+        IndexText(
+            "fact",
+            fact.uuid,
+            "facts" if holds(fact, moment) else "past_facts",
+            fact.text,
+            embed=fact.text,
+            at=fact.valid_at,
+        )
+        for fact in facts
+        if fact.kind == "fact"
+    ]
+
+
+def holds(fact: Fact, at: datetime) -> bool:
+    """Tell whether a fact has not ended at an instant of world time and is still believed."""
+    if fact.invalid_at is None:
+        return fact.expired_at is None
+    return fact.invalid_at > at
+
+
+WINDOW_TURNS = 2
+"""Turns before and after that share a window, within one session."""
+FADING = 0.5
+"""What a neighbour's vector weighs in a window's, for each step that it is away."""
+MAX_FACTS = 16
+"""Most facts of one turn that it is found by."""
+_LONGEST_QUESTION = 400
+"""Characters of a question, from its end, that the turn after it is found by."""
+_DAY, _MONTH, _YEAR = "%d %B %Y", "%B %Y", "%Y"
+_DAYS = {"day": _DAY, "week": _DAY, "month": _MONTH, "season": _MONTH, "year": _YEAR, "decade": _YEAR}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A turn and the sentences of the facts that it supports."""
+
+    turn: Turn
+    facts: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Return the words of the turn, with its speaker, and of its facts."""
+        return "\n".join((spoken(self.turn), *self.facts))
+
+    def days(self) -> str:
+        """Return the days, months or years that its words name: "yesterday" is a date only on the day it is said."""
+        if not names_time(self.turn.content[:LONGEST]):
+            return ""
+        spans = read_times(self.turn.content, self.turn.occurred_at)
+        starts = [one.start.strftime(_DAYS[one.grain]) for one in spans if one.start and one.grain in _DAYS]
+        return " ".join(one.lstrip("0") for one in starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A turn among its neighbours, in order; ``at`` is its own place."""
+
+    told: tuple[Told, ...]
+    at: int
+
+    @property
+    def own(self) -> Told:
+        """The turn that the window is of."""
+        return self.told[self.at]
+
+    def asked(self) -> str:
+        """Return the last question of the turn before, when somebody else said that: what this one may answer."""
+        before = self.told[self.at - 1].turn if self.at else self.own.turn
+        if speaker_of(before) == speaker_of(self.own.turn):
+            return ""
+        said = sentences_of(before.content.removeprefix(f"{speaker_of(before)}:"))
+        return next((one.strip()[-_LONGEST_QUESTION:] for one in reversed(said) if is_question(one)), "")
+
+    def own_text(self) -> str:
+        """Return what the turn itself is found by: what it was asked, its words and facts, the days that it names."""
+        return "\n".join(filter(None, (self.asked(), self.own.text(), self.own.days())))
+
+    def text(self) -> str:
+        """Return all that was said in the window, with its facts."""
+        return "\n".join(told.text() for told in self.told)
+
+    def vector(self, vectors: Mapping[str, Vector]) -> Vector:
+        """Return the window's unit vector, shape (dimension,).
+
+        The sum over turns of ``FADING ** distance`` times the turn's vector plus its facts' vectors over
+        the square root of their number.
+
+        Args:
+            vectors: The vector of each turn by its uuid, and of each fact by its sentence.
+        """
+        total = np.zeros_like(vectors[self.own.turn.uuid])
+        for place, told in enumerate(self.told):
+            facts = [vectors[fact] for fact in told.facts]
+            said = vectors[told.turn.uuid] + (np.sum(facts, axis=0) / len(facts) ** 0.5 if facts else 0.0)
+            total += FADING ** abs(place - self.at) * said
+        length = float(np.linalg.norm(total))
+        return (total / length).astype(np.float32) if length else total
+
+
+_NONE: Mapping[str, Fact] = {}
+
+
+class EpisodeDocs:
+    """Makes the index entries of turns from journal and graph."""
+
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None) -> None:
+        self._client = client
+        self._journal = journal
+        self._vectors = vectors
+
+    async def of(self, turns: Sequence[Turn], known: Mapping[str, Fact] = _NONE) -> list[IndexDoc]:
+        """Return two entries a turn: ``episodes`` (its own text and vector) and ``windows``.
+
+        Args:
+            turns: Whose entries.
+            known: Facts by uuid that need not be read from the graph.
+        """
+        windows = await self._windows(turns, known)
+        if self._vectors is None:
+            return [doc for window in windows for doc in _docs(window, None, None)]
+        own, parts = await self._embedded(self._vectors, windows)
+        return [doc for window in windows for doc in _docs(window, parts[window.own.turn.uuid], window.vector(own))]
+
+    async def _windows(self, turns: Sequence[Turn], known: Mapping[str, Fact]) -> list[Window]:
+        around = await self._journal.around_many([turn.uuid for turn in turns], WINDOW_TURNS)
+        every = list(dict.fromkeys(turn.uuid for window in around.values() for turn in window))
+        facts = await self._facts(every, known)
+        windows: list[Window] = []
+        for uuid, window in around.items():  # those that were forgotten meanwhile are not in it
+            told = tuple(Told(one, facts.get(one.uuid, ())) for one in window)
+            windows.append(Window(told, next(place for place, one in enumerate(window) if one.uuid == uuid)))
+        return windows
+
+    async def _facts(self, turns: Sequence[str], known: Mapping[str, Fact]) -> dict[str, tuple[str, ...]]:
+        """Return turn → the sentences of the facts that it supports, past ones too: it did say them, and still does."""
+        supported = await self._journal.facts_supported_by(turns)
+        ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
+        wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))
+        read = await self._client.facts([fact for fact in wanted if fact not in known])
+        both = [*read, *(known[fact] for fact in wanted if fact in known)]
+        found = {fact.uuid: fact.text for fact in both if fact.kind == "fact" and not taken_back(fact)}
+        return {turn: tuple(found[fact] for fact in facts if fact in found) for turn, facts in ids.items()}
+
+    async def _embedded(
+        self, vectors: PassageVectors, windows: Sequence[Window]
+    ) -> tuple[dict[str, Vector], dict[str, tuple[tuple[str, ...], Matrix]]]:
+        """Return vectors by turn and by fact's sentence, and each turn's passages with theirs."""
+        told = {one.turn.uuid: one for window in windows for one in window.told}
+        passages = await vectors.passages([spoken(one.turn) for one in told.values()])
+        parts = dict(zip(told, passages, strict=True))
+        own = {turn: _mean(rows, vectors) for turn, (_, rows) in parts.items()}
+        return own | await vectors.of([fact for one in told.values() for fact in one.facts]), parts
+
+
+def _docs(
+    window: Window, parts: tuple[tuple[str, ...], Matrix] | None, vector: Vector | None
+) -> tuple[IndexDoc, IndexDoc]:
+    turn, at = window.own.turn, micros(window.own.turn.occurred_at)
+    passages, vectors = parts or ((), None)
+    return (
+        IndexDoc("episode", turn.uuid, "episodes", window.own_text(), at=at, passages=passages, vectors=vectors),
+        IndexDoc(
+            "episode", turn.uuid, "windows", window.text(), at=at, vectors=None if vector is None else vector[None]
+        ),
+    )
+
+
+def _mean(rows: Matrix, vectors: PassageVectors) -> Vector:
+    """Return the unit vector in the middle of a turn's passages; zeros when it has none."""
+    if not len(rows):
+        return np.zeros(vectors.embedder.fingerprint.dimension, dtype=np.float32)
+    middle = rows.mean(axis=0)
+    return (middle / max(float(np.linalg.norm(middle)), 1e-12)).astype(np.float32)
