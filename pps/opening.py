@@ -37,7 +37,9 @@ from pps.ingest.ledger import Bookkeeper
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.retry import Provider, SharedWork, WorkRules, surroundings
+from pps.ingest.breakers import Provider
+from pps.ingest.ledger import surroundings
+from pps.ingest.work_rules import SharedWork, WorkRules
 from pps.ingest.revising import RecordParts
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
@@ -257,7 +259,7 @@ async def _assembled(
             indexer=indexer,
             worker=worker,
             intake=intake,
-            jobs=Jobs(entity.name, journal, worker, rules, shared.work.limits, costs),
+            jobs=Jobs(entity.name, journal, worker, rules, shared.work.settings, costs),
             bookkeeper=Bookkeeper(entity.name, client, journal, indexes, indexer, await _around(entry, shared)),
             anchors=anchors,
             engine=engine,

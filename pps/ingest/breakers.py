@@ -1,14 +1,81 @@
-"""What workers share: a circuit breaker for each store and model, and places for readings."""
+"""When a failed job is tried again, and when a store or a model is left alone: backoff, breakers, places.
+
+The wait after the n-th failure is uniform in ``[0, min(longest, first * 2 ** (n - 1))]``: tenacity's
+``wait_random_exponential``, which is the "full jitter" of Brooker, "Exponential backoff and jitter", 2015.
+
+A breaker is closed (everybody may ask), open (nobody, until a moment that moves further away with each failed try, or
+that the provider itself named) or half-open (one may try; if that goes well, it is closed).
+Source: Nygard, "Release It!", 2007, chapter 5.
+"""
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from pps.core.errors import PPSError
-from pps.ingest.retry import Provider, RetryPolicy
+from tenacity import RetryCallState, Retrying, wait_random_exponential
+
+from pps.core.errors import (
+    ConfigError,
+    ModelOutputInvalid,
+    ModelUnavailable,
+    NotSet,
+    PPSError,
+    StoreConflict,
+    StoreUnavailable,
+)
+
+Fault: TypeAlias = Literal["outage", "passing", "lasting"]
+"""Whose fault a failure is: a store's or a model's; the job's, and it may go better; the job's, for good."""
+Provider: TypeAlias = Literal["store", "embedder", "extractor"]
+_LONGEST_ASKED_S = 3_600.0
+"""A provider that asks to be left alone for longer is asked again after this."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how soon. Times are seconds; the bounds are those of the settings ``jobs``."""
+
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 60.0
+    attempts: int = 5
+    give_up_s: float = 86_400.0
+
+    def wait_s(self, failures: int, asked_s: float | None = None) -> float:
+        """Return how long to wait after the n-th failure in a row, 1 upwards: random, 0 to ``longest_wait_s``.
+
+        It is at least ``asked_s``, which the provider asks for, up to an hour.
+        """
+        strategy = wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s)
+        state = RetryCallState(retry_object=Retrying(), fn=None, args=(), kwargs={})
+        state.attempt_number = max(1, failures)
+        return max(strategy(state), min(asked_s or 0.0, _LONGEST_ASKED_S))
+
+
+def fault_of(error: PPSError) -> Fault:
+    """Tell whose fault an error is.
+
+    A wrong key or setting is an outage: it is never one turn's fault, and parking every turn would not mend it.
+    A reader that no setting names is the job's: the next start tries what is parked again, and only a start can set it.
+    What an embedder answers does not depend on the turn, so its nonsense is an outage as well.
+    """
+    if isinstance(error, NotSet):
+        return "lasting"
+    if isinstance(error, (StoreUnavailable, StoreConflict, ModelUnavailable, ConfigError)):
+        return "outage"
+    if isinstance(error, ModelOutputInvalid):
+        return "outage" if error.provider == "embedder" else "passing"
+    return "passing" if error.retryable else "lasting"
+
+
+def provider_of(error: PPSError, model: Provider) -> Provider:
+    """Tell who failed; ``model`` is meant where an error of a model does not say which one."""
+    if isinstance(error, (StoreUnavailable, StoreConflict)):
+        return "store"
+    named = getattr(error, "provider", "")
+    return named if named in ("embedder", "extractor") else model
 
 
 class Breaker:
@@ -42,7 +109,6 @@ class Breaker:
 
     @property
     def state(self) -> Literal["closed", "open", "half-open"]:
-        """How it stands now."""
         if not self._opened:
             return "closed"
         return "half-open" if self._now() >= self._until else "open"
@@ -88,7 +154,6 @@ class Breaker:
         self._listeners.add(told)
 
     def forget(self, told: Callable[[], None]) -> None:
-        """Call it no more."""
         self._listeners.discard(told)
 
 
@@ -100,7 +165,6 @@ class Breakers:
 
     @classmethod
     def make(cls, policy: RetryPolicy, failures: int) -> Breakers:
-        """Return a breaker for each provider."""
         names: tuple[Provider, ...] = ("store", "embedder", "extractor")
         return cls({name: Breaker(name, policy, failures) for name in names})
 
@@ -118,26 +182,25 @@ class Breakers:
         return None
 
     def release(self, needed: Iterable[Provider], who: object) -> None:
-        """Give back what ``who`` claimed and learned nothing about."""
         for name in needed:
             self.by_provider[name].release(who)
 
     def succeeded(self, needed: Iterable[Provider]) -> None:
-        """Note that all of them answered."""
         for name in needed:
             self.by_provider[name].succeeded()
 
     def failed(self, provider: Provider, error: PPSError) -> None:
-        """Note that one of them failed."""
         self.by_provider[provider].failed(error.message, getattr(error, "retry_after_s", None))
 
     def open(self) -> list[Breaker]:
-        """Return those that are not closed."""
         return [one for one in self.by_provider.values() if one.state != "closed"]
 
 
 class Places:
-    """A bounded number of places, 1 or more. Not for several threads: it lives in one event loop."""
+    """How many entities a language model reads for at the same time, 1 or more; who finds no place is told of one.
+
+    Not for several threads: it lives in one event loop.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -154,7 +217,6 @@ class Places:
         return True
 
     def waits(self, who: object) -> bool:
-        """Tell whether ``who`` found no place and still wants one."""
         return who in self._waiting
 
     def release(self, who: object) -> None:

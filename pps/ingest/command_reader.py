@@ -13,15 +13,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pps.core import bounds
+from pps.core import bounds, time
 from pps.core.errors import BudgetSpent, PPSError
 from pps.core.text import estimate_tokens
-from pps.core.time import now
 from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.retry import Failing, WorkRules
+from pps.ingest.work_rules import Failing, WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.metering import TokensUsed
 from pps.journal.journal import Journal
@@ -71,9 +70,9 @@ class Reader:
         self._at_once = False
         self._most = _MOST_TURNS
         self._task: asyncio.Task[None] | None = None
-        self._ended: Callable[[Sequence[Job]], Awaitable[None]] | None = None
+        self._ended: Callable[[Sequence[int]], Awaitable[None]] | None = None
 
-    def start(self, ended: Callable[[Sequence[Job]], Awaitable[None]]) -> None:
+    def start(self, ended: Callable[[Sequence[int]], Awaitable[None]]) -> None:
         """Begin; ``ended`` is told of jobs that go on to be saved, or were parked."""
         self._ended = ended
         self._rules.breakers.by_provider["extractor"].listen(self.notify)
@@ -123,7 +122,7 @@ class Reader:
             return _LOOK_S
         group = self._first(waiting)
         full = len(group) < len(waiting)
-        if self._at_once and not full and (due := await self._queue.due_at("save")) and due <= self._rules.now():
+        if self._at_once and not full and (due := await self._queue.due_at("save")) and due <= time.now():
             return _SOON_S  # the session's last words are being saved: they are read with the rest
         if wait_s := self._wait_s(waiting, full=full):
             return min(wait_s, _LOOK_S)
@@ -131,7 +130,7 @@ class Reader:
             return _PLACE_S
         if held := self._rules.breakers.claim(("extractor",), self):
             return held.wait_s or _LEAST_S
-        jobs = await self._queue.take("read", len(group), self._rules.now())
+        jobs = await self._queue.take("read", len(group), time.now())
         if jobs:
             await self._tried(jobs)
         return 0.0
@@ -147,9 +146,9 @@ class Reader:
 
     def _wait_s(self, waiting: Sequence[Job], *, full: bool) -> float:
         first = waiting[0]
-        put_off_s = (first.next_at - self._rules.now()).total_seconds() if first.next_at else 0.0
+        put_off_s = (first.next_at - time.now()).total_seconds() if first.next_at else 0.0
         latest = max(job.queued_at for job in waiting if job.queued_at) if not first.failures else None
-        idle_s = (self._rules.now() - latest).total_seconds() if latest else self._asked.groups.idle_s
+        idle_s = (time.now() - latest).total_seconds() if latest else self._asked.groups.idle_s
         to_come_s = 0.0 if full or self._at_once else self._asked.groups.idle_s - idle_s
         return max(0.0, put_off_s, to_come_s)
 
@@ -183,7 +182,7 @@ class Reader:
 
     async def _told(self, jobs: Sequence[Job]) -> None:
         if self._ended:
-            await self._ended(jobs)
+            await self._ended([job.id for job in jobs])
 
     async def _read(self, jobs: Sequence[Job]) -> list[tuple[int, JobPayload]]:
         await self._asked.costs.check()
@@ -201,7 +200,7 @@ class Reader:
         ids = await self._journal.named_in(text, _MOST_NAMES)
         nodes = await self._asked.client.nodes(ids)
         facts = await self._asked.client.facts_of_nodes(ids, _MOST_KNOWN_FACTS * 2) if ids else []
-        moment = now()
+        moment = time.now()
         hold = [one for one in facts if one.kind == "fact" and (one.invalid_at is None or one.invalid_at > moment)]
         return Known(nodes, hold[:_MOST_KNOWN_FACTS])
 

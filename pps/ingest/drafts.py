@@ -211,7 +211,7 @@ def make_draft(
     kept, session, source, source_ref = redactor.known_text(
         normalise(content), options.get("session") or "", options.get("source") or "", options.get("source_ref") or ""
     )
-    given_tags = bounds.bounds.check_tags(redactor.tags(options.get("tags", ())))
+    given_tags = bounds.check_tags(redactor.tags(options.get("tags", ())))
     draft = TurnDraft(
         content=kept,
         role=options.get("role", "user"),

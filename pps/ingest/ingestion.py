@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pps.config import ExtractorSettings
+from pps.config import ExtractorSettings, JobsSettings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
@@ -17,23 +17,13 @@ from pps.core.time import iso, now, utc
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import estimate
 from pps.ingest.indexer import Progress
-from pps.ingest.retry import WorkRules
+from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal
 from pps.journal.values import Attempt, Job, JobState, QueueState, Readings
 
 LEAST_TRIED = 10
 """Fewer turns within the window say nothing about a rate."""
-
-
-@dataclass(frozen=True, slots=True)
-class HealthLimits:
-    """When ingestion counts as unwell; the bounds are those of the settings ``jobs``."""
-
-    red_after_s: float = 300.0
-    red_oldest_s: float = 3_600.0
-    red_failure_rate: float = 0.5
-    window_s: int = 600
 
 
 def stalled_s(state: QueueState, started_at: datetime, now: datetime) -> float:
@@ -47,7 +37,7 @@ def stalled_s(state: QueueState, started_at: datetime, now: datetime) -> float:
     return max(0.0, (now - max(state.oldest_at, state.moved_at or state.oldest_at, started_at)).total_seconds())
 
 
-def problems(name: str, stats: IngestionStats, limits: HealthLimits, trouble: Sequence[str]) -> list[str]:
+def problems(name: str, stats: IngestionStats, limits: JobsSettings, trouble: Sequence[str]) -> list[str]:
     """Return what is wrong, one line each, with what to do next; ``trouble`` is what the worker waits for."""
     found = [f"ingestion waits: {one}; it goes on by itself when that is mended" for one in trouble]
     waiting = stats.queued + stats.running
@@ -99,7 +89,7 @@ class Jobs:
     """The queue of one entity, for whoever looks after it. ``Memory.jobs``."""
 
     def __init__(
-        self, name: str, journal: Journal, worker: Worker, rules: WorkRules, limits: HealthLimits, costs: Costs
+        self, name: str, journal: Journal, worker: Worker, rules: WorkRules, limits: JobsSettings, costs: Costs
     ) -> None:
         self._name = name
         self._costs = costs
@@ -228,7 +218,7 @@ class Jobs:
     async def stats(self) -> IngestionStats:
         """Return how the queue stands and what the latest attempts came to."""
         moment = now()
-        state = await self._queue.state(moment - timedelta(seconds=self._limits.window_s))
+        state = await self._queue.state(moment - timedelta(seconds=self._limits.red_window_s))
         return IngestionStats(
             queued=state.counts["queued"],
             running=state.counts["running"],
@@ -238,7 +228,7 @@ class Jobs:
             index_lag=await self._journal.dirty_count(),
             oldest_s=max(0.0, (moment - state.oldest_at).total_seconds()) if state.oldest_at else 0.0,
             stalled_s=stalled_s(state, self._worker.started_at, moment),
-            window_s=self._limits.window_s,
+            window_s=self._limits.red_window_s,
             attempts=state.attempts,
             failures=state.failed,
             tokens_in=state.charge.tokens_in,

@@ -12,12 +12,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from pps.core import time
 from pps.core.errors import BudgetSpent, PPSError, StoreConflict, StoreUnavailable
+from pps.ingest.breakers import Provider
 from pps.ingest.command_reader import Reader, reads
-from pps.ingest.retry import Failing, Provider, WorkRules
+from pps.ingest.work_rules import END_OF_TIME, Failing, WorkRules
 from pps.journal.journal import Journal
 from pps.journal.values import Job, JobResult, Stage
 
@@ -51,11 +55,45 @@ class Steps(Protocol):
         ...
 
 
+class Door:
+    """The one way to change an entity's graph: whoever is inside writes alone."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    @property
+    def shut(self) -> bool:
+        """Whether somebody is inside."""
+        return self._lock.locked()
+
+    @contextlib.asynccontextmanager
+    async def held(self, timeout_s: float = math.inf) -> AsyncGenerator[None]:
+        """Wait for whoever is inside, then keep everybody else out.
+
+        What a write goes by is looked up inside: what was looked up before may be another's work by then.
+
+        Raises:
+            StoreConflict: It did not end in time, as when a language model reads a text.
+        """
+        try:
+            async with asyncio.timeout(None if timeout_s == math.inf else timeout_s):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise StoreConflict(
+                f"a text is being taken in for more than {timeout_s:.0f} s; try again when `ingestion_stats` shows none"
+            ) from None
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
 class Worker:
     """One task an entity. Batches share one write; readings by a model go one by one.
 
     Attributes:
         reader: Has turns read by a command; without one, the steps have them read by a model.
+        door: Jobs go through it, and so does everything else that changes the graph.
         trouble: Why the worker itself cannot go on for now, such as a full disk; empty when it can.
     """
 
@@ -64,14 +102,15 @@ class Worker:
         journal: Journal,
         steps: Steps,
         name: str,
-        rules: WorkRules | None = None,
+        rules: WorkRules,
         reader: Reader | None = None,
     ) -> None:
         self.reader = reader
+        self.door = Door()
         self._queue = journal.queue
         self._steps = steps
         self._name = name
-        self._rules = rules or WorkRules.default()
+        self._rules = rules
         self._failing = Failing(journal, name, self._rules)
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
@@ -83,10 +122,9 @@ class Worker:
         self._wanted = 0
         self._came = self._came_before = 0
         self._in_hand: list[Job] = []
-        self._hands = asyncio.Lock()
         self._one_by_one: dict[Stage, int] = {"save": 0, "read": 0}
         self._hurry = False
-        self.started_at = self._rules.now()
+        self.started_at = time.now()
         self.trouble = ""
 
     @property
@@ -102,12 +140,11 @@ class Worker:
         return self._failing.full_disk() is not None or any(one.shared for one in self._rules.breakers.open())
 
     def start(self) -> None:
-        """Begin to work on what the journal holds."""
         self._wake.set()
         for one in self._rules.breakers.by_provider.values():
             one.listen(self._reopened)
         if self.reader:
-            self.reader.start(self._was_read)
+            self.reader.start(self.dropped)
         self._begin(self._run())
 
     async def stop(self) -> None:
@@ -143,7 +180,7 @@ class Worker:
         self._wake.set()
 
     async def dropped(self, job_ids: Sequence[int]) -> None:
-        """Tell those who wait for jobs that were given up, and look again at what is left."""
+        """Tell those who wait for jobs that were given up or read elsewhere, and look again at what is left."""
         await self._tell(job_ids)
         self.notify()
 
@@ -157,26 +194,9 @@ class Worker:
                 future.set_result(job)
             return await future
 
-    @contextlib.asynccontextmanager
-    async def held(self, timeout_s: float = 120.0) -> AsyncGenerator[None]:
-        """Keep the worker from taking a job in hand; what it has in hand is waited for.
-
-        What a job writes is planned before: whatever changes the graph meanwhile would be undone by it.
-
-        Raises:
-            StoreConflict: It did not end in time, as when a language model reads a text.
-        """
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._hands.acquire()
-        except TimeoutError:
-            raise StoreConflict(
-                f"a text is being taken in for more than {timeout_s:.0f} s; try again when `ingestion_stats` shows none"
-            ) from None
-        try:
-            yield
-        finally:
-            self._hands.release()
+    def held(self, timeout_s: float = 120.0) -> AbstractAsyncContextManager[None]:
+        """Keep the worker from taking a job in hand, and everybody else from writing; see ``Door.held``."""
+        return self.door.held(timeout_s)
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is.
@@ -274,7 +294,7 @@ class Worker:
                 wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
     async def _step(self, stage: Stage) -> bool:
-        """Try the first jobs of a stage; False when there are none, or none that may be tried yet."""
+        """Try the first jobs of a stage; False when there are none that may be tried yet."""
         breakers, needed = self._rules.breakers, _NEEDED[stage]
         if stage == "read" and not await self._has_place():
             return False
@@ -282,8 +302,8 @@ class Worker:
             if breakers.claim(needed, self):
                 return False
             limit = 1 if stage == "read" or self._one_by_one[stage] else _BATCH
-            at = self._rules.end_of_time if self._hurry else self._rules.now()
-            async with self._hands:
+            at = END_OF_TIME if self._hurry else time.now()
+            async with self.door.held():
                 self._in_hand = jobs = await self._queue.take(stage, limit, at)
                 if jobs and await self._tried(stage, jobs):
                     breakers.succeeded(needed)
@@ -340,10 +360,6 @@ class Worker:
     def _has_ended(self, job: Job) -> bool:
         return job.state in _ENDED or (self.reader is not None and job.stage == "read")
 
-    async def _was_read(self, jobs: Sequence[Job]) -> None:
-        await self._tell(job.id for job in jobs)
-        self.notify()
-
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
         """Note a failed attempt. Of a batch only the first job counts as tried; the others are put back."""
         stage, first = jobs[0].stage, jobs[0]
@@ -369,12 +385,15 @@ class Worker:
             unread = self.reader is not None and await self._queue.due_at("read") is not None
             if not unread:
                 self._rules.backlog.set(0)
-            await self._steps.settle()
+            async with self.door.held():
+                await self._steps.settle()
             if not self._wake.is_set():
                 self._saved.set()
                 if not unread:
                     self._settled.set()
-        await self._sleep(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S)))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S))):
+                await self._wake.wait()
 
     async def _wait_s(self) -> float | None:
         """Return how long it is until a job may be tried, or a place is looked for again; None when no job waits."""
@@ -384,12 +403,6 @@ class Worker:
             return await self._failing.wait_s(_NEEDED)
         save_s = await self._failing.wait_s({"save": _NEEDED["save"]})
         return _PLACE_S if save_s is None else min(save_s, _PLACE_S)
-
-    async def _sleep(self, seconds: float) -> None:
-        """Wait to be woken, at most so long."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
 
     async def _tell(self, job_ids: Iterable[int]) -> None:
         for job_id in job_ids:

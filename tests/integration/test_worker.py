@@ -14,7 +14,8 @@ from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable, P
 from pps.core.time import now
 from pps.ingest.breakers import Breakers
 from pps.ingest.intake import Backlog, EntityBacklog
-from pps.ingest.retry import Failing, RetryPolicy, WorkRules
+from pps.ingest.breakers import RetryPolicy
+from pps.ingest.work_rules import Failing, WorkRules
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal
 from pps.journal.values import Job, JobPayload, JobResult, TurnDraft
@@ -206,7 +207,7 @@ async def test_a_full_disk_is_named_as_long_as_it_is_full_and_a_folder_that_is_g
 ) -> None:
     worker = Worker(journal, Scripted(), "w", quick_rules())
     assert worker.waits_for == ()
-    monkeypatch.setattr("pps.ingest.retry._LEAST_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr("pps.ingest.work_rules._LEAST_FREE_BYTES", 1 << 60)
     assert len(worker.waits_for) == 1
     assert "disk is full" in worker.waits_for[0]
     folder = journal.path.parent

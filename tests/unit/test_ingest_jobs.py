@@ -23,9 +23,10 @@ from pps.core.errors import (
 )
 from pps.core.reports import IngestionStats
 from pps.ingest.breakers import Breaker, Breakers, Places
-from pps.ingest.ingestion import HealthLimits, problems, stalled_s
+from pps.config import JobsSettings
+from pps.ingest.ingestion import problems, stalled_s
 from pps.ingest.intake import Backlog, EntityBacklog
-from pps.ingest.retry import RetryPolicy, fault_of, provider_of
+from pps.ingest.breakers import RetryPolicy, fault_of, provider_of
 from pps.journal.values import Charge, QueueState
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -204,6 +205,6 @@ def test_a_queue_stalls_only_when_nothing_ends() -> None:
     ],
 )
 def test_health_says_what_is_wrong_and_what_to_do(stats: IngestionStats, trouble: tuple[str, ...], said: str) -> None:
-    found = problems("ana", stats, HealthLimits(), trouble)
+    found = problems("ana", stats, JobsSettings(), trouble)
     assert len(found) == bool(said)
     assert said in "".join(found)

@@ -1,0 +1,174 @@
+"""What a worker goes by, and what it does about a failed attempt: wait, park, or wait for a provider."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from pps.config import JobsSettings
+from pps.core import time
+from pps.core.errors import ModelOutputInvalid, PPSError, StoreUnavailable
+from pps.core.logs import unforeseen
+from pps.ingest.breakers import Breakers, Fault, Places, Provider, RetryPolicy, fault_of, provider_of
+from pps.ingest.intake import Backlog, EntityBacklog
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+from pps.journal.values import Job, Stage
+from pps.models.protocols import Embedder
+
+_log = logging.getLogger(__name__)
+_LEAST_FREE_BYTES = 4 * 1024 * 1024
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+"""A moment at which every wait is over."""
+Probe = Callable[[], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRules:
+    """What a worker goes by.
+
+    Attributes:
+        places: Shared by all entities whose texts a language model reads.
+        probes: How a provider is asked whether it answers, apart from any job; raises a PPSError when not.
+    """
+
+    policy: RetryPolicy
+    breakers: Breakers
+    backlog: EntityBacklog
+    probes: Mapping[Provider, Probe] = field(default_factory=dict[Provider, Probe])
+    places: Places = field(default_factory=lambda: Places(1))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWork:
+    """What the workers of a process share: the rules, the breakers of models and server, the bounds on all of them."""
+
+    settings: JobsSettings
+    policy: RetryPolicy
+    breakers: Breakers
+    backlog: Backlog
+    places: Places
+
+    @classmethod
+    def of(cls, settings: JobsSettings) -> SharedWork:
+        policy = RetryPolicy(
+            settings.first_wait_s, settings.longest_wait_s, settings.attempts, float(settings.give_up_s)
+        )
+        breakers = Breakers.make(policy, settings.breaker_failures)
+        return cls(settings, policy, breakers, Backlog(settings.queue_total), Places(settings.read_at_once))
+
+    def rules(
+        self, client: IsolatedGraphitiClient, embedder: Embedder | None, own_node: str, own: Iterable[Provider]
+    ) -> WorkRules:
+        """Return what one entity's worker goes by.
+
+        Args:
+            client: Of the entity.
+            embedder: What it embeds with.
+            own_node: Is read to see whether the graph answers.
+            own: What no other entity depends on: when that fails, nobody else waits, is unwell or is told why.
+        """
+        breakers = self.breakers.with_own(own, self.policy, self.settings.breaker_failures)
+        probes: dict[Provider, Probe] = {"store": lambda: client.nodes([own_node])}
+        if embedder is not None:
+            probes["embedder"] = lambda: asyncio.to_thread(embedder.embed_passages, ["."])
+        backlog = EntityBacklog(self.backlog, self.settings.queue_entity)
+        return WorkRules(self.policy, breakers, backlog, probes, self.places)
+
+
+class Failing:
+    """Notes failed attempts of one entity's jobs in its queue, and tells the breakers."""
+
+    def __init__(self, journal: Journal, name: str, rules: WorkRules) -> None:
+        self._journal = journal
+        self._queue = journal.queue
+        self._name = name
+        self._rules = rules
+        self._doubted = 0
+
+    def fault_of(self, error: PPSError) -> Fault:
+        """Tell whose fault an error is; on a full disk nothing is a job's fault."""
+        return "outage" if self.full_disk() else fault_of(error)
+
+    def full_disk(self) -> StoreUnavailable | None:
+        """Return the error that says so when the disk of the entity's files is full; a folder that is gone has none."""
+        try:
+            free = shutil.disk_usage(self._journal.path.parent).free
+        except FileNotFoundError:
+            return None
+        if free >= _LEAST_FREE_BYTES:
+            return None
+        return StoreUnavailable("the disk is full: free some space; what was acknowledged is taken in after that")
+
+    async def note(self, job: Job, error: PPSError, model: Provider) -> bool:
+        """Put a job off or park it, as the error says; tell whether it was parked."""
+        fault, failures = self.fault_of(error), job.failures + 1
+        error = (self.full_disk() or error) if fault == "outage" else error
+        provider = provider_of(error, model)
+        if isinstance(error, ModelOutputInvalid) and fault == "passing":
+            self._rules.breakers.succeeded([provider])  # it answers: others need not wait for one's text
+        elif fault != "lasting":
+            self._rules.breakers.failed(provider, error)
+        parks = fault == "lasting" or await self._is_over(job, failures, fault, provider)
+        wait_s = self._rules.policy.wait_s(failures, getattr(error, "retry_after_s", None))
+        next_at = None if parks else time.now() + timedelta(seconds=wait_s)
+        await self._queue.fail(job.id, error.code, error.message, next_at)
+        text = f"tried again at {time.iso(next_at)}" if next_at else "parked"
+        _log.warning("entity %s: job %d failed (%s), %s: %s", self._name, job.id, error.code, text, error.message)
+        return parks
+
+    async def park(self, job: Job, error: BaseException) -> None:
+        """Park a job for an error that nobody foresaw."""
+        await self._queue.fail(job.id, "internal", _unforeseen(error).removeprefix("an "), None)
+        self._rules.backlog.release(1)
+
+    def unforeseen(self, error: BaseException) -> str:
+        """Log an error that nobody foresaw; return what may be shown of it."""
+        unforeseen(_log, f"entity {self._name}: an unforeseen error in ingestion", error)
+        return _unforeseen(error)
+
+    async def wait_s(self, needed: Mapping[Stage, Sequence[Provider]]) -> float | None:
+        """Return how long it is until a waiting job may be tried; None when no job waits."""
+        waits: list[float] = []
+        for stage, providers in needed.items():
+            due = await self._queue.due_at(stage)
+            if due is not None:
+                breakers = [self._rules.breakers.by_provider[name] for name in providers]
+                until = [one.wait_s or (0.1 if one.state == "half-open" else 0.0) for one in breakers]
+                waits.append(max((due - time.now()).total_seconds(), *until))
+        return min(waits) if waits else None
+
+    async def _is_over(self, job: Job, failures: int, fault: Fault, provider: Provider) -> bool:
+        """Tell whether a job has had its attempts."""
+        since = job.first_failed_at or time.now()
+        if (time.now() - since).total_seconds() >= self._rules.policy.give_up_s:
+            return True
+        if failures < self._rules.policy.attempts:
+            return False
+        if fault == "passing":
+            return True
+        if not await self._answers(provider):
+            self._doubted = 0
+            return False
+        # The provider may have come back between the attempt and this: what fails once more is at fault itself.
+        before, self._doubted = self._doubted, job.id
+        return before == job.id
+
+    async def _answers(self, provider: Provider) -> bool:
+        """Tell whether a provider answers others: then a job that it keeps failing is at fault itself."""
+        probe = self._rules.probes.get(provider)
+        if probe is None or self.full_disk():
+            return False
+        try:
+            await probe()
+        except PPSError:
+            return False
+        return True
+
+
+def _unforeseen(error: BaseException) -> str:
+    return f"an unforeseen {type(error).__name__}; the server's log has the details"
