@@ -25,12 +25,11 @@ from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
 from pps.ingest.capture import Capture
 from pps.ingest.documents import Documents
-from pps.ingest.drafts import Automatic, RememberOptions, accepted, finished, make_draft
+from pps.ingest.drafts import Automatic, Intake, RememberOptions, accepted, finished, make_draft
 from pps.ingest.exporting import Exporter
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.ingestion import Jobs
-from pps.ingest.intake import Intake
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
@@ -339,16 +338,18 @@ class Memory:
 
     async def reindex(self, progress: Progress | None = None) -> dict[str, int]:
         """Rebuild text and vector index from journal, graph and anchors; return documents by kind."""
-        return await self._parts.indexer.rebuild(progress)
+        async with self._parts.worker.held():
+            return await self._parts.indexer.rebuild(progress)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""
-        return await self._parts.indexer.reembed(progress)
+        async with self._parts.worker.held():
+            return await self._parts.indexer.reembed(progress)
 
     async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
         """Wait until a graph that was begun anew has what the journal says, then rebuild the indexes as ``reindex``."""
         await self._parts.worker.saved(_REBUILD_S)
-        return await self._parts.indexer.rebuild(progress)
+        return await self.reindex(progress)
 
     async def pending(self) -> bool:
         """Tell whether acknowledged turns or index entries are not done yet."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -25,22 +25,20 @@ from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.index.entity import EntityIndexes, Kept
 from pps.ingest.anchors import Anchors
-from pps.ingest.budget import Costs, Metered
+from pps.ingest.budget import Costs
 from pps.ingest.command_reader import Asked, Groups, Reader
-from pps.ingest.drafts import Automatic
+from pps.ingest.drafts import Automatic, Intake
 from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import REEMBEDDING, Indexer
 from pps.ingest.ingestion import Jobs
-from pps.ingest.intake import Intake
 from pps.ingest.ledger import Bookkeeper
+from pps.ingest.limits import Provider
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.breakers import Provider
-from pps.ingest.ledger import surroundings
-from pps.ingest.work_rules import SharedWork, WorkRules
 from pps.ingest.revising import RecordParts
+from pps.ingest.work_rules import SharedWork, WorkRules
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
@@ -223,19 +221,19 @@ async def _assembled(
     vectors = _vectors(shared, embedder)
     indexer = Indexer(client, journal, indexes, vectors, anchors)
     costs = await _costs(journal, settings.home, extractor)
-    pipeline = Pipeline(entity, client, journal, indexes, indexer, vectors)
+    pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs)
     self_node = await _self_node(entity, client, pipeline, made=entry.made and anew != "graph")
     rules = shared.work.rules(client, embedder, self_node, _own(entry, extractor, settings))
     groups = Groups(extractor.group_tokens, extractor.idle_s)
     asked = Asked(make_command(extractor), client, costs, groups, redactor) if extractor.mode == "command" else None
     reader = Reader(journal, entity.name, rules, asked) if asked else None
-    worker = Worker(journal, Metered(pipeline, client, costs), entity.name, rules, reader)
+    worker = Worker(journal, pipeline, entity.name, rules, reader)
     intake, automatic = Intake(journal, worker, rules.backlog), Automatic(own.tags, own.relations)
-    forgetter = Forgetter(client, journal, indexer, anchors, self_node)
-    merging = Merging(client, journal, indexer, vectors, self_node)
-    notes = await _repaired(forgetter, merging, indexer, anchors)
-    forgetter.after(worker)
-    merging.after(worker)
+    forgetter = Forgetter(client, journal, indexer, anchors, worker, self_node)
+    merging = Merging(client, journal, indexer, vectors, worker, self_node)
+    missing = (await shared.server()).missing if entry.store == "neo4j" else None
+    bookkeeper = Bookkeeper(client, journal, indexes, missing)
+    notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors)
     records = Records(
         RecordParts(journal, client, pipeline, intake, worker, extractor.mode, redactor, automatic), merging
     )
@@ -260,7 +258,7 @@ async def _assembled(
             worker=worker,
             intake=intake,
             jobs=Jobs(entity.name, journal, worker, rules, shared.work.settings, costs),
-            bookkeeper=Bookkeeper(entity.name, client, journal, indexes, indexer, await _around(entry, shared)),
+            bookkeeper=bookkeeper,
             anchors=anchors,
             engine=engine,
             forgetter=forgetter,
@@ -307,11 +305,6 @@ async def _driver(entry: Entry, shared: Shared) -> EntityDriver:
             raise
         raise StoreError(f"{error.message}; `pps rebuild {entry.entity.name}` makes it anew") from error
     return EntityDriver(driver, "embedded", driver.close)
-
-
-async def _around(entry: Entry, shared: Shared) -> Callable[[], Awaitable[tuple[str, ...]]]:
-    missing = (await shared.server()).missing if entry.store == "neo4j" else None
-    return surroundings(entry.entity, entry.folder / "data", missing)
 
 
 async def _kept_open() -> None:
@@ -367,7 +360,9 @@ async def _self_node(entity: EntityId, client: IsolatedGraphitiClient, pipeline:
     return uuid
 
 
-async def _repaired(forgetter: Forgetter, merging: Merging, indexer: Indexer, anchors: Anchors) -> tuple[str, ...]:
+async def _repaired(
+    forgetter: Forgetter, merging: Merging, bookkeeper: Bookkeeper, indexer: Indexer, anchors: Anchors
+) -> tuple[str, ...]:
     """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
 
     A model that is away, or a disk that is nearly full, keeps nobody from opening a memory: its worker tries again.
@@ -375,8 +370,8 @@ async def _repaired(forgetter: Forgetter, merging: Merging, indexer: Indexer, an
     try:
         await forgetter.resume()
         await merging.resume()
-        if await indexer.lags():
-            await indexer.repair()
+        if await bookkeeper.lags():
+            await bookkeeper.repair()
         await indexer.drain()
         await anchors.resync()
     except ModelUnavailable as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -11,12 +11,10 @@ from pps.config import Price
 from pps.core.errors import BudgetSpent, InvalidRequest
 from pps.core.reports import CostDay, CostEstimate, CostReport
 from pps.core.time import iso, now
-from pps.ingest.write_path import Pipeline
-from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.metering import TokensUsed
 from pps.journal.journal import Journal
 from pps.journal.spending import Spent
-from pps.journal.values import Charge, Job, JobResult
+from pps.journal.values import Charge
 
 _MICROS = 1_000_000
 _LOOK_BACK_D = 30
@@ -142,35 +140,6 @@ class Costs:
             cost_micros=price.micros(used.tokens_in, used.tokens_out) if price else 0,
             unpriced=0 if price else used.tokens_in + used.tokens_out,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Metered:
-    """The steps of a worker, with every reading by a model noted and bounded."""
-
-    pipeline: Pipeline
-    client: IsolatedGraphitiClient
-    costs: Costs
-
-    async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
-        """Write what the jobs' turns bring; costs nothing."""
-        return await self.pipeline.save(jobs)
-
-    async def read(self, job: Job) -> JobResult:
-        """Let a model read a turn; what it took is noted, also when it failed.
-
-        Raises:
-            BudgetSpent: Nothing was asked.
-        """
-        await self.costs.check()
-        try:
-            return await self.pipeline.read(job)
-        finally:
-            await self.costs.note(job.id, self.client.take_tokens_used())
-
-    async def settle(self) -> None:
-        """Bring the indexes up to date."""
-        await self.pipeline.settle()
 
 
 def _day(one: Spent) -> CostDay:

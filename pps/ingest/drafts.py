@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from pps.core import bounds
 from pps.core.bounds import in_tag, is_tag, tag_of
@@ -15,8 +15,14 @@ from pps.core.errors import InvalidRequest
 from pps.core.text import fold, normalise
 from pps.core.time import utc
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
+from pps.ingest.limits import EntityBacklog
 from pps.ingest.redact import KeyedRedactor
+from pps.journal.journal import Journal
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft
+from pps.journal.versions import ChangeType, Revised, Rework
+
+if TYPE_CHECKING:
+    from pps.ingest.worker import Worker
 
 MAX_TITLE = 80
 MAX_SUMMARY = 200
@@ -256,3 +262,63 @@ def finished(receipt: Receipt, job: Job) -> Receipt:
         tags=result.tags,
         skipped=result.skipped,
     )
+
+
+class Intake:
+    """Appends turns to one entity's journal. What it returns is on disk; what it refuses was never written."""
+
+    def __init__(self, journal: Journal, worker: Worker, backlog: EntityBacklog) -> None:
+        self._journal = journal
+        self._worker = worker
+        self._backlog = backlog
+
+    async def append(self, draft: TurnDraft, payload: JobPayload) -> Appended:
+        """Store one turn with its job.
+
+        Raises:
+            Overloaded: The queue is full; nothing was changed.
+            InvalidRequest: A bound is broken; nothing was changed.
+        """
+        self._backlog.reserve(1)
+        stored = False
+        try:
+            appended = await self._journal.append(draft, payload)
+            stored = not appended.duplicate
+        finally:
+            if not stored:
+                self._backlog.release(1)
+        if stored:
+            self._worker.notify(one_by_one=True)
+        return appended
+
+    async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
+        """Change a turn's text and queue its job again.
+
+        Raises:
+            Overloaded: The queue is full; nothing was changed.
+            NotFound, Revising, InvalidRequest: As ``Versions.revise``.
+        """
+        self._backlog.reserve(1)
+        queued = False
+        try:
+            revised = await self._journal.versions.revise(turn, change, actor, rework)
+            queued = revised.changed
+        finally:
+            if not queued:
+                self._backlog.release(1)
+        if queued:
+            self._worker.notify()
+        return revised
+
+    async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
+        """Store turns in the order given, all of them or none; raises as ``append``."""
+        self._backlog.reserve(len(entries))
+        stored = 0
+        try:
+            appended = await self._journal.append_many(entries)
+            stored = sum(not one.duplicate for one in appended)
+        finally:
+            self._backlog.release(len(entries) - stored)
+        if stored:
+            self._worker.notify()
+        return appended

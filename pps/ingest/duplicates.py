@@ -6,13 +6,13 @@ through at the next start. Facts keep their ids and their words; only their ends
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.ids import check_uuid, stable_id
 from pps.core.reports import Duplicate, Merge, MergePlan
@@ -26,6 +26,11 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.merges import MergeRow
 from pps.journal.values import Change
+
+_ALL = 100_000
+_QUIET_S = 30.0
+_PAGE = 500
+_IDS = ("subjects", "objects", "mentions", "new_mentions", "communities", "new_communities")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,6 @@ class Moves:
     communities: tuple[str, ...]
     new_communities: tuple[str, ...]
     record: bool
-
-    def merged(self) -> Node:
-        """Return the kept node as the merge makes it."""
-        return merged(self.kept, self.gone)
 
 
 def merged(kept: Node, gone: Node) -> Node:
@@ -88,7 +89,7 @@ def unmerged(now_kept: Node, before: Node, gone: Node) -> Node:
 
 def plan_of(id_: str, moves: Moves) -> MergePlan:
     """Return what a merge does, to be shown; without an id it was not done."""
-    after = moves.merged()
+    after = merged(moves.kept, moves.gone)
     return MergePlan(
         id=id_,
         keep=moves.kept.uuid,
@@ -117,35 +118,13 @@ def dump(moves: Moves) -> str:
 def load(text: str) -> Moves:
     """Return the change that ``dump`` wrote."""
     data: dict[str, Any] = json.loads(text)
-    return Moves(
-        kept=_node(data["kept"]),
-        gone=_node(data["gone"]),
-        subjects=tuple(data["subjects"]),
-        objects=tuple(data["objects"]),
-        mentions=tuple(data["mentions"]),
-        new_mentions=tuple(data["new_mentions"]),
-        communities=tuple(data["communities"]),
-        new_communities=tuple(data["new_communities"]),
-        record=data["record"],
-    )
+    ids: dict[str, Any] = {name: tuple(data[name]) for name in _IDS}
+    return Moves(kept=_node(data["kept"]), gone=_node(data["gone"]), record=data["record"], **ids)
 
 
 def _node(data: dict[str, Any]) -> Node:
-    return Node(
-        uuid=data["uuid"],
-        name=data["name"],
-        created_at=parse(data["created_at"]),
-        kind=data["kind"],
-        summary=data["summary"],
-        aliases=tuple(data["aliases"]),
-        tags=tuple(data["tags"]),
-        attributes=data["attributes"],
-    )
-
-
-_ALL = 100_000
-_QUIET_S = 30.0
-_PAGE = 500
+    data |= {"created_at": parse(data["created_at"]), "aliases": tuple(data["aliases"]), "tags": tuple(data["tags"])}
+    return Node(**data)
 
 
 class Merging:
@@ -157,6 +136,7 @@ class Merging:
         journal: Journal,
         indexer: Indexer,
         vectors: PassageVectors | None,
+        worker: Worker,
         self_node: str,
     ) -> None:
         self._client = client
@@ -164,11 +144,6 @@ class Merging:
         self._indexer = indexer
         self._vectors = vectors
         self._self_node = self_node
-        self._worker: Worker | None = None
-        self._lock = asyncio.Lock()
-
-    def after(self, worker: Worker) -> None:
-        """Let changes wait until this worker has nothing in hand."""
         self._worker = worker
 
     async def duplicates(self, *, limit: int = 50) -> list[Duplicate]:
@@ -179,8 +154,7 @@ class Merging:
         Args:
             limit: Most pairs, 1 to 1,000.
         """
-        if not 1 <= limit <= 1_000:
-            raise InvalidRequest("limit", "must be 1 to 1,000")
+        check_range("limit", limit, 1, 1_000)
         pairs = await self._journal.merges.same_names(limit)
         ids = list(dict.fromkeys(uuid for pair in pairs for uuid in (pair.first, pair.second)))
         nodes = {node.uuid: node for node in await self._client.nodes(ids)}
@@ -191,9 +165,8 @@ class Merging:
             if len(both) < 2 or all(node.uuid in records for node in both):
                 continue
             keep, drop = sorted(both, key=lambda node: (node.uuid != self._self_node, node.uuid not in records))
-            found.append(
-                Duplicate(keep.uuid, keep.name, keep.kind, drop.uuid, drop.name, drop.kind, _why(pair.by_alias))
-            )
+            why = "an alias of one is a name of the other" if pair.by_alias else "the same name"
+            found.append(Duplicate(keep.uuid, keep.name, keep.kind, drop.uuid, drop.name, drop.kind, why))
         return found
 
     async def merge(self, keep: str, drop: str, *, dry_run: bool = True) -> MergePlan:
@@ -216,7 +189,7 @@ class Merging:
             raise InvalidRequest("drop", "the entity's own node stays; keep that one")
         if dry_run:
             return plan_of("", await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop")))
-        async with self._lock, self._quiet():
+        async with self._quiet():
             moves = await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop"))
             at = now()
             id_ = stable_id(self._client.entity.group, "merge", keep, drop, iso(at))
@@ -228,8 +201,7 @@ class Merging:
 
     async def merges(self, *, limit: int = 50) -> list[Merge]:
         """Return the latest merges, newest first, 1 to 1,000 of them."""
-        if not 1 <= limit <= 1_000:
-            raise InvalidRequest("limit", "must be 1 to 1,000")
+        check_range("limit", limit, 1, 1_000)
         return [merge_of(row) for row in await self._journal.merges.list(limit)]
 
     async def undo(self, merge: str) -> Merge:
@@ -240,7 +212,7 @@ class Merging:
             InvalidRequest: It is undone already, or a later merge took its node away: undo that one first.
             StoreConflict: As ``merge``.
         """
-        async with self._lock, self._quiet():
+        async with self._quiet():
             row = await self._journal.merges.get(check_uuid(merge))
             if row is None:
                 raise NotFound("merge")
@@ -257,18 +229,12 @@ class Merging:
     async def resume(self) -> None:
         """Carry through what a crash cut short."""
         for row in await self._journal.merges.unfinished():
-            moves = load(row.change)
-            if row.state == "applying":
-                await self._apply(moves)
-            else:
-                await self._take_back(moves)
-            await self._journal.merges.put(replace(row, state="applied" if row.state == "applying" else "undone"))
+            applying, moves = row.state == "applying", load(row.change)
+            await (self._apply(moves) if applying else self._take_back(moves))
+            await self._journal.merges.put(replace(row, state="applied" if applying else "undone"))
 
     @contextlib.asynccontextmanager
     async def _quiet(self) -> AsyncGenerator[None]:
-        if self._worker is None:
-            yield
-            return
         # A command that reads writes nothing itself, and its turns may wait long for others.
         quiet = self._worker.saved if self._worker.reader else self._worker.settled
         if not await quiet(_QUIET_S):
@@ -311,7 +277,7 @@ class Merging:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         facts = await self._moved(moves, kept)
         await self._mark(moves)
-        await self._client.save_nodes([moves.merged()], {})
+        await self._client.save_nodes([merged(moves.kept, moves.gone)], {})
         await self._client.save_facts(facts, {})
         await self._client.save_mentions([(one, kept) for one in await self._there(moves.new_mentions)])
         await self._join(moves.new_communities, add=kept, without=gone)
@@ -365,19 +331,14 @@ class Merging:
 
     async def _mark(self, moves: Moves) -> None:
         facts = dict.fromkeys((*moves.subjects, *moves.objects))
-        nodes = (moves.kept.uuid, moves.gone.uuid)
-        changes = [*(Change("node", uuid) for uuid in nodes), *(Change("fact", uuid) for uuid in facts)]
-        await self._journal.mark_dirty(changes)
+        nodes = [Change("node", uuid) for uuid in (moves.kept.uuid, moves.gone.uuid)]
+        await self._journal.mark_dirty([*nodes, *(Change("fact", uuid) for uuid in facts)])
 
     async def _finish(self, moves: Moves, facts: Sequence[Fact]) -> None:
-        nodes = await self._client.nodes([moves.kept.uuid, moves.gone.uuid])
-        there = {node.uuid for node in nodes}
+        both = (moves.kept.uuid, moves.gone.uuid)
+        nodes = await self._client.nodes(both)
         await self._journal.mirror_nodes(nodes)
-        await self._journal.mirror_drop("node", [one for one in (moves.kept.uuid, moves.gone.uuid) if one not in there])
+        await self._journal.mirror_drop("node", set(both).difference(node.uuid for node in nodes))
         await self._journal.mirror_facts(facts)
         await self._mark(moves)  # again: the worker may have indexed what it wrote meanwhile, and cleared the marks
         await self._indexer.drain()
-
-
-def _why(by_alias: bool) -> str:
-    return "an alias of one is a name of the other" if by_alias else "the same name"

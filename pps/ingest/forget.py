@@ -6,7 +6,6 @@ carried through at the next start.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -46,17 +45,19 @@ class Forgetter:
     """Removes turns, facts, nodes and anchors of one entity, with what nothing else supports."""
 
     def __init__(
-        self, client: IsolatedGraphitiClient, journal: Journal, indexer: Indexer, anchors: Anchors, self_node: str
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        indexer: Indexer,
+        anchors: Anchors,
+        worker: Worker,
+        self_node: str,
     ) -> None:
         self._client = client
         self._journal = journal
         self._indexer = indexer
         self._anchors = anchors
         self._self_node = self_node
-        self._worker: Worker | None = None
-
-    def after(self, worker: Worker) -> None:
-        """Let this worker have nothing in hand while something is forgotten: it would bring it back."""
         self._worker = worker
 
     async def forget(self, ids: Sequence[str], *, dry_run: bool) -> Forgotten:
@@ -67,25 +68,21 @@ class Forgetter:
             NotFound: One of them is not this entity's; nothing was changed.
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
-        async with self._worker.held() if self._worker and not dry_run else contextlib.nullcontext():
-            done = None if dry_run else await self.resume()  # what an earlier call noted must not be lost to this one
+        if dry_run:
+            return _said(await self._plan(ids), dry_run=True)
+        async with self._worker.held():  # a job in hand would bring back what is forgotten meanwhile
+            done = await self.resume()  # what an earlier call noted must not be lost to this one
             if done and {*done.turns, *done.facts, *done.nodes, *done.anchors}.issuperset(ids):
                 return _said(done, dry_run=False)
             plan = await self._plan(ids)
-            if not dry_run:
-                await self._drop_given(plan)
-                await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
-                await self._noted(plan)
-        return _said(plan, dry_run=dry_run)
-
-    async def _noted(self, plan: _Plan) -> None:
-        """Carry out what is noted for good; where that is cut short, say what will become of it."""
-        try:
-            await self._carry_out(plan)
-        except StoreError as error:
-            raise StoreUnavailable(
-                f"it is noted and may be forgotten in part; the next forget or start finishes it ({error.message})"
-            ) from error
+            await self._drop_given(plan)
+            await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
+            try:
+                await self._carry_out(plan)
+            except StoreError as error:
+                why = "it is noted and may be forgotten in part; the next forget or start finishes it"
+                raise StoreUnavailable(f"{why} ({error.message})") from error
+        return _said(plan, dry_run=False)
 
     async def resume(self) -> _Plan | None:
         """Carry through a forget that was cut short, if there is one; return what it was."""

@@ -1,9 +1,14 @@
-"""What nodes, facts and turns are found by: the documents that they put into the collections of the indexes."""
+"""What nodes, facts and turns are found by: the documents that they put into the collections of the indexes.
+
+A question is rarely in the words of its answer: the turn before asks it, neighbours say what
+it is about, and a fact says it in plain words. So a turn has a second entry, its *window*. That one's vector is made
+of the vectors of its turns and facts, so a window costs no call of the model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -13,7 +18,7 @@ from pps.core.text import is_question, sentences_of
 from pps.core.time import micros, now
 from pps.core.time_reading import read_times
 from pps.core.time_words import LONGEST, names_time
-from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.core.values import Community, Fact, ItemKind, Node, Turn
 from pps.index.entity import IndexDoc
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import taken_back
@@ -21,68 +26,12 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.protocols import Matrix, Vector
 
-
-@dataclass(frozen=True, slots=True)
-class IndexText:
-    """What one owner puts into one collection, before it is embedded; ``embed`` is what its vector is of."""
-
-    kind: ItemKind
-    owner: str
-    collection: str
-    text: str
-    title: str = ""
-    embed: str = ""
-    at: datetime | None = None
-
-
-def plain(text: IndexText) -> IndexDoc:
-    """Return its entry without vectors."""
-    return IndexDoc(
-        kind=text.kind,
-        owner=text.owner,
-        collection=text.collection,
-        text=text.text,
-        title=text.title,
-        at=micros(text.at) if text.at else None,
-        passages=(),
-        vectors=None,
-    )
-
-
-def node_texts(node: Node, record: str) -> list[IndexText]:
-    """Return what a node is found by: names and, of a record, its text; else its summary, which has no vector."""
-    title = " · ".join((node.name, *node.aliases))
-    named = IndexText(
-        "node", node.uuid, "nodes", record or node.summary, title=title, embed=node.name, at=node.created_at
-    )
-    told = record if record.startswith(node.name) else f"{node.name}\n{record}"
-    return [named, IndexText("node", node.uuid, "records", "", embed=told, at=node.created_at)] if record else [named]
-
-
-def fact_texts(facts: Sequence[Fact]) -> list[IndexText]:
-    """Return what facts are found by, current and past ones apart; relations are not found by their words."""
-    moment = now()
-    return [
-        IndexText(
-            "fact",
-            fact.uuid,
-            "facts" if holds(fact, moment) else "past_facts",
-            fact.text,
-            embed=fact.text,
-            at=fact.valid_at,
-        )
-        for fact in facts
-        if fact.kind == "fact"
-    ]
-
-
-def holds(fact: Fact, at: datetime) -> bool:
-    """Tell whether a fact has not ended at an instant of world time and is still believed."""
-    if fact.invalid_at is None:
-        return fact.expired_at is None
-    return fact.invalid_at > at
-
-
+COLLECTIONS: Mapping[ItemKind, tuple[str, ...]] = {
+    "node": ("nodes", "records"),
+    "fact": ("facts", "past_facts"),
+    "episode": ("episodes", "windows"),
+    "community": ("communities",),
+}
 WINDOW_TURNS = 2
 """Turns before and after that share a window, within one session."""
 FADING = 0.5
@@ -93,6 +42,42 @@ _LONGEST_QUESTION = 400
 """Characters of a question, from its end, that the turn after it is found by."""
 _DAY, _MONTH, _YEAR = "%d %B %Y", "%B %Y", "%Y"
 _DAYS = {"day": _DAY, "week": _DAY, "month": _MONTH, "season": _MONTH, "year": _YEAR, "decade": _YEAR}
+_NONE: Mapping[str, Fact] = {}
+
+
+async def embedded(docs: Sequence[tuple[IndexDoc, str]], vectors: PassageVectors | None) -> list[IndexDoc]:
+    """Return documents with the vectors of the texts that stand beside them; without, where there is no model."""
+    if vectors is None:
+        return [doc for doc, _ in docs]
+    found = await vectors.passages([text for _, text in docs])
+    return [replace(doc, passages=ps, vectors=rows) for (doc, _), (ps, rows) in zip(docs, found, strict=True)]
+
+
+def node_docs(node: Node, record: str) -> list[tuple[IndexDoc, str]]:
+    """Return what a node is found by: names and, of a record, its text; else its summary, which has no vector."""
+    at, title = micros(node.created_at), " · ".join((node.name, *node.aliases))
+    named = IndexDoc("node", node.uuid, "nodes", record or node.summary, title, at), node.name
+    told = record if record.startswith(node.name) else f"{node.name}\n{record}"
+    return [named, (IndexDoc("node", node.uuid, "records", "", at=at), told)] if record else [named]
+
+
+def fact_docs(facts: Sequence[Fact]) -> list[tuple[IndexDoc, str]]:
+    """Return what facts are found by, current and past ones apart; relations are not found by their words."""
+    moment = now()
+    found = [(one, "facts" if holds(one, moment) else "past_facts") for one in facts if one.kind == "fact"]
+    return [
+        (IndexDoc("fact", one.uuid, where, one.text, at=micros(one.valid_at) if one.valid_at else None), one.text)
+        for one, where in found
+    ]
+
+
+def community_docs(communities: Sequence[Community]) -> list[tuple[IndexDoc, str]]:
+    return [(IndexDoc("community", one.uuid, "communities", one.summary, one.name), one.name) for one in communities]
+
+
+def holds(fact: Fact, at: datetime) -> bool:
+    """Tell whether a fact has not ended at an instant of world time and is still believed."""
+    return fact.expired_at is None if fact.invalid_at is None else fact.invalid_at > at
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +88,6 @@ class Told:
     facts: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Return the words of the turn, with its speaker, and of its facts."""
         return "\n".join((spoken(self.turn), *self.facts))
 
     def days(self) -> str:
@@ -124,7 +108,6 @@ class Window:
 
     @property
     def own(self) -> Told:
-        """The turn that the window is of."""
         return self.told[self.at]
 
     def asked(self) -> str:
@@ -134,14 +117,6 @@ class Window:
             return ""
         said = sentences_of(before.content.removeprefix(f"{speaker_of(before)}:"))
         return next((one.strip()[-_LONGEST_QUESTION:] for one in reversed(said) if is_question(one)), "")
-
-    def own_text(self) -> str:
-        """Return what the turn itself is found by: what it was asked, its words and facts, the days that it names."""
-        return "\n".join(filter(None, (self.asked(), self.own.text(), self.own.days())))
-
-    def text(self) -> str:
-        """Return all that was said in the window, with its facts."""
-        return "\n".join(told.text() for told in self.told)
 
     def vector(self, vectors: Mapping[str, Vector]) -> Vector:
         """Return the window's unit vector, shape (dimension,).
@@ -160,8 +135,15 @@ class Window:
         length = float(np.linalg.norm(total))
         return (total / length).astype(np.float32) if length else total
 
-
-_NONE: Mapping[str, Fact] = {}
+    def docs(self) -> tuple[IndexDoc, IndexDoc]:
+        """Return the turn's own entry (what it was asked, its words and facts, the days that it names) and this."""
+        turn, at = self.own.turn, micros(self.own.turn.occurred_at)
+        own = "\n".join(filter(None, (self.asked(), self.own.text(), self.own.days())))
+        every = "\n".join(told.text() for told in self.told)
+        return (
+            IndexDoc("episode", turn.uuid, "episodes", own, at=at),
+            IndexDoc("episode", turn.uuid, "windows", every, at=at),
+        )
 
 
 class EpisodeDocs:
@@ -181,9 +163,14 @@ class EpisodeDocs:
         """
         windows = await self._windows(turns, known)
         if self._vectors is None:
-            return [doc for window in windows for doc in _docs(window, None, None)]
+            return [doc for window in windows for doc in window.docs()]
         own, parts = await self._embedded(self._vectors, windows)
-        return [doc for window in windows for doc in _docs(window, parts[window.own.turn.uuid], window.vector(own))]
+        docs: list[IndexDoc] = []
+        for window in windows:
+            (passages, vectors), (turn, around) = parts[window.own.turn.uuid], window.docs()
+            docs.append(replace(turn, passages=passages, vectors=vectors))
+            docs.append(replace(around, vectors=window.vector(own)[None]))
+        return docs
 
     async def _windows(self, turns: Sequence[Turn], known: Mapping[str, Fact]) -> list[Window]:
         around = await self._journal.around_many([turn.uuid for turn in turns], WINDOW_TURNS)
@@ -212,26 +199,13 @@ class EpisodeDocs:
         told = {one.turn.uuid: one for window in windows for one in window.told}
         passages = await vectors.passages([spoken(one.turn) for one in told.values()])
         parts = dict(zip(told, passages, strict=True))
-        own = {turn: _mean(rows, vectors) for turn, (_, rows) in parts.items()}
+        own = {turn: _mean(rows) for turn, (_, rows) in parts.items()}
         return own | await vectors.of([fact for one in told.values() for fact in one.facts]), parts
 
 
-def _docs(
-    window: Window, parts: tuple[tuple[str, ...], Matrix] | None, vector: Vector | None
-) -> tuple[IndexDoc, IndexDoc]:
-    turn, at = window.own.turn, micros(window.own.turn.occurred_at)
-    passages, vectors = parts or ((), None)
-    return (
-        IndexDoc("episode", turn.uuid, "episodes", window.own_text(), at=at, passages=passages, vectors=vectors),
-        IndexDoc(
-            "episode", turn.uuid, "windows", window.text(), at=at, vectors=None if vector is None else vector[None]
-        ),
-    )
-
-
-def _mean(rows: Matrix, vectors: PassageVectors) -> Vector:
+def _mean(rows: Matrix) -> Vector:
     """Return the unit vector in the middle of a turn's passages; zeros when it has none."""
     if not len(rows):
-        return np.zeros(vectors.embedder.fingerprint.dimension, dtype=np.float32)
+        return np.zeros(int(rows.shape[1]), dtype=np.float32)
     middle = rows.mean(axis=0)
     return (middle / max(float(np.linalg.norm(middle)), 1e-12)).astype(np.float32)

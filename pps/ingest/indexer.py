@@ -10,16 +10,35 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pps.core.time import iso, micros, now, parse
+from pps.core.time import iso, now, parse
 from pps.core.values import Fact, ItemKind, Node
 from pps.index.entity import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
-from pps.ingest.index_docs import WINDOW_TURNS, EpisodeDocs, IndexText, fact_texts, node_texts, plain
+from pps.ingest.index_docs import (
+    COLLECTIONS,
+    WINDOW_TURNS,
+    EpisodeDocs,
+    community_docs,
+    embedded,
+    fact_docs,
+    node_docs,
+)
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import with_days
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Change, DirtyChange
+
+_PAGE = 500
+_DRAINED_AT_ONCE = 10_000
+"""Outbox rows of one change of the indexes: a commit costs more than a thousand rows."""
+_APPLIED_AT_ONCE, _EMBEDDED_AT_ONCE = 10_000, 512
+"""Documents of one kind that go into the indexes together, without vectors and with them."""
+_TURNED = "facts_turned_at"
+REEMBEDDING = "reembedding"
+"""Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
+Progress = Callable[[str, int, int], None]
+"""Called with a stage, how much is done and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +65,7 @@ class Written:
         return Written(self.rows, nodes, facts, self.texts)
 
 
-NOTHING_WRITTEN = Written()
-
-
-_PAGE = 500
-_DRAINED_AT_ONCE = 10_000
-"""Outbox rows of one change of the indexes: a commit costs more than a thousand rows."""
-_APPLIED_AT_ONCE, _EMBEDDED_AT_ONCE = 10_000, 512
-"""Documents of one kind that go into the indexes together, without vectors and with them."""
-_TURNED = "facts_turned_at"
-REEMBEDDING = "reembedding"
-"""Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
-_COLLECTIONS: dict[ItemKind, tuple[str, ...]] = {
-    "node": ("nodes", "records"),
-    "fact": ("facts", "past_facts"),
-    "episode": ("episodes", "windows"),
-    "community": ("communities",),
-}
-Progress = Callable[[str, int, int], None]
-"""Called with a stage, how much is done and how much there is."""
+_NOTHING_WRITTEN = Written()
 
 
 class Indexer:
@@ -92,7 +93,7 @@ class Indexer:
         One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
         """
         async with self._draining:
-            return await self._drain(NOTHING_WRITTEN)
+            return await self._drain(_NOTHING_WRITTEN)
 
     async def write(
         self,
@@ -100,23 +101,26 @@ class Indexer:
         put: Callable[[], Awaitable[None]],
         nodes: Mapping[str, Node],
         facts: Mapping[str, Fact],
-        texts: Mapping[str, str] | None = None,
+        texts: Mapping[str, str],
     ) -> None:
         """Note what changes, then put it into the graph and the indexes side by side.
 
         The notes are cleared when both are done: after a failure of either, the next drain goes by what the graph
         says. No drain comes in between: it would not find the new things yet, and take the notes of them away.
-
-        Args:
-            changes: Every id whose index entry changes.
-            put: Writes the graph.
-            nodes: The nodes that ``put`` writes, by uuid: they need not be read back.
-            facts: The facts, likewise.
-            texts: Record → its text, likewise.
+        ``put`` writes the graph: the given nodes and facts among the rest; ``texts`` as ``Written``.
         """
         async with self._draining:
             rows = await self._journal.mark_dirty(changes)
-            await self._drain(Written(rows, nodes, facts, texts or {}), asyncio.ensure_future(put()))
+            await self._drain(Written(rows, nodes, facts, texts), asyncio.ensure_future(put()))
+
+    async def settle(self) -> None:
+        """Bring the indexes up to date with the clock and with whatever the outbox still holds."""
+        await self._turn_facts()
+        await self.drain()
+
+    async def purge(self) -> None:
+        """Make sure that no forgotten text stays in the files of the text index."""
+        await self._indexes.purge()
 
     async def _drain(self, written: Written, graph: asyncio.Future[None] | None = None) -> int:
         """Apply every outbox row; no note is cleared before ``graph`` is done."""
@@ -133,8 +137,7 @@ class Indexer:
                     break  # what is noted from now on is for the next drain: turns may come in without end
             await self._clear(done, graph)
         except BaseException:
-            if graph is not None:
-                await _over(graph)
+            await _over(graph)
             raise
         return total
 
@@ -167,8 +170,7 @@ class Indexer:
             if before is not None:
                 await before
         except BaseException:
-            if before is not None:
-                await _over(before)
+            await _over(before)
             raise
 
     async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
@@ -183,77 +185,6 @@ class Indexer:
         report = await self._anchors.resync(force=True)
         counts["anchors"] = report.added + report.changed + report.unchanged
         return counts
-
-    async def turn_facts(self) -> None:
-        """Note the facts that ended by the clock alone since this was last asked; one that begins is there already."""
-        moment = now()
-        last = await self._journal.get_meta(_TURNED)
-        turning = await self._journal.facts_turning(parse(last), moment) if last else []
-        if turning:
-            await self._journal.mark_dirty([Change("fact", uuid) for uuid in turning])
-        if turning or not last:
-            await self._journal.set_meta(_TURNED, iso(moment))
-
-    async def purge(self) -> None:
-        """Make sure that no forgotten text stays in the files of the text index."""
-        await self._indexes.purge()
-
-    async def repair(self) -> int:
-        """Compare what the indexes hold with the truth and mark what differs; return how many ids differ."""
-        nodes, facts, turns = await self.truth()
-        truth: dict[ItemKind, set[str]] = {"node": nodes, "fact": facts, "episode": turns}
-        changes = [
-            Change(kind, uuid) for kind, ids in truth.items() for uuid in sorted(await self._differing(kind, ids))
-        ]
-        await self._journal.mark_dirty(changes)
-        return len(changes)
-
-    async def truth(self) -> tuple[set[str], set[str], set[str]]:
-        """Return the ids that both indexes should hold: of nodes, of facts (no relations), and of turns."""
-        nodes, facts, turns = set[str](), set[str](), set[str]()
-        after = ""
-        while page := await self._client.scan_nodes(after, _PAGE):
-            nodes.update(node.uuid for node in page)
-            after = page[-1].uuid
-        after = ""
-        while found := await self._client.scan_facts(after, _PAGE):
-            facts.update(fact.uuid for fact in found if fact.kind == "fact")
-            after = found[-1].uuid
-        seq = 0
-        while said := await self._journal.scan(seq, _PAGE):
-            turns.update(turn.uuid for turn in said)
-            seq = said[-1].seq
-        return nodes, facts, turns
-
-    async def held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
-        """Return the ids of a kind in the text index, and those in the vector index (the same without a model).
-
-        A record whose text has no vectors is not in it.
-        """
-        held: tuple[set[str], set[str]] = (set(), set())
-        for collection in _COLLECTIONS[kind]:
-            vectors, text = await self._indexes.owners(collection)
-            held[0].update(text)
-            held[1].update(text if vectors is None else vectors)
-            if collection == "records" and vectors is not None:
-                held[1].difference_update(await self._journal.records.nodes() - vectors)
-        return held
-
-    async def lags(self) -> bool:
-        """Tell by counting alone whether the indexes may differ from the truth."""
-        counts = await self._client.counts()
-        text, vectors = await self._indexes.counts()
-        turns = await self._journal.count_turns() - await self._journal.unfinished()
-        facts = await self._journal.count_facts()
-        wanted = {"nodes": counts.nodes, "episodes": turns, "facts": facts}
-        held = [text] if self._vectors is None else [text, vectors]
-        if self._vectors and vectors.get("records", 0) < len(await self._journal.records.nodes()):
-            return True
-        return any(_counted(collection, one) < least for one in held for collection, least in wanted.items())
-
-    async def _differing(self, kind: ItemKind, truth: set[str]) -> set[str]:
-        text, vectors = await self.held(kind)
-        return (truth ^ text) | (truth ^ vectors)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Give every node and fact of the graph a new vector, then rebuild the indexes."""
@@ -271,10 +202,20 @@ class Indexer:
         await self._journal.set_meta(REEMBEDDING, "")
         return counts
 
+    async def _turn_facts(self) -> None:
+        """Note the facts that ended by the clock alone since this was last asked; one that begins is there already."""
+        moment = now()
+        last = await self._journal.get_meta(_TURNED)
+        turning = await self._journal.facts_turning(parse(last), moment) if last else []
+        if turning:
+            await self._journal.mark_dirty([Change("fact", uuid) for uuid in turning])
+        if turning or not last:
+            await self._journal.set_meta(_TURNED, iso(moment))
+
     async def _rebuild_nodes(self, progress: Progress | None) -> int:
         done, total, after = 0, (await self._client.counts()).nodes, ""
         while page := await self._client.scan_nodes(after, _PAGE):
-            await self._indexes.apply(await self._node_docs([node.uuid for node in page], NOTHING_WRITTEN), [])
+            await self._indexes.apply(await self._node_docs([node.uuid for node in page], _NOTHING_WRITTEN), [])
             done, after = done + len(page), page[-1].uuid
             _tell(progress, "nodes", done, total)
         return done
@@ -284,7 +225,7 @@ class Indexer:
         while page := await self._client.scan_facts(after, _PAGE):
             facts = await with_days(page, self._client, self._journal)
             await self._journal.mirror_facts(facts)
-            await self._indexes.apply(await self._embedded(fact_texts(facts)), [])
+            await self._indexes.apply(await embedded(fact_docs(facts), self._vectors), [])
             done, after = done + len(page), page[-1].uuid
             _tell(progress, "facts", done, total)
         return done
@@ -305,17 +246,11 @@ class Indexer:
             read = await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
             facts += await with_days(read, self._client, self._journal)
             await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
-            return await self._embedded(fact_texts(facts))
+            return await embedded(fact_docs(facts), self._vectors)
         if kind == "episode":
             return await self._episodes.of(await self._journal.turns(ids), written.facts)
         if kind == "community":
-            communities = await self._client.communities(ids)
-            return await self._embedded(
-                [
-                    IndexText("community", c.uuid, "communities", c.summary, title=c.name, embed=c.name)
-                    for c in communities
-                ]
-            )
+            return await embedded(community_docs(await self._client.communities(ids)), self._vectors)
         return []
 
     async def _node_docs(self, ids: Sequence[str], written: Written) -> list[IndexDoc]:
@@ -329,29 +264,14 @@ class Indexer:
         await self._journal.mirror_mentions(pairs, whole=[node.uuid for node in read])
         turns = await self._journal.records.texts([uuid for uuid in ids if uuid not in written.texts])
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
-        return await self._embedded([text for node in nodes for text in node_texts(node, texts.get(node.uuid, ""))])
-
-    async def _embedded(self, texts: Sequence[IndexText]) -> list[IndexDoc]:
-        if self._vectors is None:
-            return [plain(text) for text in texts]
-        embedded = await self._vectors.passages([text.embed for text in texts])
-        return [
-            IndexDoc(
-                kind=text.kind,
-                owner=text.owner,
-                collection=text.collection,
-                text=text.text,
-                title=text.title,
-                at=micros(text.at) if text.at else None,
-                passages=passages,
-                vectors=vectors,
-            )
-            for text, (passages, vectors) in zip(texts, embedded, strict=True)
-        ]
+        docs = [doc for node in nodes for doc in node_docs(node, texts.get(node.uuid, ""))]
+        return await embedded(docs, self._vectors)
 
 
-async def _over(work: asyncio.Future[None]) -> None:
+async def _over(work: asyncio.Future[None] | None) -> None:
     """Wait until a write that is given up has ended, whatever became of it."""
+    if work is None:
+        return
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         work.cancel()
@@ -363,17 +283,12 @@ async def _over(work: asyncio.Future[None]) -> None:
 def _gone(kind: ItemKind, ids: Sequence[str], docs: Sequence[IndexDoc]) -> list[tuple[str, str]]:
     """Return the collections and owners that have no document any more."""
     present = {(doc.collection, doc.owner) for doc in docs}
-    places = [(collection, owner) for collection in _COLLECTIONS.get(kind, ()) for owner in ids]
+    places = [(collection, owner) for collection in COLLECTIONS.get(kind, ()) for owner in ids]
     return [place for place in places if place not in present]
 
 
 def _absent(ids: Iterable[str], there: Sequence[Node] | Sequence[Fact]) -> set[str]:
     return set(ids).difference(one.uuid for one in there)
-
-
-def _counted(collection: str, counts: Mapping[str, int]) -> int:
-    """Return how many documents a collection holds; current and past facts count as one."""
-    return counts.get(collection, 0) + (counts.get("past_facts", 0) if collection == "facts" else 0)
 
 
 def _tell(progress: Progress | None, stage: str, done: int, total: int) -> None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pps.core.reports import Agreement, Ledger
 from pps.core.values import ItemKind
 from pps.index.entity import EntityIndexes
-from pps.ingest.indexer import Indexer
+from pps.ingest.index_docs import COLLECTIONS
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
+from pps.journal.values import Change
 
 _DAMAGED = "stop the server, keep a copy, restore a backup"
-_PAGE = 1_000
+_PAGE = 500
 _SAMPLES = 3
 _LOOKS = 3
 _PAUSE_S = 0.5
+_WORDS: Mapping[ItemKind, str] = {"node": "nodes", "fact": "facts", "episode": "turns"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +46,17 @@ class Bookkeeper:
 
     def __init__(
         self,
-        name: str,
         client: IsolatedGraphitiClient,
         journal: Journal,
         indexes: EntityIndexes,
-        indexer: Indexer,
-        surroundings: Callable[[], Awaitable[tuple[str, ...]]],
+        missing: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
     ) -> None:
-        self._name = name
+        """``missing`` returns what a graph's server lacks of its indexes."""
+        self._name = client.entity.name
         self._client = client
         self._journal = journal
         self._indexes = indexes
-        self._indexer = indexer
-        self._surroundings = surroundings
+        self._missing = missing
 
     async def ledger(self) -> Ledger:
         """Return what agrees, what does not, and damage to the journal's file.
@@ -76,28 +76,77 @@ class Bookkeeper:
         problems = (*damage, *self._problems(agreements))
         return Ledger(agreements, waiting, problems, await self._surroundings())
 
+    async def lags(self) -> bool:
+        """Tell by counting alone whether the indexes may differ from the truth."""
+        counts = await self._client.counts()
+        text, vectors = await self._indexes.counts()
+        turns = await self._journal.count_turns() - await self._journal.unfinished()
+        facts = await self._journal.count_facts()
+        wanted = {"nodes": counts.nodes, "episodes": turns, "facts": facts}
+        held = [text, vectors] if self._indexes.has_vectors else [text]
+        if self._indexes.has_vectors and vectors.get("records", 0) < len(await self._journal.records.nodes()):
+            return True
+        # current and past facts count as one
+        found = [{**one, "facts": one.get("facts", 0) + one.get("past_facts", 0)} for one in held]
+        return any(one.get(collection, 0) < least for one in found for collection, least in wanted.items())
+
+    async def repair(self) -> int:
+        """Compare what the indexes hold with the truth and mark what differs; return how many ids differ."""
+        changes: list[Change] = []
+        for kind, true in (await self._truth()).items():
+            text, vectors = await self._held(kind)
+            changes += [Change(kind, uuid) for uuid in sorted((true ^ text) | (true ^ vectors))]
+        await self._journal.mark_dirty(changes)
+        return len(changes)
+
+    async def _truth(self) -> dict[ItemKind, set[str]]:
+        """Return the ids that both indexes should hold: of nodes, of facts (no relations), and of turns."""
+        nodes, facts, turns = set[str](), set[str](), set[str]()
+        after = ""
+        while page := await self._client.scan_nodes(after, _PAGE):
+            nodes.update(node.uuid for node in page)
+            after = page[-1].uuid
+        after = ""
+        while found := await self._client.scan_facts(after, _PAGE):
+            facts.update(fact.uuid for fact in found if fact.kind == "fact")
+            after = found[-1].uuid
+        seq = 0
+        while said := await self._journal.scan(seq, _PAGE):
+            turns.update(turn.uuid for turn in said)
+            seq = said[-1].seq
+        return {"node": nodes, "fact": facts, "episode": turns}
+
+    async def _held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
+        """Return the ids of a kind in the text index, and those in the vector index (the same without a model).
+
+        A record whose text has no vectors is not in it.
+        """
+        held: tuple[set[str], set[str]] = (set(), set())
+        for collection in COLLECTIONS[kind]:
+            vectors, text = await self._indexes.owners(collection)
+            held[0].update(text)
+            held[1].update(text if vectors is None else vectors)
+            if collection == "records" and vectors is not None:
+                held[1].difference_update(await self._journal.records.nodes() - vectors)
+        return held
+
     async def _look(self) -> tuple[list[_Compared], int]:
         journal = self._journal
-        dirty = {row.change.id for row in await journal.dirty(_PAGE * 10)}
+        dirty = {row.change.id for row in await journal.dirty(10_000)}
         done, queue = await journal.queue.turns_in("done"), journal.queue
         open_ = await queue.turns_in("queued") | await queue.turns_in("running")
         parked = await queue.turns_in("failed") | await queue.turns_in("dropped")
-        nodes, facts, turns = await self._indexer.truth()
+        true = await self._truth()
         compared = [
             _Compared("turns done and episodes of the graph", done, await self._episodes(), open_ | parked | dirty),
-            _Compared("nodes of the graph and filter columns", nodes, await journal.mirrored("node"), dirty),
-            _Compared("facts of the graph and filter columns", facts, await journal.mirrored("fact"), dirty),
+            _Compared("nodes of the graph and filter columns", true["node"], await journal.mirrored("node"), dirty),
+            _Compared("facts of the graph and filter columns", true["fact"], await journal.mirrored("fact"), dirty),
         ]
-        kinds: tuple[tuple[ItemKind, set[str], str], ...] = (
-            ("node", nodes, "nodes"),
-            ("fact", facts, "facts"),
-            ("episode", turns, "turns"),
-        )
-        for kind, expected, words in kinds:
-            text, vectors = await self._indexer.held(kind)
-            compared.append(_Compared(f"{words} and text index", expected, text, dirty | open_))
+        for kind, expected in true.items():
+            text, vectors = await self._held(kind)
+            compared.append(_Compared(f"{_WORDS[kind]} and text index", expected, text, dirty | open_))
             if self._indexes.has_vectors:
-                compared.append(_Compared(f"{words} and vector index", expected, vectors, dirty | open_))
+                compared.append(_Compared(f"{_WORDS[kind]} and vector index", expected, vectors, dirty | open_))
         return compared, len(dirty | open_)
 
     async def _episodes(self) -> set[str]:
@@ -120,6 +169,17 @@ class Bookkeeper:
         if one.what.startswith("turns done"):
             return f"`pps jobs retry {self._name} ID` takes a turn in again (`pps jobs show {self._name} TURN`: its ID)"
         return f"`pps reindex {self._name}` mends it"
+
+    async def _surroundings(self) -> tuple[str, ...]:
+        """Return what stands around a memory: damaged logs that were kept, a server's missing indexes."""
+        data = self._journal.path.parent
+        notes = [
+            f"{file} keeps a log of the graph whose end was damaged; what it held was taken from the journal again: "
+            "remove the file once `pps doctor` finds that all agrees"
+            for file in await asyncio.to_thread(lambda: sorted(data.glob("*.wal.damaged*")))
+        ]
+        absent = await self._missing() if self._missing else ()
+        return (*notes, *(f"Neo4j lacks {one}; the next start of {self._name} makes it" for one in absent))
 
 
 def _lasting(before: _Compared, now: _Compared) -> _Compared:

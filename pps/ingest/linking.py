@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pps.core.ids import EntityId, is_uuid, stable_id
+from pps.core.ids import is_uuid, stable_id
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import JSON, Fact, Node, RecordDraft, Skipped, Turn
@@ -183,8 +183,8 @@ _RELATIONS_OF_A_RECORD = 2_000
 class Linker:
     """Plans records and links into the pipeline's batches."""
 
-    def __init__(self, entity: EntityId, client: IsolatedGraphitiClient, journal: Journal) -> None:
-        self._entity = entity
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal) -> None:
+        self._entity = client.entity
         self._client = client
         self._journal = journal
 

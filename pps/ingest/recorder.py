@@ -19,12 +19,11 @@ from pps.ingest.drafts import Automatic, Extraction, classify, links_in, merged_
 from pps.ingest.duplicates import Merging
 from pps.ingest.linking import Relation
 from pps.ingest.redact import KeyedRedactor
-from pps.ingest.revising import RecordParts, Revisions, Wait, receipt_of
+from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft
 
 MAX_PATH = 4_096
 _ROLES = {"agent": "assistant", "ambient": "tool"}
-_OWN_FIELDS = ("source", "source_ref", "project_path")
 
 
 class EventOptions(TypedDict, total=False):
@@ -109,14 +108,6 @@ def check_relations(relations: Sequence[RelationDraft]) -> None:
             raise InvalidRequest(f"{field}.weight", "must be 0 to 1")
 
 
-def check_metadata(metadata: Mapping[str, JSON]) -> None:
-    """Raise InvalidRequest when a record's own fields are not JSON, too large, or use a name that PPS uses."""
-    bounds.check_attributes("metadata", metadata)
-    for name in _OWN_FIELDS:
-        if name in metadata:
-            raise InvalidRequest(f"metadata.{name}", "is reserved: it has an argument of its own")
-
-
 def _check(content: str, options: EventOptions) -> None:
     bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
     bounds.check_length("title", options.get("title", ""), 0, bounds.MAX_NAME)
@@ -199,23 +190,24 @@ class Records(Revisions):
 
         Raises:
             InvalidRequest: A bound is broken or a type holds a secret; nothing was changed.
+            StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         check_relations(relations)
         bounds.check_length("created_by", created_by, 1, 200)
         redactor = self._parts.redactor()
         redactor.labels({one.relation_type: f"relations[{n}].relation_type" for n, one in enumerate(relations)})
         created_by = redactor.text(created_by)
-        ends = [end for relation in relations for end in (relation.source, relation.target)]
-        found = await self._nodes(ends)
         planned: list[Relation] = []
         skipped: list[Skipped] = []
-        for number, one in enumerate(relations):
-            source, target = found.get(one.source), found.get(one.target)
-            if source is None or target is None or source == target:
-                skipped.append(Skipped(f"relations[{number}]", _why(source, target)))
-            else:
-                planned.append(Relation(source, target, one.relation_type, one.weight, created_by))
-        made, ids = await self._parts.pipeline.relate(planned) if planned else (0, ())
+        async with self._parts.worker.held():  # an end may be forgotten or merged away until then
+            found = await self._nodes([end for one in relations for end in (one.source, one.target)])
+            for number, one in enumerate(relations):
+                source, target = found.get(one.source), found.get(one.target)
+                if source is None or target is None or source == target:
+                    skipped.append(Skipped(f"relations[{number}]", _why(source, target)))
+                else:
+                    planned.append(Relation(source, target, one.relation_type, one.weight, created_by))
+            made, ids = await self._parts.pipeline.relate(planned) if planned else (0, ())
         return Related(made, tuple(ids), tuple(skipped))
 
     async def _nodes(self, ends: Sequence[str]) -> dict[str, str]:

@@ -14,9 +14,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid
 from pps.core.text import normalise
 from pps.core.values import JSON, EventReceipt, ReceiptState, RecordDraft, Turn
-from pps.ingest.drafts import Automatic, Extraction, links_in, merged_tags, tags_in
-from pps.ingest.intake import Intake
-from pps.ingest.recorder import check_metadata
+from pps.ingest.drafts import Automatic, Extraction, Intake, links_in, merged_tags, tags_in
 from pps.ingest.redact import KeyedRedactor, Redactor
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
@@ -28,6 +26,7 @@ from pps.journal.versions import ChangeType, Revised, Revising, Rework, Text, Ve
 Wait = Literal["done", "journal"]
 _TRIES = 50
 _GAP = "\n\n"
+_OWN_FIELDS = ("source", "source_ref", "project_path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +201,14 @@ class _Appending:
     def __call__(self, before: Text) -> Text:
         content = before.content.rstrip("\n") + _GAP + self.paragraph
         return _text(before, content, _given(before), before.payload.record, self.automatic)
+
+
+def check_metadata(metadata: Mapping[str, JSON]) -> None:
+    """Raise InvalidRequest when a record's own fields are not JSON, too large, or use a name that PPS uses."""
+    bounds.check_attributes("metadata", metadata)
+    for name in _OWN_FIELDS:
+        if name in metadata:
+            raise InvalidRequest(f"metadata.{name}", "is reserved: it has an argument of its own")
 
 
 def receipt_of(turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int, str]) -> EventReceipt:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from pps.config import JobsSettings
 from pps.core import time
-from pps.core.errors import ModelOutputInvalid, PPSError, StoreUnavailable
+from pps.core.errors import ModelOutputInvalid, PPSError, StoreConflict, StoreUnavailable
 from pps.core.logs import unforeseen
-from pps.ingest.breakers import Breakers, Fault, Places, Provider, RetryPolicy, fault_of, provider_of
-from pps.ingest.intake import Backlog, EntityBacklog
+from pps.ingest.limits import (
+    Backlog,
+    Breakers,
+    EntityBacklog,
+    Fault,
+    Places,
+    Provider,
+    RetryPolicy,
+    fault_of,
+    provider_of,
+)
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Job, Stage
@@ -78,6 +88,38 @@ class SharedWork:
             probes["embedder"] = lambda: asyncio.to_thread(embedder.embed_passages, ["."])
         backlog = EntityBacklog(self.backlog, self.settings.queue_entity)
         return WorkRules(self.policy, breakers, backlog, probes, self.places)
+
+
+class Door:
+    """The one way to change an entity's graph: whoever is inside writes alone."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    @property
+    def shut(self) -> bool:
+        """Whether somebody is inside."""
+        return self._lock.locked()
+
+    @contextlib.asynccontextmanager
+    async def held(self, timeout_s: float | None = None) -> AsyncGenerator[None]:
+        """Wait for whoever is inside, then keep everybody else out.
+
+        What a write goes by is looked up inside: what was looked up before may be another's work by then.
+
+        Raises:
+            StoreConflict: It did not end in time, as when a language model reads a text.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._lock.acquire()
+        except TimeoutError:
+            since = f"a text is being taken in for more than {timeout_s or 0:.0f} s"
+            raise StoreConflict(f"{since}; try again when `ingestion_stats` shows none") from None
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 class Failing:

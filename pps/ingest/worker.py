@@ -12,16 +12,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
-from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from pps.core import time
-from pps.core.errors import BudgetSpent, PPSError, StoreConflict, StoreUnavailable
-from pps.ingest.breakers import Provider
+from pps.core.errors import BudgetSpent, PPSError, StoreUnavailable
 from pps.ingest.command_reader import Reader, reads
-from pps.ingest.work_rules import END_OF_TIME, Failing, WorkRules
+from pps.ingest.limits import Provider
+from pps.ingest.work_rules import END_OF_TIME, Door, Failing, WorkRules
 from pps.journal.journal import Journal
 from pps.journal.values import Job, JobResult, Stage
 
@@ -53,39 +52,6 @@ class Steps(Protocol):
     async def settle(self) -> None:
         """Bring the indexes up to date with the clock and with what was left over."""
         ...
-
-
-class Door:
-    """The one way to change an entity's graph: whoever is inside writes alone."""
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-
-    @property
-    def shut(self) -> bool:
-        """Whether somebody is inside."""
-        return self._lock.locked()
-
-    @contextlib.asynccontextmanager
-    async def held(self, timeout_s: float = math.inf) -> AsyncGenerator[None]:
-        """Wait for whoever is inside, then keep everybody else out.
-
-        What a write goes by is looked up inside: what was looked up before may be another's work by then.
-
-        Raises:
-            StoreConflict: It did not end in time, as when a language model reads a text.
-        """
-        try:
-            async with asyncio.timeout(None if timeout_s == math.inf else timeout_s):
-                await self._lock.acquire()
-        except TimeoutError:
-            raise StoreConflict(
-                f"a text is being taken in for more than {timeout_s:.0f} s; try again when `ingestion_stats` shows none"
-            ) from None
-        try:
-            yield
-        finally:
-            self._lock.release()
 
 
 class Worker:

@@ -14,13 +14,14 @@ from dataclasses import replace
 from functools import partial
 
 from pps.core import bounds
-from pps.core.ids import EntityId, is_uuid
+from pps.core.ids import is_uuid
 from pps.core.spoken import spoken
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
+from pps.ingest.budget import Costs
 from pps.ingest.closing import pair_of
 from pps.ingest.drafts import tags_in
 from pps.ingest.indexer import Indexer
@@ -46,20 +47,21 @@ class Pipeline:
 
     def __init__(
         self,
-        entity: EntityId,
         client: IsolatedGraphitiClient,
         journal: Journal,
         indexes: EntityIndexes,
         indexer: Indexer,
         vectors: PassageVectors | None,
+        costs: Costs,
     ) -> None:
-        self._entity = entity
+        self._entity = client.entity
         self._client = client
         self._journal = journal
         self._indexes = indexes
         self._indexer = indexer
         self._vectors = vectors
-        self._linker = Linker(entity, client, journal)
+        self._costs = costs
+        self._linker = Linker(client, journal)
 
     async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
         """Write what the jobs' turns bring, all but what a model reads in them; return each job's result.
@@ -73,15 +75,23 @@ class Pipeline:
         return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
 
     async def read(self, job: Job) -> JobResult:
-        """Let Graphiti's own pipeline read a turn whose episode is saved; return what the job made in all."""
-        changes = await self._extract_by_model(job)
+        """Let Graphiti's own pipeline read a turn whose episode is saved; return what the job made in all.
+
+        What it took is noted, also when it failed.
+
+        Raises:
+            BudgetSpent: Nothing was asked.
+        """
+        await self._costs.check()
+        try:
+            changes = await self._extract_by_model(job)
+        finally:
+            await self._costs.note(job.id, self._client.take_tokens_used())
         saved = job.result or JobResult(tags=job.turn.tags)
         return replace(saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts))
 
     async def settle(self) -> None:
-        """Bring the indexes up to date with the clock and with whatever the outbox still holds."""
-        await self._indexer.turn_facts()
-        await self._indexer.drain()
+        await self._indexer.settle()
 
     async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""

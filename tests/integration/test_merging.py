@@ -161,7 +161,8 @@ async def test_a_merge_that_a_crash_cut_short_is_carried_through_at_the_next_sta
             assert row is not None
             if way == "applying":  # the row was written, and half of what follows
                 await merging._take_back(load(row.change))
-                await memory._parts.client.save_nodes([load(row.change).merged()], {})
+                change = load(row.change)
+                await memory._parts.client.save_nodes([merged(change.kept, change.gone)], {})
             else:
                 (gone,) = (load(row.change).gone,)
                 await memory._parts.client.save_nodes([gone], {})

@@ -111,8 +111,8 @@ async def test_a_record_whose_text_lost_its_vectors_is_seen_and_mended(memory: M
     made = await memory.records.add_event("The gate is green.", title="Gate", source="notes")
     await memory._parts.indexes.apply([], [("records", made.node_id)])
     assert [one.what for one in (await memory.ledger()).agreements if not one.ok] == ["nodes and vector index"]
-    assert await memory._parts.indexer.lags()
-    assert await memory._parts.indexer.repair() == 1
+    assert await memory._parts.bookkeeper.lags()
+    assert await memory._parts.bookkeeper.repair() == 1
     await memory._parts.indexer.drain()
     assert (await found(memory, "Gate\nThe gate is green."))["Gate"] == pytest.approx(1.0, abs=1e-5)
 

@@ -12,9 +12,7 @@ import pytest
 
 from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable, PPSError, StoreError, StoreUnavailable
 from pps.core.time import now
-from pps.ingest.breakers import Breakers
-from pps.ingest.intake import Backlog, EntityBacklog
-from pps.ingest.breakers import RetryPolicy
+from pps.ingest.limits import Backlog, Breakers, EntityBacklog, RetryPolicy
 from pps.ingest.work_rules import Failing, WorkRules
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pps.config import JobsSettings
 from pps.core.errors import (
     ConfigError,
     InvalidRequest,
@@ -22,11 +23,8 @@ from pps.core.errors import (
     StoreUnavailable,
 )
 from pps.core.reports import IngestionStats
-from pps.ingest.breakers import Breaker, Breakers, Places
-from pps.config import JobsSettings
 from pps.ingest.ingestion import problems, stalled_s
-from pps.ingest.intake import Backlog, EntityBacklog
-from pps.ingest.breakers import RetryPolicy, fault_of, provider_of
+from pps.ingest.limits import Backlog, Breaker, Breakers, EntityBacklog, Places, RetryPolicy, fault_of, provider_of
 from pps.journal.values import Charge, QueueState
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -166,7 +164,7 @@ STATS = IngestionStats(0, 0, 5, 0, 0, 0, 0.0, 0.0, 600, 0, 0, 0, 0, 0.0, 100)
 
 def test_turns_flow_while_single_ones_come_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     at = 100.0
-    monkeypatch.setattr("pps.ingest.intake.time.monotonic", lambda: at)
+    monkeypatch.setattr("pps.ingest.limits.clock.monotonic", lambda: at)
     total = Backlog(10_000)
     ana, ben = EntityBacklog(total, 5_000), EntityBacklog(total, 5_000)
     assert not total.flows()
