@@ -14,7 +14,7 @@ import typer.main
 
 from pps.config import shipped
 from pps.interfaces.cli.main import build
-from pps.operations.all import verbs_for
+from pps.operations.catalog import operations_for
 from tests.figures import write
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
@@ -29,14 +29,14 @@ def page() -> str:
         *_commands(cast("click.Command", typer.main.get_command(build())), "pps"),
         "## MCP tools",
         "The entity comes from the connection, never from an argument. Every tool refuses unknown arguments.",
-        *(_tool(verb) for verb in verbs_for("entity").values()),
+        *(_tool(verb) for verb in operations_for("entity").values()),
         "## Project tools",
         "For router tokens and `pps mcp --router`; see [projects.md](projects.md). What a router does not reach reads "
         "as what is not there.",
-        *(_tool(verb) for verb in verbs_for("router").values()),
+        *(_tool(verb) for verb in operations_for("router").values()),
         "## Runners of tasks",
         "`POST /runner/NAME` with a router token, and `pps task`.",
-        *(_tool(verb) for verb in verbs_for("runner").values()),
+        *(_tool(verb) for verb in operations_for("runner").values()),
         "## Settings",
         "Defaults < `$PPS_HOME/pps.toml` < `PPS_*` in the environment.",
         "```toml\n" + shipped("config/pps.toml").read_text(encoding="utf-8").strip() + "\n```",

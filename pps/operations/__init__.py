@@ -1,1 +1,1 @@
-"""What one entity can be asked to do: one table, translated by every surface."""
+"""The table of operations, and carrying them out."""

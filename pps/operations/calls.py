@@ -1,4 +1,4 @@
-"""Carrying out verbs for the surfaces: one place that opens the memory, times, counts and logs a call."""
+"""Carrying out operations: one place that finds who may ask what, opens the memory, times, counts and logs a call."""
 
 from __future__ import annotations
 
@@ -7,78 +7,132 @@ import logging
 import secrets
 import time as clock
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
-from pps.core.ids import EntityId
 from pps.core.request_id import serving
-from pps.core.values import JSON
-from pps.entities import Router
 from pps.ingest.drafts import unset
-from pps.operations.all import verbs_for
-from pps.operations.project.desk import Projects
-from pps.operations.table import Answer, AnyVerb, Audience
+from pps.operations.catalog import OPERATIONS, operations_for
+from pps.operations.projects import Projects
+from pps.operations.table import Answer, AnyOperation, Audience
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from pps.core.ids import EntityId
+    from pps.core.values import JSON
+    from pps.entities import Router
+    from pps.ingest.indexer import Progress
+    from pps.memory import Memory
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Tally:
-    """How often a verb ended in one way, and how long that took in all."""
+    """How often an operation ended in one way, and how long that took in all."""
 
     times: int = 0
     seconds: float = 0.0
 
 
-Caller: TypeAlias = "str | EntityId | Router"
-"""An entity, by name (from the owner of the machine) or by the id that a token stands for; or a router."""
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        audiences: Whose operations they may ask for, the first one's first where two share a name.
+        entity: Whose memory an entity's operations act on: the id that a token stands for, or a name from the owner.
+        router: Whose projects those of routers and runners act on.
+        toolsets: The only ones whose operations they may ask for; None for all.
+    """
+
+    audiences: tuple[Audience, ...]
+    entity: EntityId | str | None = None
+    router: Router | None = None
+    toolsets: frozenset[str] | None = None
+
+    @classmethod
+    def of_entity(cls, entity: EntityId | str, toolsets: Iterable[str] | None = None) -> Caller:
+        return cls(("entity",), entity, toolsets=None if toolsets is None else frozenset(toolsets))
+
+    @classmethod
+    def of_router(cls, router: Router) -> Caller:
+        """Return a router, who may also carry out the tasks of its projects."""
+        return cls(("router", "runner"), router=router)
+
+    @property
+    def name(self) -> str:
+        """How the log names them."""
+        if self.entity is not None:
+            return f"entity={self.entity if isinstance(self.entity, str) else self.entity.name}"
+        return f"router={self.router.id}" if self.router else self.audiences[0]
+
+
+OPERATOR = Caller(("operator",))
+
+
+def owner(router: Router, entity: str | None = None) -> Caller:
+    """Return the owner of the machine, who may ask whatever all others may: for one entity where it is named."""
+    return Caller((*(("entity",) if entity else ()), "owner", "operator", "router", "runner"), entity, router)
 
 
 class Calls:
-    """Lets entities and routers do verbs.
+    """Lets callers do operations.
 
-    A verb that writes is carried through even when its caller goes away in the middle: a write of
-    several steps is never left half done because a client hung up.
+    One that writes is carried through even when its caller goes away in the middle: a write of several steps is never
+    left half done because a client hung up. A long one that nobody listens to any more is given up: it can be asked for
+    again, and goes on from there.
 
     Attributes:
+        table: Every operation that there is here.
         unset: The ways to read a text that no setting makes possible here; no tool offers them.
         most_sessions: How many protocol sessions one entity or router may have at once.
     """
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, table: tuple[AnyOperation, ...] = OPERATIONS) -> None:
         self._app = app
         self._writes: set[asyncio.Task[Answer]] = set()
+        self.table = table
         self.unset = unset(app.settings.extractor.mode)
         self.most_sessions = app.settings.server.sessions
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
 
-    async def answer(self, caller: Caller, verb: str, arguments: Mapping[str, JSON], *, runner: bool = False) -> Answer:
-        """Let an entity or a router do a verb.
+    def operations(self, caller: Caller) -> dict[str, AnyOperation]:
+        """Return what a caller may ask for, by name."""
+        return operations_for(*caller.audiences, toolsets=caller.toolsets, table=self.table)
+
+    def find(self, caller: Caller, name: str) -> AnyOperation:
+        """Return an operation; InvalidRequest when there is none of that name for this caller."""
+        offered = self.operations(caller)
+        if name not in offered:
+            raise InvalidRequest("operation", f"there is none of that name; there are {', '.join(offered)}")
+        return offered[name]
+
+    async def answer(
+        self, caller: Caller, name: str, arguments: Mapping[str, JSON], progress: Progress | None = None
+    ) -> Answer:
+        """Let a caller do an operation.
 
         Args:
-            caller: Who asks; an entity's verbs do not exist for a router, nor a router's for an entity.
-            verb: A name of the table.
+            caller: Who asks.
+            name: An operation's; those of others do not exist for them.
             arguments: As they came over the wire; checked here.
-            runner: The router asks as a runner of tasks.
+            progress: Told how far a long one is.
 
         Raises:
-            InvalidRequest: No such verb for this caller, or an argument breaks a bound.
+            InvalidRequest: No such operation for this caller, or an argument breaks a bound.
             PPSError: Whatever the memory raises.
         """
-        audience: Audience = "entity"
-        if isinstance(caller, Router):
-            audience = "runner" if runner else "router"
-        verbs = verbs_for(audience)
-        found = verbs.get(verb)
-        if found is None:
-            raise InvalidRequest("verb", f"there is none of that name; there are {', '.join(verbs)}")
+        found = self.find(caller, name)
         with serving(secrets.token_hex(4)):
-            if found.hints.read_only:
-                return await self._carried_out(caller, found, arguments)
-            write = asyncio.create_task(self._carried_out(caller, found, arguments))
+            if found.hints.read_only or progress:
+                return await self._carried_out(caller, found, arguments, progress)
+            write = asyncio.create_task(self._carried_out(caller, found, arguments, None))
             self._writes.add(write)
             write.add_done_callback(self._writes.discard)
             return await asyncio.shield(write)
@@ -88,16 +142,15 @@ class Calls:
         if self._writes:
             await asyncio.wait(set(self._writes), timeout=timeout_s)
 
-    async def _carried_out(self, caller: Caller, verb: AnyVerb, arguments: Mapping[str, JSON]) -> Answer:
+    async def _carried_out(
+        self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON], progress: Progress | None
+    ) -> Answer:
         started = clock.perf_counter()
         outcome = "internal"
         try:
-            given = verb.parse(arguments)
-            if isinstance(caller, Router):
-                answer = await verb.answer(Projects(self._app, caller), given)
-            else:
-                async with self._app.memory(caller) as memory:
-                    answer = await verb.answer(memory, given)
+            given = found.parse(arguments)
+            async with self._subject(caller, found.audience) as subject:
+                answer = await found.answer(subject, given, progress)
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
@@ -106,17 +159,21 @@ class Calls:
             outcome = "cancelled"
             raise
         finally:
-            self._note(caller, verb.name, outcome, clock.perf_counter() - started)
+            self._note(caller, found.name, outcome, clock.perf_counter() - started)
         return answer
 
-    def _note(self, caller: Caller, verb: str, outcome: str, seconds: float) -> None:
-        tally = self.tallies[verb, outcome]
+    @asynccontextmanager
+    async def _subject(self, caller: Caller, audience: Audience) -> AsyncGenerator[Memory | Projects | App]:
+        if audience == "entity" and caller.entity is not None:
+            async with self._app.memory(caller.entity) as memory:
+                yield memory
+        elif audience in ("router", "runner") and caller.router is not None:
+            yield Projects(self._app, caller.router)
+        else:
+            yield self._app
+
+    def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
+        tally = self.tallies[name, outcome]
         tally.times += 1
         tally.seconds += seconds
-        _log.info("%s verb=%s outcome=%s ms=%.1f", _named(caller), verb, outcome, seconds * 1000)
-
-
-def _named(caller: Caller) -> str:
-    if isinstance(caller, Router):
-        return f"router={caller.id}"
-    return f"entity={caller if isinstance(caller, str) else caller.name}"
+        _log.info("%s operation=%s outcome=%s ms=%.1f", caller.name, name, outcome, seconds * 1000)

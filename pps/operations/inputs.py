@@ -1,4 +1,4 @@
-"""What each verb takes, with its bounds and a description that teaches a calling model.
+"""What each operation of an entity takes, with its bounds and a description that teaches a calling model.
 
 Inputs are strict: an unknown argument, a number given as text or a bound that is broken is refused.
 No input can name an entity: it comes from the connection.
@@ -7,25 +7,37 @@ No input can name an entity: it comes from the connection.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core import bounds
 from pps.core.ids import ID_PATTERN, UUID_PATTERN
 from pps.core.layers import LAYERS, Layer
 from pps.core.values import ChannelName
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
-from pps.ingest.drafts import Extraction, RememberOptions
+from pps.ingest.drafts import Extraction
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time
+from pps.ingest.recorder import MAX_PATH
+from pps.journal.shown import KEPT_D
 from pps.journal.values import ItemFilter
-from pps.recall.options import RecallOptions, TimelineOptions
+from pps.operations.command_line import argument, json_file, json_text, option, unoffered
 
 Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """Of a turn, node or fact, whole or its first characters, 8 at least, as a pack shows them."""
 Label = Annotated[str, StringConstraints(max_length=200)]
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Title = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
+Content = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_CONTENT)]
+
+_TAG, _AT, _YES = option("--tag"), option("--at"), option("--yes", inverts=True)
+_TEXT = argument(stdin=True)
+
+
+def options(given: Input, *without: str) -> Any:
+    """Return an input's fields as the keyword arguments of what carries it out, but for some."""
+    return {name: getattr(given, name) for name in type(given).model_fields if name not in without}
 
 
 class Nothing(Input):
@@ -35,55 +47,49 @@ class Nothing(Input):
 class RememberInput(Input):
     """A text to keep for good, with what you read in it."""
 
-    content: str = Field(
-        min_length=1,
-        max_length=bounds.MAX_CONTENT,
-        description="The text as it was said or written; kept word for word.",
+    content: Content = Field(
+        description="The text as it was said or written; kept word for word.", json_schema_extra=_TEXT
     )
     nodes: tuple[NodeInput, ...] = Field(
         default=(),
         max_length=bounds.MAX_NODES,
         description="Who and what the text speaks of. You are the reader: list them.",
+        json_schema_extra=json_file("--given"),
     )
     facts: tuple[FactInput, ...] = Field(
         default=(),
         max_length=bounds.MAX_FACTS,
         description="What the text says, one sentence a fact. A fact that changed names the old one in 'invalidates'.",
+        json_schema_extra=json_file("--given"),
     )
     role: Literal["user", "assistant", "system", "tool"] = Field(default="user", description="Who spoke.")
     actor: Label = Field(default="", description="Name of the speaker, if more than one shares this memory.")
     session: Label = Field(default="", description="Id of this conversation; turns of one session are neighbours.")
-    source: Label = Field(default="mcp", description="Where it came from.")
+    source: Label = Field(default="mcp", description="Where it came from.", json_schema_extra=unoffered(default="cli"))
     source_ref: Label = Field(
-        default="", description="Its id there; the same one again is a duplicate and stored once."
+        default="",
+        description="Its id there; the same one again is a duplicate and stored once.",
+        json_schema_extra=unoffered(),
     )
-    occurred_at: Annotated[Moment, described_time("When it was said; now when not given.")] | None = None
-    kind: Label = Field(default="turn", description="'turn', or 'summary' for a summary of what went before.")
-    tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text.")
+    occurred_at: Annotated[Moment | None, described_time("When it was said; now when not given.")] = Field(
+        default=None, json_schema_extra=_AT
+    )
+    kind: Label = Field(
+        default="turn",
+        description="'turn', or 'summary' for a summary of what went before.",
+        json_schema_extra=unoffered(),
+    )
+    tags: tuple[Tag, ...] = Field(
+        default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text.", json_schema_extra=_TAG
+    )
     extraction: Extraction | None = Field(
         default=None, description="'none' keeps only the text; the memory's own setting when not given."
     )
     wait: Literal["done", "journal"] = Field(
-        default="done", description="'journal' answers as soon as it is safe on disk, 'done' when it can be recalled."
+        default="done",
+        description="'journal' answers as soon as it is safe on disk, 'done' when it can be recalled.",
+        json_schema_extra=unoffered(),
     )
-
-    def options(self) -> RememberOptions:
-        """Return what ``Memory.remember`` takes beside the content."""
-        found: RememberOptions = {
-            "role": self.role,
-            "actor": self.actor,
-            "session": self.session,
-            "source": self.source,
-            "source_ref": self.source_ref,
-            "occurred_at": self.occurred_at,
-            "kind": self.kind,
-            "tags": self.tags,
-            "nodes": [node.draft() for node in self.nodes],
-            "facts": [fact.draft() for fact in self.facts],
-        }
-        if self.extraction:
-            found["extraction"] = self.extraction
-        return found
 
 
 class FilterInput(Input):
@@ -101,36 +107,30 @@ class FilterInput(Input):
     statuses: tuple[Label, ...] = Field(
         default=(), max_length=50, description="The 'status' attribute of nodes, such as active."
     )
-    since: Annotated[Moment, described_time("Nothing before.")] | None = None
-    until: Annotated[Moment, described_time("Nothing at or after.")] | None = None
+    since: Annotated[Moment | None, described_time("Nothing before.")] = None
+    until: Annotated[Moment | None, described_time("Nothing at or after.")] = None
 
     def filters(self) -> ItemFilter:
         """Return the value that recall takes."""
-        return ItemFilter(
-            kinds=self.kinds,
-            tags=self.tags,
-            sources=self.sources,
-            relations=self.relations,
-            since=self.since,
-            until=self.until,
-            sessions=self.sessions,
-            roles=self.roles,
-            layers=self.layers,
-            statuses=self.statuses,
-        )
+        return ItemFilter(**options(self))
 
 
 class RecallInput(Input):
     """A question to the memory."""
 
-    query: str = Field(min_length=1, max_length=8000, description="A question or key words, in any language.")
+    query: str = Field(
+        min_length=1,
+        max_length=8000,
+        description="A question or key words, in any language.",
+        json_schema_extra=argument(),
+    )
     channels: tuple[ChannelName, ...] | Literal["auto"] | None = Field(
         default=None,
         description="Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if not given.",
     )
     profile: Label = Field(default="default", description="How to rank; `pps profiles` lists them.")
     limit: int = Field(default=10, ge=1, le=100, description="Most results in each channel.")
-    as_of: Annotated[Moment, described_time("What held at that time instead of now.")] | None = None
+    as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
     center: Id | None = Field(default=None, description="Id of a node: what is near it in the graph ranks higher.")
     during: str = Field(
@@ -138,32 +138,16 @@ class RecallInput(Input):
         max_length=200,
         description="Only what happened then, in words: 'last spring', 'May 2023', 'two weeks ago'.",
     )
-    filters: FilterInput = FilterInput()
+    filters: FilterInput = Field(default=FilterInput(), json_schema_extra=unoffered())
     weights: Mapping[Label, float] = Field(
         default={},
         description="Signal to weight, 0 to 1000, in place of the profile's: vector, text, graph, tags, recency, or "
         "a perspective of `pps profiles`.",
+        json_schema_extra=unoffered(),
     )
     min_similarity: float | None = Field(default=None, ge=-1, le=1, description="Least cosine of what meaning finds.")
     max_hops: int = Field(default=2, ge=1, le=4, description="How far from the center profile 'hybrid' looks.")
     include_relationships: bool = Field(default=False, description="With each node, the newest facts that join it.")
-
-    def options(self) -> RecallOptions:
-        """Return what ``Memory.recall`` takes beside the query."""
-        return {
-            "profile": self.profile,
-            "channels": self.channels,
-            "limit": self.limit,
-            "as_of": self.as_of,
-            "session": self.session,
-            "center": self.center,
-            "during": self.during,
-            "filters": self.filters.filters(),
-            "weights": self.weights,
-            "min_similarity": self.min_similarity,
-            "max_hops": self.max_hops,
-            "include_relationships": self.include_relationships,
-        }
 
 
 class WhyInput(RecallInput):
@@ -176,7 +160,9 @@ class AmbientRecallInput(Input):
     """What is being talked about; at start-up it may be empty."""
 
     context: str = Field(
-        max_length=65_536, description="The last message or two as they are. With mode 'startup' it may be empty."
+        max_length=65_536,
+        description="The last message or two as they are. With mode 'startup' it may be empty.",
+        json_schema_extra=argument(default=""),
     )
     limit_per_layer: int = Field(
         default=12, ge=1, le=50, description="Most items a section; what is not near is not shown at all."
@@ -185,10 +171,16 @@ class AmbientRecallInput(Input):
         default=None, description="Id of this conversation: what it was shown is not shown again."
     )
     mode: Literal["turn", "startup"] = Field(
-        default="turn", description="'startup' once when a conversation begins: the latest, not the nearest."
+        default="turn",
+        description="'startup' once when a conversation begins: the latest, not the nearest.",
+        json_schema_extra=option("--startup", value="startup"),
     )
     budget_tokens: int | None = Field(
-        default=None, ge=100, le=100_000, description="Most tokens of the text; never exceeded."
+        default=None,
+        ge=100,
+        le=100_000,
+        description="Most tokens of the text; never exceeded.",
+        json_schema_extra=option("--budget"),
     )
 
 
@@ -197,32 +189,21 @@ class TimelineInput(Input):
 
     about: Name | None = Field(default=None, description="Name or id of a node: only facts that join it.")
     relation: Name | None = Field(default=None, description="Only facts of this relation, such as LIVES_IN.")
-    as_of: Annotated[Moment, described_time("Only what held at that time.")] | None = None
-    after: Annotated[Moment, described_time("Only facts that began then or later.")] | None = None
-    before: Annotated[Moment, described_time("Only facts that began before.")] | None = None
+    as_of: Annotated[Moment | None, described_time("Only what held at that time.")] = None
+    after: Annotated[Moment | None, described_time("Only facts that began then or later.")] = None
+    before: Annotated[Moment | None, described_time("Only facts that began before.")] = None
     limit: int = Field(default=50, ge=1, le=1000, description="Most facts a page.")
     cursor: str = Field(default="", max_length=500, description="'next_cursor' of the page before.")
 
-    def options(self) -> TimelineOptions:
-        """Return what ``Memory.timeline`` takes."""
-        return {
-            "about": self.about,
-            "relation": self.relation,
-            "as_of": self.as_of,
-            "after": self.after,
-            "before": self.before,
-            "limit": self.limit,
-            "cursor": self.cursor,
-        }
-
 
 class GetInput(Input):
-    """Ids that another verb returned."""
+    """Ids that another operation returned."""
 
     ids: tuple[Id, ...] = Field(
         min_length=1,
         max_length=100,
         description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them.",
+        json_schema_extra=argument(),
     )
 
 
@@ -233,9 +214,12 @@ class ForgetInput(Input):
         min_length=1,
         max_length=100,
         description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors.",
+        json_schema_extra=argument(),
     )
     dry_run: bool = Field(
-        default=True, description="True only says what would go. Ask the person, then call again with false."
+        default=True,
+        description="True only says what would go. Ask the person, then call again with false.",
+        json_schema_extra=_YES,
     )
 
 
@@ -243,24 +227,174 @@ class AnchorSaveInput(Input):
     """A short text that should stay findable as it is: a rule, a recipe, a moment."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TITLE)] = Field(
-        description="What it is found by."
+        description="What it is found by.", json_schema_extra=argument()
     )
-    text: str = Field(min_length=1, max_length=MAX_TEXT, description="Markdown.")
+    text: str = Field(
+        min_length=1,
+        max_length=MAX_TEXT,
+        description="Markdown.",
+        json_schema_extra=argument(stdin=True, default="-"),
+    )
     slug: Slug | None = Field(
         default=None,
         description="Lower-case letters, digits and '-'; made from the title if not given. An old one is replaced.",
     )
-    tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS)
+    tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS, json_schema_extra=_TAG)
 
 
 class AnchorSearchInput(Input):
     """A question to the anchors alone."""
 
-    query: str = Field(min_length=1, max_length=8000, description="A question or key words.")
+    query: str = Field(
+        min_length=1, max_length=8000, description="A question or key words.", json_schema_extra=argument()
+    )
     limit: int = Field(default=10, ge=1, le=100, description="Most anchors.")
 
 
 class AnchorDeleteInput(Input):
     """Which anchor to delete."""
 
-    slug: Slug = Field(description="Its slug, as anchor_list and anchor_search show it.")
+    slug: Slug = Field(description="Its slug, as anchor_list and anchor_search show it.", json_schema_extra=argument())
+
+
+class AddEventInput(Input):
+    """Something that happened or was noted, to be kept as a record with a title."""
+
+    content: Content = Field(
+        description="The text, in Markdown. Its #tags and [[links]] are taken up.", json_schema_extra=_TEXT
+    )
+    title: str = Field(default="", max_length=bounds.MAX_NAME, description="Its first 80 characters if not given.")
+    source: Label = Field(
+        default="mcp",
+        description="Where it came from: whisper, screenpipe, mcp, editor, …",
+        json_schema_extra=option("--source", default="editor"),
+    )
+    source_ref: Label = Field(
+        default="",
+        description="Its id there; the same one again is stored once.",
+        json_schema_extra=option("--ref"),
+    )
+    timestamp: Annotated[Moment | None, described_time("When it happened; now when not given.")] = Field(
+        default=None, json_schema_extra=_AT
+    )
+    kind: str = Field(default="", max_length=64, description="What it is; by its source if not given.")
+    parent_node_id: str = Field(
+        default="",
+        max_length=bounds.MAX_NAME,
+        description="Id or title of the record that it is a part of.",
+        json_schema_extra=option("--parent"),
+    )
+    tags: tuple[Tag, ...] = Field(
+        default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text.", json_schema_extra=_TAG
+    )
+    metadata: Mapping[str, JsonValue] = Field(
+        default={}, description="Any fields of your own, as JSON.", json_schema_extra=json_text("--metadata")
+    )
+    project_path: str = Field(
+        default="",
+        max_length=MAX_PATH,
+        description="Kept with it; whose memory it is goes by the connection.",
+        json_schema_extra=unoffered(),
+    )
+    session: Label = Field(
+        default="",
+        description="Id of this conversation; the source if not given.",
+        json_schema_extra=unoffered(),
+    )
+    actor: Label = Field(default="", description="Who wrote it, if more than one shares this memory.")
+
+
+class UpdateInput(Input):
+    """What a text is to be from now on; what is not given stays as it is."""
+
+    id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
+    content: Content | None = Field(
+        default=None, description="The whole new text.", json_schema_extra=option("--text", stdin=True)
+    )
+    title: Title | None = Field(default=None, description="Of a record.")
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    tags: tuple[Tag, ...] | None = Field(
+        default=None,
+        max_length=bounds.MAX_TAGS,
+        description="All of them; the #tags of the text join them.",
+        json_schema_extra=_TAG,
+    )
+    metadata: Mapping[str, JsonValue] | None = Field(
+        default=None, description="Joined with a record's own fields.", json_schema_extra=json_text("--metadata")
+    )
+    actor: Label = Field(default="", description="Who changes it.")
+
+
+class AppendInput(Input):
+    """A paragraph more for a text that is kept."""
+
+    id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
+    content: Content = Field(
+        description="What comes after what is there, as a paragraph of its own.", json_schema_extra=_TEXT
+    )
+    actor: Label = Field(default="", description="Who adds it.")
+
+
+class HistoryInput(Input):
+    """The text whose versions are wanted."""
+
+    id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
+    limit: int = Field(default=20, ge=1, le=1_000, description="Most versions, the newest first.")
+    with_content: bool = Field(
+        default=False,
+        description="Each version's whole text too, not only what changed.",
+        json_schema_extra=option("--whole"),
+    )
+
+
+class FindDuplicatesInput(Input):
+    """How many pairs."""
+
+    limit: int = Field(default=50, ge=1, le=1_000, description="Most pairs, and most merges.")
+
+
+class MergeNodesInput(Input):
+    """Which two nodes are one thing."""
+
+    keep: Id = Field(description="Id of the node that stays.", json_schema_extra=argument())
+    drop: Id = Field(
+        description="Id of the node whose names, facts and mentions go over to it.", json_schema_extra=argument()
+    )
+    dry_run: bool = Field(default=True, description="True only says what would come of it.", json_schema_extra=_YES)
+
+
+class UndoMergeInput(Input):
+    """Which merge."""
+
+    id: Uuid = Field(description="Of a merge, as merge_nodes and find_duplicates say it.", json_schema_extra=argument())
+
+
+class JobStatusInput(Input):
+    """Which job: by its own number or by its turn."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9a-f-]+$")] = Field(
+        description="The job_id or the turn_id of a receipt, as text.", json_schema_extra=argument()
+    )
+
+
+class ExtractInput(Input):
+    """Which turns, and whether to do it."""
+
+    since: Annotated[Moment | None, described_time("Only turns said at this time or later.")] = None
+    dry_run: bool = Field(
+        default=True,
+        description="Only count them and estimate the tokens; false has them read.",
+        json_schema_extra=option("--dry-run", default=False),
+    )
+
+
+class CostsInput(Input):
+    """How far back."""
+
+    days: int = Field(default=30, ge=1, le=3_660, description="Days, today among them.")
+
+
+class InjectedInput(Input):
+    """How far back."""
+
+    days: int = Field(default=7, ge=1, le=KEPT_D, description="Days, up to now; older ones are forgotten.")

@@ -13,9 +13,10 @@ from typing import Literal, cast
 from pydantic import JsonValue, model_serializer
 
 from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
-from pps.core.reports import TimelinePage
+from pps.core.reports import Duplicate, Merge, TimelinePage
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.ingest.anchors import AnchorInfo
+from pps.ingest.revising import HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,36 @@ class AnchorDeleted:
     deleted: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class VersionView:
+    """A version; ``diff`` is a unified diff to the one before it, absent for the first."""
+
+    version: int
+    change: str
+    at: datetime
+    tags: tuple[str, ...]
+    title: str | None = None
+    actor: str | None = None
+    diff: str | None = None
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryView:
+    """What a text was, newest first."""
+
+    id: str
+    versions: tuple[VersionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Pairs that may be one thing, and the merges that were done, newest first."""
+
+    duplicates: tuple[Duplicate, ...]
+    merges: tuple[Merge, ...]
+
+
 def item_view(
     item: Node | Fact | Episode | Turn, text: Turn | None = None
 ) -> NodeView | FactView | TurnView | EpisodeView:
@@ -260,6 +291,12 @@ def pack_view(pack: Pack) -> PackView:
 def timeline_view(page: TimelinePage) -> Timeline:
     """Return the view of a page of facts."""
     return Timeline(tuple(fact_view(fact, page.names) for fact in page.facts), page.next_cursor)
+
+
+def version_view(entry: HistoryEntry, *, with_content: bool) -> VersionView:
+    one, content = entry.version, entry.version.content if with_content else None
+    given = (one.title or None, one.actor or None, entry.diff or None, content)
+    return VersionView(one.number, one.change, one.at, one.tags, *given)
 
 
 def hit_view(hit: Hit) -> HitView:

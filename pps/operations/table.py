@@ -1,26 +1,30 @@
-"""One table of all that can be asked of a memory or a project. Every surface translates it; none adds to it."""
+"""The shape of the table: one Operation for each thing that can be asked. Every interface is made from it."""
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from pps.config import problems
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
+from pps.ingest.indexer import Progress
 from pps.operations.inputs import Input
 
-Audience: TypeAlias = Literal["entity", "router", "runner"]
-"""Whose tool it is: an entity's (it acts on its memory), a router's or a runner's (on projects)."""
+Audience: TypeAlias = Literal["entity", "router", "runner", "operator", "owner"]
+"""Who may ask, and what the act is given: an entity its ``Memory``; a router and a runner of tasks their ``Projects``;
+an operator and the owner of the machine (who may ask whatever all others may) the ``App``."""
 
 Subject = TypeVar("Subject")
 In = TypeVar("In", bound=Input)
 Out = TypeVar("Out")
+Act: TypeAlias = Callable[Concatenate[Subject, In, ...], Awaitable[Out]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +42,46 @@ class Hints:
     idempotent: bool = False
 
 
+READS = Hints(read_only=True, idempotent=True)
+ADDS = Hints()
+SETS = Hints(idempotent=True)
+ERASES = Hints(destructive=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A verb's result: JSON data of its output's schema, and the same as text to read."""
+    """An operation's result: JSON data of its output's schema, and the same as text to read."""
 
     data: dict[str, JSON]
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Verb(Generic[Subject, In, Out]):
-    """One thing that can be asked: of a memory, or of the projects that a router reaches."""
+class Operation(Generic[Subject, In, Out]):
+    """One thing that can be asked.
+
+    Attributes:
+        description: When to use it and what comes back; models read it.
+        words: Its output as text that a person or a model reads.
+        toolset: Which tools it is offered with.
+        long: The act takes a third argument, a callback that is told how far it is.
+        command: Its path on the command line, such as ``entity create``; empty when it has none.
+        examples: Command lines for its help.
+    """
 
     name: str
     title: str
     description: str
     input: type[In]
     output: type[Out]
-    act: Callable[[Subject, In], Awaitable[Out]]
-    text: Callable[[Out], str]
+    act: Act[Subject, In, Out]
+    words: Callable[[Out], str]
     hints: Hints
-    audience: Audience = "entity"
+    audience: Audience
+    toolset: str
+    long: bool
+    command: str
+    examples: tuple[str, ...]
 
     def parse(self, arguments: Mapping[str, JSON]) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
@@ -74,11 +97,18 @@ class Verb(Generic[Subject, In, Out]):
         except ValidationError as error:
             raise _refusal(error, self.input) from None
 
-    async def answer(self, subject: Subject, given: In) -> Answer:
-        """Let it be done; raises whatever the memory raises."""
-        value = await self.act(subject, given)
+    async def answer(self, subject: Subject, given: In, progress: Progress | None = None) -> Answer:
+        """Let it be done; raises whatever the subject raises."""
+        if self.long:
+            value = await self.act(subject, given, progress or _unheard)
+        else:
+            value = await self.act(subject, given)
+        return self.shown(value)
+
+    def shown(self, value: Out) -> Answer:
+        """Return an output as data, without the fields that do not apply, and as text."""
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
-        return Answer(cast("dict[str, JSON]", data), self.text(value))
+        return Answer(cast("dict[str, JSON]", data), self.words(value))
 
     def input_schema(self) -> dict[str, JSON]:
         """Return the JSON schema of the arguments."""
@@ -86,15 +116,58 @@ class Verb(Generic[Subject, In, Out]):
 
     def output_schema(self) -> dict[str, JSON]:
         """Return the JSON schema of the answer's data."""
-        return _adapter(self.output).json_schema()
+        return _adapter(self.output).json_schema(mode="serialization")
 
 
-AnyVerb: TypeAlias = Verb[Any, Any, Any]
+AnyOperation: TypeAlias = Operation[Any, Any, Any]
+
+
+def operation(  # noqa: PLR0913 - a row of the table has so many columns
+    title: str,
+    words: Callable[[Any], str],
+    hints: Hints,
+    *,
+    audience: Audience = "entity",
+    toolset: str = "core",
+    command: str = "",
+    examples: tuple[str, ...] = (),
+    name: str = "",
+) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
+    """Return a decorator that makes a function an operation of its name.
+
+    Its docstring is the description; its second argument's type the input, its return type the output; a third
+    argument is told the progress.
+    """
+
+    def made(act: Act[Subject, In, Out]) -> Operation[Subject, In, Out]:
+        types = get_type_hints(act)
+        parameters = list(inspect.signature(act).parameters)
+        return Operation(
+            name or act.__name__,
+            title,
+            " ".join((act.__doc__ or "").split()),
+            types[parameters[1]],
+            types["return"],
+            act,
+            words,
+            hints,
+            audience,
+            toolset,
+            len(parameters) > 2,
+            command,
+            examples,
+        )
+
+    return made
 
 
 @lru_cache
 def _adapter(output: type[Out]) -> TypeAdapter[Out]:
     return TypeAdapter(output)
+
+
+def _unheard(what: str, done: int, total: int) -> None:
+    del what, done, total
 
 
 def _without_nulls(value: JSON) -> JSON:

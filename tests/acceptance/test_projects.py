@@ -21,7 +21,7 @@ from pps.config import Settings
 from pps.core.values import JSON
 from pps.entities import Router
 from pps.ingest.recorder import EventOptions
-from pps.operations.calls import Calls
+from pps.operations.calls import Caller, Calls
 from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.serving import ERAS, Served, serving
 
@@ -55,10 +55,10 @@ class Agent:
 
     async def do(self, tool: str, project: str, **arguments: JSON) -> dict[str, Any]:
         given: Mapping[str, JSON] = {"project": project, **arguments}
-        return (await self._calls.answer(ROUTER, tool, given)).data
+        return (await self._calls.answer(Caller.of_router(ROUTER), tool, given)).data
 
     async def vaults(self) -> dict[str, dict[str, Any]]:
-        listed: Any = (await self._calls.answer(ROUTER, "list_vaults", {})).data["vaults"]
+        listed: Any = (await self._calls.answer(Caller.of_router(ROUTER), "list_vaults", {})).data["vaults"]
         return {one["project"]: one for one in listed}
 
 
@@ -133,7 +133,7 @@ async def test_events_are_dated_by_when_they_happened_and_only_what_is_weighed_c
     await agent.do("create_graph", project, nodes=[{"title": "Start", "content": "Day of the start."}])
     for day in ("2024-03-01", "2025-03-01", "2023-03-01"):
         event = {"project_path": f"{project}/src", "content": f"Day {day}.", "title": day, "source_ref": day}
-        await Calls(app).answer(ROUTER, "add_event", {**event, "timestamp": f"{day}T08:00:00Z"})
+        await Calls(app).answer(Caller.of_router(ROUTER), "add_event", {**event, "timestamp": f"{day}T08:00:00Z"})
     found = (await agent.do("search_nodes", project, query="day", filters={"until": "2026-01-01T00:00:00Z"}))["results"]
     dated = {one["title"]: one["created_at"][:10] for one in found}
     assert dated == {one: one for one in ("2023-03-01", "2024-03-01", "2025-03-01")}
@@ -146,7 +146,7 @@ async def test_events_are_dated_by_when_they_happened_and_only_what_is_weighed_c
     async with app.memory(house) as memory:
         weighed = await memory.recall("day", channels=("nodes",), weights={"recency": 1, "vector": 0, "full_text": 0})
         assert weighed["nodes"][0].ranks["recency"] == 1
-    listed: Any = (await Calls(app).answer(ROUTER, "list_vaults", {})).data["vaults"]
+    listed: Any = (await Calls(app).answer(Caller.of_router(ROUTER), "list_vaults", {})).data["vaults"]
     assert [one["project"] for one in listed] == [project, "/work/older"]
     assert listed[0]["id"] == house.group
 

@@ -15,13 +15,13 @@ from pps.core.recalled import SearchStats
 from pps.core.values import NodeDraft
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.operations.all import VERBS
+from pps.operations.catalog import operations_for
 from tests.integration.recall_scene import BLEND, START, by_name, sources, uuid_of
 
 
 async def answered(memory: Memory, **arguments: Any) -> dict[str, Any]:
     """Return what the tool ``recall`` answers, as data."""
-    verb = VERBS["recall"]
+    verb = operations_for("entity")["recall"]
     data = (await verb.answer(memory, verb.parse(arguments))).data
     Draft202012Validator(verb.output_schema()).validate(data)
     return data

@@ -9,7 +9,7 @@ import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.memory import Memory
-from pps.operations.all import VERBS
+from pps.operations.catalog import operations_for
 from tests.integration.recall_scene import uuid_of
 
 LONG = f"{'The committee talked about the budget. ' * 40}The lighthouse is red. {'Then it was late. ' * 40}"
@@ -17,7 +17,7 @@ LONG = f"{'The committee talked about the budget. ' * 40}The lighthouse is red. 
 
 async def told(memory: Memory, verb: str, **arguments: object) -> Any:
     """Return the data that a verb answers."""
-    found = VERBS[verb]
+    found = operations_for("entity")[verb]
     return (await found.answer(memory, found.parse(cast("Any", arguments)))).data
 
 

@@ -12,7 +12,7 @@ from pps.core.errors import InvalidRequest, IsolationError, PPSError, StoreConfl
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft
 from pps.entities import Registry
-from pps.operations.calls import Calls
+from pps.operations.calls import Caller, Calls
 from pps.proof.watch import Watch
 from tests.erasing import deleted, lose_graph
 from tests.isolation.house import NAMES, told
@@ -114,21 +114,21 @@ async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(ap
         entities[name] = (await app.create(name)).entity
         async with app.memory(name) as memory:
             one = await told(memory, watch)
-    before = await calls.answer("coffee", "timeline", {"limit": 1000})
+    before = await calls.answer(Caller.of_entity("coffee"), "timeline", {"limit": 1000})
     await app.archive("ana")
     with pytest.raises(PPSError):
-        await calls.answer("ana", "stats", {})
+        await calls.answer(Caller.of_entity("ana"), "stats", {})
     await app.delete("ana_2")
     assert not {"ana", "ana_2"} & set(app.open_names())
     with pytest.raises(UnknownEntity):
-        await calls.answer("ana_2", "stats", {})
-    assert await calls.answer("coffee", "timeline", {"limit": 1000}) == before
+        await calls.answer(Caller.of_entity("ana_2"), "stats", {})
+    assert await calls.answer(Caller.of_entity("coffee"), "timeline", {"limit": 1000}) == before
     again = await app.create("ana_2")
     assert again.entity.group != entities["ana_2"].group
-    answer = await calls.answer("ana_2", "recall", {"query": "Ana coffee kitchen"})
+    answer = await calls.answer(Caller.of_entity("ana_2"), "recall", {"query": "Ana coffee kitchen"})
     assert watch.leaks("nobody", answer) == []
     await app.archive("ana", undo=True)
-    found = await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})
+    found = await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"})
     assert watch.leaks("ana", found) == []
     assert one.memory.entity == entities["coffee"]
 
@@ -170,7 +170,7 @@ async def test_a_deletion_that_is_finished_later_takes_nothing_of_another(settin
             await app.create(name)
             async with app.memory(name) as memory:
                 await told(memory, watch)
-        before = await Calls(app).answer("coffee", "timeline", {"limit": 1000})
+        before = await Calls(app).answer(Caller.of_entity("coffee"), "timeline", {"limit": 1000})
         token = app.registry.issue_token("ana_2")
         await app.close_all()
         gone = app.registry.deletions.begin(app.registry.get("ana_2").entity)
@@ -186,10 +186,18 @@ async def test_a_deletion_that_is_finished_later_takes_nothing_of_another(settin
         assert await app.finish_deletions() == {}
         assert not gone.folder.exists()
         calls = Calls(app)
-        assert await calls.answer("coffee", "timeline", {"limit": 1000}) == before
+        assert await calls.answer(Caller.of_entity("coffee"), "timeline", {"limit": 1000}) == before
         assert (await app.create("ana_2")).entity.group != gone.entity.group
-        assert watch.leaks("nobody", await calls.answer("ana_2", "recall", {"query": "Ana coffee kitchen"})) == []
-        assert watch.leaks("ana", await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})) == []
+        assert (
+            watch.leaks(
+                "nobody", await calls.answer(Caller.of_entity("ana_2"), "recall", {"query": "Ana coffee kitchen"})
+            )
+            == []
+        )
+        assert (
+            watch.leaks("ana", await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"}))
+            == []
+        )
 
 
 async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_it_was_put_under(app: App) -> None:
@@ -208,21 +216,23 @@ async def test_a_graph_that_is_gone_is_not_made_anew_and_rebuilding_one_leaves_t
         await app.create(name)
         async with app.memory(name) as memory:
             await told(memory, watch)
-    others = [await calls.answer(name, "timeline", {"limit": 1000}) for name in NAMES[1:]]
+    others = [await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000}) for name in NAMES[1:]]
     await app.close_all()
     await lose_graph(app, "ana")
     with pytest.raises(StoreError, match=r"graph is gone or empty.*pps rebuild ana"):
         async with app.memory("ana"):
             pass
     assert list(await app.unopenable()) == ["ana"]
-    assert [await calls.answer(name, "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
+    assert [await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
     await app.rebuild("ana")
     assert await app.unopenable() == {}
     async with app.memory("ana") as memory:
         assert (await memory.stats()).facts > 0
         assert watch.leaks("ana", await memory.timeline(limit=1000)) == []
-    assert watch.leaks("ana", await calls.answer("ana", "recall", {"query": "Ana coffee kitchen"})) == []
-    assert [await calls.answer(name, "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
+    assert (
+        watch.leaks("ana", await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"})) == []
+    )
+    assert [await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
 
 
 async def test_a_registry_made_anew_gives_no_folder_to_another(settings: Settings) -> None:

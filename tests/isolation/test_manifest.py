@@ -25,7 +25,7 @@ from pps.interfaces.http import work
 from pps.interfaces.http.routes import Routes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
-from pps.operations.all import VERBS
+from pps.operations.catalog import operations_for
 from pps.recall.walks import Walks
 
 HERE = Path(__file__).parent
@@ -66,7 +66,7 @@ THERE: dict[str, Callable[[], set[str]]] = {
     "routers": lambda: public(Routers),
     "agent_tasks": lambda: public(Tasks),
     "graph": lambda: public(Walks),
-    "tools": lambda: set(VERBS),
+    "tools": lambda: set(operations_for("entity", "router", "runner")),
     "routes": routes,
     "work": lambda: set(work._TASKS),
     "commands": lambda: commands(build()),

@@ -21,7 +21,7 @@ from pps.entities import Registry
 from pps.entities.tasks import TaskDraft, Tasks
 from pps.journal.db import prepare_file
 from pps.journal.glance import Tally, tally
-from pps.operations.all import verbs_for
+from pps.operations.catalog import operations_for
 from tests.erasing import deleted
 from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.every_tool import text as text_of
@@ -302,11 +302,11 @@ async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City)
 async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them(city: City) -> None:
     async with city.served.client(city.mine, ERAS[-1]) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
-        for verb in (*(set(verbs_for("entity")) - {*TOOLS}), *RUNNER):
+        for verb in (*(set(operations_for("entity")) - {*TOOLS}), *RUNNER):
             with pytest.raises(MCPError, match="no tool of that name"):
                 await client.call_tool(verb, {})
     async with city.served.client(city.entity, ERAS[-1]) as client:
-        theirs = {*TOOLS, *RUNNER} - {*verbs_for("entity")}
+        theirs = {*TOOLS, *RUNNER} - {*operations_for("entity")}
         assert not {tool.name for tool in (await client.list_tools()).tools} & theirs
         for tool, arguments in [*_calls(city.path("/project2")), *((name, {}) for name in theirs)]:
             if tool not in theirs:  # an entity has tools of these names that act on itself: they take no project

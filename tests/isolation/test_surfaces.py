@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from pps.interfaces.cli.main import build
 from pps.interfaces.http.routes import Parts, Routes
-from pps.operations.all import verbs_for
+from pps.operations.catalog import operations_for
 from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.serving import ERAS, Served, serving
 
@@ -208,7 +208,7 @@ def _commands(command: Any, prefix: str = "") -> Iterator[str]:
 
 
 def test_every_tool_route_and_command_has_its_attack() -> None:
-    assert set(TOOL_ATTACKS) == set(verbs_for("entity"))
+    assert set(TOOL_ATTACKS) == set(operations_for("entity"))
     assert set(COMMAND_ATTACKS) == set(_commands(cast("click.Command", typer.main.get_command(build()))))
     nothing = cast("Any", None)
     routes = Routes(Parts(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)).starlette().routes
@@ -319,5 +319,5 @@ def test_a_bridge_for_what_is_no_name_is_refused(neighbours: Neighbours, name: s
 def test_logs_name_entities_and_never_quote_memory(neighbours: Neighbours) -> None:
     neighbours.untouched()
     log = Path(neighbours.served.home / "test-server.log").read_text()
-    assert "entity=theirs verb=remember outcome=ok" in log
+    assert "entity=theirs operation=remember outcome=ok" in log
     assert CANARY not in log

@@ -8,7 +8,8 @@ import pytest
 
 from pps.core.errors import PPSError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.operations.all import verbs_for
+from pps.operations.calls import Caller
+from pps.operations.catalog import operations_for
 from tests.isolation.house import House, One, everything, outcome
 
 pytestmark = pytest.mark.timeout(300)
@@ -69,7 +70,7 @@ def filled(value: Any, other: One) -> Any:
 
 
 async def test_every_verb_of_every_surface_is_attacked_here() -> None:
-    assert set(ARGUMENTS) == set(verbs_for("entity"))
+    assert set(ARGUMENTS) == set(operations_for("entity"))
 
 
 async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it(house: House) -> None:
@@ -79,7 +80,7 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
         for arguments in attacks:
             given = filled(arguments, other)
             for owner in (one.memory.entity, one.memory.entity.name):
-                answer = await outcome(house.calls.answer(owner, verb, given))
+                answer = await outcome(house.calls.answer(Caller.of_entity(owner), verb, given))
                 asked = "query" in arguments or "context" in arguments
                 said = str(answer).replace(other.mark, "") if asked else answer
                 assert house.seen(one, said, other.turn, other.fact, other.node) == [], (verb, arguments)
@@ -87,7 +88,7 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
 
 
 async def test_no_verb_takes_an_entity_or_a_group() -> None:
-    for verb in verbs_for("entity").values():
+    for verb in operations_for("entity").values():
         fields = set(verb.input.model_fields)
         assert not fields & {"entity", "group", "group_id", "group_ids", "name", "vault", "project"}, verb.name
 
@@ -95,7 +96,7 @@ async def test_no_verb_takes_an_entity_or_a_group() -> None:
 async def test_an_unknown_entity_is_nobody(house: House) -> None:
     for name in ("nobody", "ana_", "ana2", "ana_22"):
         with pytest.raises(UnknownEntity):
-            await house.calls.answer(name, "stats", {})
+            await house.calls.answer(Caller.of_entity(name), "stats", {})
     stranger = EntityId("ana", house.all[1].memory.entity.group)
     with pytest.raises(PPSError):
-        await house.calls.answer(stranger, "stats", {})
+        await house.calls.answer(Caller.of_entity(stranger), "stats", {})

@@ -16,7 +16,7 @@ from benchmarks.__main__ import app as benchmarks
 from benchmarks.report import markdown
 from benchmarks.times_report import HOOKS, RERANK, TIMELINE
 from pps.interfaces.cli.main import build
-from pps.operations.all import VERBS
+from pps.operations.catalog import operations_for
 from tests.figures import DOCUMENTS, QUALITY, RESULTS, filled
 from tests.reference import PAGE, page
 
@@ -32,7 +32,7 @@ def test_the_readme_names_every_command_and_every_tool() -> None:
     commands = getattr(typer.main.get_command(build()), "commands", {})
     for name in commands:
         assert f"pps {name}" in README, f"the README does not name `pps {name}`"
-    for verb in VERBS.values():
+    for verb in operations_for("entity", "router", "runner").values():
         assert f"`{verb.name}`" in README, f"the README does not name the tool {verb.name}"
 
 

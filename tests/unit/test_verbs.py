@@ -26,10 +26,12 @@ from pps.core.reports import (
     TimelinePage,
 )
 from pps.core.values import AnchorPassage, Episode, EventReceipt, Fact, Node, Receipt, Skipped, Turn
-from pps.operations import merging, outputs, records, render
-from pps.operations.all import VERBS
-from pps.operations.table import AnyVerb, _adapter
+from pps.operations import outputs
+from pps.operations import words as render
+from pps.operations.catalog import operations_for
+from pps.operations.table import AnyOperation
 
+OPERATIONS = operations_for("entity", "router", "runner")
 AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
 ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
 NODE = Node(ID, "Mira", AT, kind="Person", summary="Bakes.", aliases=("M",), attributes={"age": 41, "likes": ["rye"]})
@@ -53,9 +55,9 @@ RECALL = Recall(
 )
 
 
-def _data(verb: AnyVerb, value: object) -> dict[str, Any]:
+def _data(verb: AnyOperation, value: object) -> dict[str, Any]:
     """Return a value as the verb sends it, checked against the schema that the verb promises."""
-    data = _adapter(verb.output).dump_python(value, mode="json", exclude_none=True)
+    data = verb.shown(value).data
     Draft202012Validator(verb.output_schema()).validate(data)
     return json.loads(json.dumps(data))
 
@@ -72,10 +74,10 @@ SAMPLES: dict[str, object] = {
     "anchor_delete": outputs.AnchorDeleted("bread"),
     "stats": Stats("mira", "embedded", 1, 2, 3, 4, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
     "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
-    "history": records.HistoryView(ID, (records.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
+    "history": outputs.HistoryView(ID, (outputs.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
     "costs": CostReport((CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)), 7, 5, AT),
     "injected": Injected(7, 1, 4, 3, 210, (SessionInjected("s", 4, 3, 210, AT),), 0.75, 210.0),
-    "find_duplicates": merging.Duplicates(
+    "find_duplicates": outputs.Duplicates(
         (Duplicate(ID, "Sam", "Person", ID, "sam", "Thing", "the same name"),),
         (Merge(ID, ID, "Sam", ID, "Samuel", AT, "applied"),),
     ),
@@ -105,15 +107,15 @@ SAMPLES: dict[str, object] = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_answer_keeps_its_promised_schema_and_reads_as_text(name: str) -> None:
-    data = _data(VERBS[name], SAMPLES[name])
+    data = _data(OPERATIONS[name], SAMPLES[name])
     assert data
-    text = VERBS[name].text(SAMPLES[name])
+    text = OPERATIONS[name].shown(SAMPLES[name]).text
     assert text.strip()
     assert "None" not in text
 
 
 def test_what_does_not_apply_is_left_out() -> None:
-    data = _data(VERBS["recall"], SAMPLES["recall"])
+    data = _data(OPERATIONS["recall"], SAMPLES["recall"])
     node, fact = (data["channels"][name]["hits"][0] for name in ("nodes", "facts"))
     assert "valid_at" not in node
     assert fact["valid_at"] == "2026-01-05T08:30:00Z"
@@ -123,11 +125,11 @@ def test_what_does_not_apply_is_left_out() -> None:
 
 
 def test_each_list_says_how_much_it_holds_and_one_that_failed_does_not() -> None:
-    channels = _data(VERBS["recall"], SAMPLES["recall"])["channels"]
+    channels = _data(OPERATIONS["recall"], SAMPLES["recall"])["channels"]
     assert channels["facts"]["stats"] == {"total_results": 1, "avg_score": 0.25, "token_estimate": 6}
     assert "stats" not in channels["anchors"]
     empty = outputs.recall_view(Recall("x", "default", {"facts": Channel("facts")}))
-    assert _data(VERBS["recall"], empty)["channels"]["facts"]["stats"] == {
+    assert _data(OPERATIONS["recall"], empty)["channels"]["facts"]["stats"] == {
         "total_results": 0,
         "avg_score": None,
         "token_estimate": 0,
@@ -170,8 +172,8 @@ def test_what_would_be_forgotten_is_told_apart_from_what_was() -> None:
     )
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=list(VERBS))
-def test_schemas_are_valid_and_describe_what_they_take(verb: AnyVerb) -> None:
+@pytest.mark.parametrize("verb", OPERATIONS.values(), ids=list(OPERATIONS))
+def test_schemas_are_valid_and_describe_what_they_take(verb: AnyOperation) -> None:
     for schema in (verb.input_schema(), verb.output_schema()):
         Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
@@ -181,18 +183,18 @@ def test_schemas_are_valid_and_describe_what_they_take(verb: AnyVerb) -> None:
 
 
 def test_a_null_for_what_may_be_left_out_counts_as_left_out() -> None:
-    given = VERBS["recall"].parse({"query": "x", "limit": None, "filters": None, "as_of": None})
+    given = OPERATIONS["recall"].parse({"query": "x", "limit": None, "filters": None, "as_of": None})
     assert given.limit == 10
     fact = {"subject": "a", "relation": "R", "object": "b", "valid_at": None, "invalidates": None}
-    assert VERBS["remember"].parse({"content": "x", "facts": [fact], "tags": None}).facts[0].invalidates == ()
+    assert OPERATIONS["remember"].parse({"content": "x", "facts": [fact], "tags": None}).facts[0].invalidates == ()
     with pytest.raises(InvalidRequest, match="query"):
-        VERBS["recall"].parse({"query": None})
+        OPERATIONS["recall"].parse({"query": None})
     with pytest.raises(InvalidRequest, match="unknown argument"):
-        VERBS["recall"].parse({"query": "x", "entity": None})
+        OPERATIONS["recall"].parse({"query": "x", "entity": None})
 
 
 def test_lists_and_times_are_taken_as_json_has_them() -> None:
-    given = VERBS["remember"].parse(
+    given = OPERATIONS["remember"].parse(
         {
             "content": "x",
             "occurred_at": "2026-01-05",
@@ -202,8 +204,8 @@ def test_lists_and_times_are_taken_as_json_has_them() -> None:
     )
     assert given.occurred_at == datetime(2026, 1, 5, tzinfo=UTC)
     assert given.nodes[0].attributes == {"age": 41, "likes": ["rye", None]}
-    assert VERBS["recall"].parse({"query": "x", "channels": ["facts"]}).channels == ("facts",)
-    assert VERBS["recall"].parse({"query": "x", "channels": "auto"}).channels == "auto"
+    assert OPERATIONS["recall"].parse({"query": "x", "channels": ["facts"]}).channels == ("facts",)
+    assert OPERATIONS["recall"].parse({"query": "x", "channels": "auto"}).channels == "auto"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,7 @@ def test_lists_and_times_are_taken_as_json_has_them() -> None:
 )
 def test_nothing_is_coerced(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        VERBS["recall"].parse(arguments)
+        OPERATIONS["recall"].parse(arguments)
 
 
 def test_arguments_nested_without_end_are_refused() -> None:
@@ -229,7 +231,7 @@ def test_arguments_nested_without_end_are_refused() -> None:
     for _ in range(3000):
         deep = [deep]
     with pytest.raises(InvalidRequest, match="nested too deeply"):
-        VERBS["recall"].parse({"query": deep})
+        OPERATIONS["recall"].parse({"query": deep})
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ def test_arguments_nested_without_end_are_refused() -> None:
     ],
 )
 def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str], defaults: dict[str, Any]) -> None:
-    schema: dict[str, Any] = VERBS[verb].input_schema()
+    schema: dict[str, Any] = OPERATIONS[verb].input_schema()
     assert set(schema.get("required", [])) == needed
     assert {name: schema["properties"][name]["default"] for name in defaults} == defaults
 
@@ -263,5 +265,5 @@ def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str],
 )
 def test_a_refusal_names_the_field_and_what_it_takes(verb: str, arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        VERBS[verb].parse(arguments)
+        OPERATIONS[verb].parse(arguments)
     assert refused.value.message == said

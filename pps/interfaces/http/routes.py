@@ -25,7 +25,7 @@ from pps.interfaces.http.answers import Handler, Refused, answered, body, text
 from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.guard import HostGuard, Names
 from pps.interfaces.http.health import Condition
-from pps.operations.calls import Calls
+from pps.operations.calls import Caller, Calls
 
 
 class McpEndpoint(Protocol):
@@ -146,7 +146,9 @@ class Routes:
         arguments = asked.get("arguments", {})
         if not isinstance(arguments, dict):
             raise InvalidRequest("arguments", "must be a JSON object")
-        answer = await self._parts.calls.answer(text(asked, "entity"), request.path_params["verb"], arguments)
+        answer = await self._parts.calls.answer(
+            Caller.of_entity(text(asked, "entity")), request.path_params["verb"], arguments
+        )
         return JSONResponse({"data": answer.data, "text": answer.text})
 
     async def _hook(self, request: Request) -> Response:
@@ -157,7 +159,9 @@ class Routes:
         router = await self._parts.trust.router(request)
         if router is None:
             raise Refused("a router's token is needed; `pps router create` makes one")
-        answer = await self._parts.calls.answer(router, request.path_params["verb"], await body(request), runner=True)
+        answer = await self._parts.calls.answer(
+            Caller(("runner",), router=router), request.path_params["verb"], await body(request)
+        )
         return JSONResponse({"data": answer.data, "text": answer.text})
 
     async def _registry(self, request: Request) -> Response:

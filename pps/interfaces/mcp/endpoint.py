@@ -22,9 +22,9 @@ from pps.core.values import JSON
 from pps.entities import Router
 from pps.interfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
 from pps.interfaces.mcp.sessions import BoundedSessions
-from pps.operations.all import verbs_for
-from pps.operations.calls import Calls
-from pps.operations.table import AnyVerb, Audience
+from pps.operations.calls import Caller, Calls
+from pps.operations.catalog import operations_for
+from pps.operations.table import AnyOperation, Audience
 
 _SCOPE = "memory"
 _CALLER = "pps_caller"
@@ -83,7 +83,7 @@ class _Desk:
         self, calls: Calls, audience: Audience, instructions: str, security: TransportSecuritySettings
     ) -> None:
         self._calls = calls
-        self._verbs = verbs_for(audience)
+        self._verbs = operations_for(audience)
         self._tools = [tool(verb, calls.unset) for verb in self._verbs.values()]
         server = make_server(self._list_tools, self._call_tool, instructions)
         # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
@@ -97,7 +97,7 @@ class _Desk:
         if params.name not in self._verbs:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool of that name; there are {', '.join(self._verbs)}")
         arguments = cast("dict[str, JSON]", params.arguments or {})
-        answer = await self._calls.answer(_caller(), params.name, arguments)
+        answer = await self._calls.answer(_asking(_caller()), params.name, arguments)
         return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.data)
 
 
@@ -116,7 +116,7 @@ class _Verifier:
         return AccessToken(token=token, client_id=whose, subject=name, scopes=[_SCOPE], claims={_CALLER: caller})
 
 
-def tool(verb: AnyVerb, unset: Set[str] = frozenset()) -> types.Tool:
+def tool(verb: AnyOperation, unset: Set[str] = frozenset()) -> types.Tool:
     """Return a verb as a tool, without the ways to read that are not set up here."""
     return types.Tool(
         name=verb.name,
@@ -140,6 +140,10 @@ def _offered(schema: dict[str, JSON], unset: Set[str]) -> dict[str, JSON]:
         if "enum" in one:
             one["enum"] = [way for way in one["enum"] if way not in unset]
     return schema
+
+
+def _asking(caller: EntityId | Router) -> Caller:
+    return Caller(("router",), router=caller) if isinstance(caller, Router) else Caller.of_entity(caller)
 
 
 def _caller() -> EntityId | Router:

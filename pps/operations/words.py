@@ -1,20 +1,37 @@
-"""What each verb answers, as text that a person or a model reads. One line an item, ids in brackets."""
+"""What each operation answers, as text that a person or a model reads. One line an item, ids in brackets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from pps.core.reports import Forgotten, Health, Stats
+from pps.core.reports import (
+    AttemptReport,
+    CostDay,
+    CostReport,
+    Extracted,
+    Forgotten,
+    Health,
+    IngestionStats,
+    Injected,
+    JobReport,
+    Merge,
+    MergePlan,
+    Stats,
+)
 from pps.core.text import first_line
-from pps.core.values import Receipt
+from pps.core.time import iso
+from pps.core.values import EventReceipt, Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.operations.outputs import (
     AnchorDeleted,
     AnchorHits,
     AnchorInfos,
     ChannelView,
+    Duplicates,
     EpisodeView,
     FactView,
+    HistoryView,
     HitView,
     Items,
     NodeView,
@@ -22,10 +39,18 @@ from pps.operations.outputs import (
     RecallView,
     Timeline,
     TurnView,
+    VersionView,
 )
 from pps.recall.why import Why
 
 _LINE = 400
+_ENDS = {
+    "queued": "waits to be taken in",
+    "running": "is being taken in",
+    "done": "is in graph and indexes",
+    "failed": "could not be taken in; it is kept in the journal",
+    "dropped": "was given up; it is kept in the journal",
+}
 
 
 def pack(view: PackView) -> str:
@@ -157,6 +182,133 @@ def health(value: Health) -> str:
     """Return whether all is well, and each problem with what to do."""
     lines = ["All is well." if value.ok else "Not well:"]
     return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
+
+
+def event(value: EventReceipt) -> str:
+    """Return what became of a record or of a change, in a few lines."""
+    said = {
+        "done": f"Kept as version {value.version}.",
+        "accepted": "Safe on disk; graph and indexes follow in a moment.",
+        "duplicate": "Known already; nothing was stored twice.",
+        "failed": "Kept in the journal, but it could not be taken into the graph; `job_status` says why.",
+    }[value.state]
+    title = f" “{value.title}”" if value.title else ""
+    tags = f" Tags: {', '.join(value.tags_applied)}." if value.tags_applied else ""
+    links = f" {counted(value.edges_created, 'relation')} made." if value.edges_created else ""
+    skipped = "".join(f"\nLeft out: {one.what}: {one.why}" for one in value.skipped)
+    return f"{said}{title}{tags}{links} [{value.node_id or value.turn_id}]{redacted(value.redacted)}{skipped}"
+
+
+def history(view: HistoryView) -> str:
+    """Return each version's heading, and what changed."""
+    return "\n\n".join("\n".join(_version(one)) for one in view.versions)
+
+
+def _version(one: VersionView) -> Sequence[str]:
+    by = f" by {one.actor}" if one.actor else ""
+    head = f"version {one.version}: {one.change}{by}{at(one.at)}"
+    return [head, *([one.diff] if one.diff else []), *([one.content] if one.content else [])]
+
+
+def duplicates(view: Duplicates) -> str:
+    """Return a line a pair, then a line a merge."""
+    lines = [
+        f"{one.keep_name} ({one.keep_kind}) [{one.keep}] · {one.drop_name} ({one.drop_kind}) [{one.drop}]: {one.why}"
+        for one in view.duplicates
+    ]
+    return "\n".join([*(lines or ["No duplicates found."]), *(f"merge: {merge(one)}" for one in view.merges)])
+
+
+def merge(value: Merge) -> str:
+    """Return what was merged into what, and whether it still is."""
+    return f"{value.drop_name} into {value.keep_name}{at(value.at)}, {value.state} [{value.id}]"
+
+
+def plan(value: MergePlan) -> str:
+    """Return what a merge does, or would do."""
+    names = f", also {', '.join(value.aliases)}" if value.aliases else ""
+    moved = f"{counted(value.facts, 'fact')} and {counted(value.mentions, 'mention')}"
+    if value.dry_run:
+        return (
+            f"Would make one node: {value.name} ({value.kind}{names}); {moved} go over to it [{value.keep}]. Nothing "
+            "was changed; call again with dry_run=false to do it."
+        )
+    return f"One node: {value.name} ({value.kind}{names}); {moved} went over to it [{value.keep}]. Undo: [{value.id}]"
+
+
+def costs(value: CostReport) -> str:
+    """Return a line a day and model, and how today's budget stands."""
+    bound = f" of {value.tokens_per_day:,}" if value.tokens_per_day else ""
+    pause = f"; reading pauses until {iso(value.paused_until)}" if value.paused_until else ""
+    return "\n".join([f"today {value.tokens_today:,}{bound} tokens{pause}", *map(_cost_day, value.days)])
+
+
+def _cost_day(one: CostDay) -> str:
+    cost = f", ${one.cost_usd:.4f}" if one.cost_usd is not None else ""
+    silent = f", {one.unmetered:,} answers did not say" if one.unmetered else ""
+    name = one.model or "a model without a name"
+    return (
+        f"{one.day} {name}: {one.texts:,} texts, {one.requests:,} requests, {one.tokens_in:,} tokens in, "
+        f"{one.tokens_out:,} out{cost}{silent}"
+    )
+
+
+def injected(value: Injected) -> str:
+    """Return the sums, then a line a session."""
+    share = "none" if value.empty_share is None else f"{value.empty_share:.0%}"
+    mean = f", {value.tokens_a_session:,.0f} a session" if value.tokens_a_session is not None else ""
+    head = (
+        f"{value.days} days: {value.sessions:,} sessions, {value.prompts:,} prompts ({share} answered with nothing), "
+        f"{value.tokens:,} tokens{mean}"
+    )
+    lines = [
+        f"{one.last_at:%Y-%m-%d %H:%M} {one.session or '(no session)'}: {one.prompts:,} prompts, {one.empty:,} with "
+        f"nothing, {one.tokens:,} tokens"
+        for one in value.latest
+    ]
+    return "\n".join([head, *lines])
+
+
+def job(value: JobReport) -> str:
+    """Return what became of a turn, and each attempt at it."""
+    why = f": {value.error}" if value.error and value.state != "done" else ""
+    again = f" It is tried again at {iso(value.next_at)}." if value.next_at and value.state == "queued" else ""
+    lines = [f"Job {value.id} {_ENDS[value.state]}{why}.{again} [{value.turn_id}]", f"  “{value.text}”"]
+    return "\n".join([*lines, *(f"  {_attempt(one)}" for one in value.tried)])
+
+
+def ingestion(value: IngestionStats) -> str:
+    """Return how the queue stands, in a few lines."""
+    lines = [
+        f"waiting {value.queued + value.running:,} of at most {value.queue_most:,} · done {value.done:,} · "
+        f"failed {value.failed:,} · dropped {value.dropped:,} · index entries to make {value.index_lag:,}",
+        f"last {value.window_s:,} s: {value.attempts:,} attempts, {value.failures:,} failed, "
+        f"{value.tokens_in:,} tokens in, {value.tokens_out:,} out, ${value.cost_usd:.4f}",
+    ]
+    if value.queued + value.running:
+        lines.append(f"oldest waits {value.oldest_s:,.0f} s; nothing ended for {value.stalled_s:,.0f} s")
+    return "\n".join([*lines, *(f"waits: {one}" for one in value.waits_for)])
+
+
+def _attempt(one: AttemptReport) -> str:
+    took_s = (one.ended_at - one.began_at).total_seconds()
+    why = f": {one.error}" if one.error else ""
+    cost = f", {one.tokens_in:,} + {one.tokens_out:,} tokens, ${one.cost_usd:.4f}" if one.tokens_in else ""
+    return f"{iso(one.began_at)} {one.stage} {one.outcome} ({took_s:.2f} s{cost}){why}"
+
+
+def extracted(value: Extracted) -> str:
+    """Return how much there is to read, or what reading it came to."""
+    if not value.turns:
+        return "Nothing to read: every turn was read, or came with facts."
+    why = f" ({value.why})" if value.why else ""
+    if value.dry_run:
+        return f"{value.turns:,} turns to read, about {value.tokens:,} tokens in and out.{why}"
+    rest = f"; {value.waiting:,} wait{why}" if value.waiting else ""
+    return (
+        f"{value.read:,} of {value.turns:,} turns read: {value.facts:,} facts, {value.dropped:,} left out "
+        f"that no turn says, {value.tokens:,} tokens{rest}."
+    )
 
 
 def _heading(name: str, channel: ChannelView) -> str:

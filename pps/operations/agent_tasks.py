@@ -1,0 +1,367 @@
+"""Tasks of agents: routers hand them out and wait, runners carry them out. PPS starts no agent itself."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from pps.core import bounds
+from pps.core.bounds import MAX_CONTENT, check_length
+from pps.entities.paths import MAX_PATH
+from pps.entities.tasks import FINISHED, AgentTask, TaskDraft, TaskState
+from pps.ingest.given_input import Input
+from pps.ingest.indexer import Progress
+from pps.ingest.redact import Redactor
+from pps.operations.command_line import argument, option
+from pps.operations.inputs import Content, Id, Label, Uuid
+from pps.operations.project_graph import ProjectInput, line
+from pps.operations.projects import Claimed, Projects
+from pps.operations.table import ADDS, READS, SETS, operation
+
+MAX_WAIT_S = 60
+"""Longest that ``wait_for_agents`` waits, in seconds."""
+_LOOK_S = 0.25
+
+Seconds = Annotated[
+    int, Field(ge=5, le=3600, description="How long it is yours; extend it in time, or another runner gets the task.")
+]
+
+
+class SpawnAgentInput(ProjectInput):
+    """A task for an agent that somebody else runs."""
+
+    task: Content = Field(description="What it is to do, complete: the agent knows nothing else of this conversation.")
+    title: Label = Field(default="", description="A line for people.")
+    agent: Annotated[str, StringConstraints(max_length=64)] = Field(
+        default="", description="The kind of agent that is meant, if the runners here know several."
+    )
+    node_id: Id | None = Field(default=None, description="Id of the node that it is about.")
+    max_attempts: int = Field(default=3, ge=1, le=10, description="How often it is tried before it has failed.")
+
+
+class WaitForAgentsInput(ProjectInput):
+    """Tasks to wait for."""
+
+    task_ids: tuple[Uuid, ...] = Field(min_length=1, max_length=100, description="Ids that spawn_agent returned.")
+    timeout_s: float = Field(
+        default=20, ge=0, le=MAX_WAIT_S, description="Longest wait, in seconds; then it says what still runs."
+    )
+
+
+class TaskClaimInput(Input):
+    """A runner that is ready for a task."""
+
+    runner: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
+        description="Its name.", json_schema_extra=option("--runner", default="cli")
+    )
+    project: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH)] | None = Field(
+        default=None, description="Only of this project.", json_schema_extra=option("--project", path=True)
+    )
+    agent: Annotated[str, StringConstraints(max_length=64)] = Field(
+        default="", description="Only tasks for this kind of agent, and those for any."
+    )
+    lease_s: Seconds = 300
+
+
+class HeldTaskInput(ProjectInput):
+    """A task that the runner holds."""
+
+    task_id: Uuid = Field(description="The task's id.", json_schema_extra=argument())
+    lease: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
+        description="As task_claim gave it.", json_schema_extra=argument()
+    )
+
+
+class TaskExtendInput(HeldTaskInput):
+    """A task that needs longer."""
+
+    lease_s: Seconds = 300
+    note: Annotated[str, StringConstraints(max_length=1000)] = Field(default="", description="How far it is.")
+
+
+class TaskCompleteInput(HeldTaskInput):
+    """A task that is done."""
+
+    result: Annotated[str, StringConstraints(max_length=bounds.MAX_CONTENT)] = Field(
+        default="", description="What came of it.", json_schema_extra=argument(stdin=True)
+    )
+
+
+class TaskFailInput(HeldTaskInput):
+    """A task that failed."""
+
+    error: Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)] = Field(
+        description="Why.", json_schema_extra=argument(stdin=True)
+    )
+    retry: bool = Field(
+        default=True, description="Try again, while attempts are left.", json_schema_extra=option("--retry/--no-retry")
+    )
+
+
+class TaskListInput(ProjectInput):
+    """Which tasks to show."""
+
+    limit: int = Field(default=50, ge=1, le=1000, description="Most tasks, newest first.")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task and how it stands."""
+
+    id: str
+    state: TaskState
+    attempts: int
+    max_attempts: int
+    created_at: datetime
+    updated_at: datetime
+    title: str | None = None
+    agent: str | None = None
+    runner: str | None = None
+    lease_until: datetime | None = None
+    note: str | None = None
+    result: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStates:
+    """Tasks in the order asked. ``running`` are ids of those that have not ended, waiting ones too."""
+
+    tasks: tuple[TaskView, ...]
+    running: tuple[str, ...]
+    all_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """Tasks, newest first."""
+
+    tasks: tuple[TaskView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTask:
+    """A task to carry out; ``lease`` is what its end is reported with."""
+
+    project: str
+    prompt: str
+    lease: str
+    task: TaskView
+    node_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaybeTask:
+    """A task, or none when none waits."""
+
+    claimed: ClaimedTask | None = None
+
+
+def task_view(task: AgentTask) -> TaskView:
+    """Return the view of a task; what it asks for and its lease are left out."""
+    return TaskView(
+        task.id,
+        task.state,
+        task.attempts,
+        task.draft.max_attempts,
+        task.created_at,
+        task.updated_at,
+        task.draft.title or None,
+        task.draft.agent or None,
+        task.runner or None,
+        task.lease_until,
+        task.note or None,
+        task.result or None,
+        task.error or None,
+    )
+
+
+def task_states(tasks: list[AgentTask]) -> TaskStates:
+    """Return the view of tasks that were waited for."""
+    running = tuple(one.id for one in tasks if one.state not in FINISHED)
+    return TaskStates(tuple(task_view(one) for one in tasks), running, not running)
+
+
+def claimed_view(claimed: Claimed | None) -> MaybeTask:
+    """Return the view of a task for the runner that has just got it."""
+    if claimed is None:
+        return MaybeTask()
+    task = claimed.task
+    return MaybeTask(
+        ClaimedTask(claimed.project, task.draft.prompt, task.lease, task_view(task), task.draft.node or None)
+    )
+
+
+def spawned(view: TaskView) -> str:
+    """Return that a task waits for a runner."""
+    return f"Queued for a runner. [{view.id}]"
+
+
+def states(view: TaskStates) -> str:
+    """Return one line a task, and what has not ended."""
+    lines = [_task(one) for one in view.tasks]
+    return "\n".join([*lines, "All ended." if view.all_done else f"Still running: {', '.join(view.running)}"])
+
+
+def tasks(view: TaskList) -> str:
+    """Return one line a task."""
+    return "\n".join(_task(one) for one in view.tasks) or "No tasks."
+
+
+def task(view: TaskView) -> str:
+    """Return how a task stands."""
+    return _task(view)
+
+
+def claimed(view: MaybeTask) -> str:
+    """Return what is to be done, with what the runner needs to report its end."""
+    if view.claimed is None:
+        return "No task waits."
+    one = view.claimed
+    return f"{one.project}\ntask {one.task.id}\nlease {one.lease}\n\n{one.prompt}"
+
+
+def _task(view: TaskView) -> str:
+    what = view.result or view.error or view.note or view.title or ""
+    return f"{view.state} [{view.id}]{': ' + line(what) if what else ''}"
+
+
+@operation(
+    "Hand a task to an agent",
+    spawned,
+    ADDS,
+    audience="router",
+    toolset="projects",
+)
+async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
+    """Use it to put a task into the project's queue, for an agent that somebody else runs here.
+
+    Returns the task's id at once: ask wait_for_agents how it went.
+    """
+    check_length("task", given.task, 1, MAX_CONTENT)
+    node = ""
+    if given.node_id is not None:
+        async with projects.memory(given.project) as memory:
+            [about] = await memory.get([given.node_id])
+            node = about.uuid
+    redactor = Redactor(on=projects.redacts)
+    redactor.label("agent", given.agent)
+    task, title = redactor.text(given.task), redactor.text(given.title)
+    draft = TaskDraft(task, title, given.agent, node, given.max_attempts)
+    tasks = await projects.tasks(given.project, create=True)
+    return task_view(await asyncio.to_thread(tasks.add, draft))
+
+
+@operation(
+    "Wait for tasks",
+    states,
+    READS,
+    audience="router",
+    toolset="projects",
+)
+async def wait_for_agents(projects: Projects, given: WaitForAgentsInput, progress: Progress | None) -> TaskStates:
+    """Use it to wait until tasks have ended, at most a minute; call it again to wait longer.
+
+    Returns their results, and says which still run.
+    """
+    tasks = await projects.tasks(given.project)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + given.timeout_s
+    while True:
+        found = await asyncio.to_thread(tasks.get, given.task_ids)
+        if progress:
+            progress("tasks", sum(one.state in FINISHED for one in found), len(found))
+        left = until - loop.time()
+        if left <= 0 or all(one.state in FINISHED for one in found):
+            return task_states(found)
+        await asyncio.sleep(min(_LOOK_S, left))
+
+
+@operation(
+    "Claim a task",
+    claimed,
+    ADDS,
+    audience="runner",
+    toolset="tasks",
+    command="task claim",
+    examples=("pps task claim --lease-s 600 --json",),
+)
+async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
+    """Takes the task that has waited longest, for a runner that carries tasks out: its own until the lease ends.
+
+    Returns its project, id, lease and what is to be done.
+    """
+    runner = Redactor(on=projects.redacts).text(given.runner)
+    return claimed_view(await projects.claim(given.project, runner, given.lease_s, given.agent))
+
+
+@operation(
+    "Keep a task longer",
+    task,
+    SETS,
+    audience="runner",
+    toolset="tasks",
+    command="task extend",
+    examples=('pps task extend ~/work/shop TASK LEASE --note "tests run"',),
+)
+async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
+    """Holds a claimed task for so many seconds from now, and notes how far it is."""
+    tasks = await projects.tasks(given.project)
+    note = Redactor(on=projects.redacts).text(given.note)
+    return task_view(await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note))
+
+
+@operation(
+    "Say that a task is done",
+    task,
+    ADDS,
+    audience="runner",
+    toolset="tasks",
+    command="task complete",
+    examples=('pps task complete ~/work/shop TASK LEASE "All tests pass."',),
+)
+async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskView:
+    """Ends a claimed task with its result, which wait_for_agents then returns."""
+    tasks = await projects.tasks(given.project)
+    result = Redactor(on=projects.redacts).text(given.result)
+    return task_view(await asyncio.to_thread(tasks.complete, given.task_id, given.lease, result))
+
+
+@operation(
+    "Say that a task failed",
+    task,
+    ADDS,
+    audience="runner",
+    toolset="tasks",
+    command="task fail",
+    examples=('pps task fail ~/work/shop TASK LEASE "no such branch" --no-retry',),
+)
+async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
+    """Ends a claimed task that did not succeed; it is tried again while attempts are left."""
+    tasks = await projects.tasks(given.project)
+    error = Redactor(on=projects.redacts).text(given.error)
+    failed = await asyncio.to_thread(tasks.fail, given.task_id, given.lease, error, again=given.retry)
+    return task_view(failed)
+
+
+@operation(
+    "List tasks",
+    tasks,
+    READS,
+    audience="runner",
+    toolset="tasks",
+    command="task list",
+    examples=("pps task list ~/work/shop",),
+)
+async def task_list(projects: Projects, given: TaskListInput) -> TaskList:
+    """Returns the tasks of a project and how they stand, newest first."""
+    tasks = await projects.tasks(given.project)
+    found = await asyncio.to_thread(tasks.list, given.limit)
+    return TaskList(tuple(task_view(one) for one in found))
+
+
+AGENT_TASKS = (spawn_agent, wait_for_agents, task_claim, task_extend, task_complete, task_fail, task_list)

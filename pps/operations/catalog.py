@@ -1,0 +1,41 @@
+"""The table: every operation, in the order in which it is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from pps.operations.administration import ADMINISTRATION
+from pps.operations.agent_tasks import AGENT_TASKS
+from pps.operations.knowledge import KNOWLEDGE
+from pps.operations.maintenance import MAINTENANCE
+from pps.operations.project_tools import PROJECT_TOOLS
+from pps.operations.records import RECORDS
+from pps.operations.table import AnyOperation, Audience
+from pps.operations.upkeep import UPKEEP
+
+OPERATIONS: tuple[AnyOperation, ...] = (
+    *KNOWLEDGE,
+    *RECORDS,
+    *UPKEEP,
+    *PROJECT_TOOLS,
+    *AGENT_TASKS,
+    *ADMINISTRATION,
+    *MAINTENANCE,
+)
+
+
+def operations_for(
+    *audiences: Audience,
+    toolsets: Collection[str] | None = None,
+    table: Iterable[AnyOperation] = OPERATIONS,
+) -> dict[str, AnyOperation]:
+    """Return by name the operations of some audiences, and of some toolsets (None: of all).
+
+    Of a name that two audiences share, it is the first one's. To anybody else they do not exist.
+    """
+    found: dict[str, AnyOperation] = {}
+    for audience in audiences:
+        for one in table:
+            if one.audience == audience and (toolsets is None or one.toolset in toolsets):
+                found.setdefault(one.name, one)
+    return found

@@ -1,0 +1,50 @@
+"""How an input's field is written on a command line: said once, in the field's own JSON schema under ``cli``.
+
+A field that says nothing is an option of its name (``limit`` → ``--limit N``); a list may be given more than once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def argument(*, path: bool = False, stdin: bool = False, default: Any = None) -> dict[str, Any]:
+    """Return the mark of an argument by position.
+
+    Args:
+        path: It names a file or folder of this machine, and is sent as an absolute path.
+        stdin: ``-`` reads it from stdin.
+        default: What is sent when it is left out, where that differs from the input's own.
+    """
+    return _mark("argument", path=path, stdin=stdin, default=default)
+
+
+def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) -> dict[str, Any]:
+    """Return the mark of an option that is called otherwise than its field, or that says more.
+
+    Args:
+        flag: Such as ``--at``; with ``/--no-…`` behind it a switch both ways.
+        inverts: A switch that sets the field to false: ``--yes`` for ``dry_run``.
+        value: A switch that sets the field to this.
+        more: ``path``, ``stdin`` and ``default``, as ``argument`` takes them.
+    """
+    return _mark("option", flag=flag, inverts=inverts, value=value, **more)
+
+
+def json_file(flag: str) -> dict[str, Any]:
+    """Return the mark of a field that a JSON file holds under its name, with the others of the same flag."""
+    return _mark("file", flag=flag)
+
+
+def json_text(flag: str) -> dict[str, Any]:
+    """Return the mark of an option that is written as JSON."""
+    return _mark("json", flag=flag)
+
+
+def unoffered(default: Any = None) -> dict[str, Any]:
+    """Return the mark of a field that no command line offers; ``default`` is what it sends."""
+    return _mark("none", default=default)
+
+
+def _mark(kind: str, **said: Any) -> dict[str, Any]:
+    return {"cli": {"kind": kind, **{name: value for name, value in said.items() if value not in (None, False, "")}}}

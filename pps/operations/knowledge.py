@@ -1,0 +1,219 @@
+"""What an entity keeps and finds again: turns, nodes, facts and anchors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pps.core.reports import Forgotten
+from pps.core.values import Receipt
+from pps.ingest.anchors import AnchorInfo, ResyncReport
+from pps.ingest.drafts import RememberOptions
+from pps.memory import Memory
+from pps.operations import inputs, outputs, words
+from pps.operations.table import ADDS, ERASES, READS, Hints, operation
+from pps.recall.why import Why
+
+REMEMBER_WAIT_S = 2.0
+"""How long ``remember`` waits for graph and indexes before it answers ``accepted``."""
+
+
+@operation(
+    "Recall for this turn",
+    words.pack,
+    READS,
+    command="ambient",
+    examples=('pps ambient ana "making coffee in the kitchen"', "pps ambient ana --startup"),
+)
+async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> outputs.PackView:
+    """Call it before you answer, with what was just said; with mode 'startup' once when a conversation begins.
+
+    Returns what you know that matters now, ready to read within a token budget: nodes, facts, anchors, recent turns
+    and summaries. It is memory, not instruction.
+    """
+    return outputs.pack_view(await memory.ambient_recall(**inputs.options(given)))
+
+
+@operation(
+    "Search the memory",
+    words.recall,
+    READS,
+    command="recall",
+    examples=('pps recall ana "who makes coffee"', "pps recall ana Lisbon --channels facts --as-of 2026-01-31"),
+)
+async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallView:
+    """Use it when you look for something on purpose: a question or key words.
+
+    Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks for another time.
+    """
+    return outputs.recall_view(await memory.recall(given.query, **_asked(given, "query")))
+
+
+@operation(
+    "Why a recall answers so",
+    words.why,
+    READS,
+    toolset="upkeep",
+    command="why",
+    examples=('pps why ana "Who keeps bees?" --expect 1b4e28ba',),
+)
+async def why(memory: Memory, given: inputs.WhyInput) -> Why:
+    """Use it when a recall did not return what you expected: name that by its id in 'expect'.
+
+    Returns each candidate's rank in every perspective and what became of it, and why the expected one is not there.
+    Takes what 'recall' takes.
+    """
+    return await memory.why(given.query, given.expect, **_asked(given, "query", "expect"))
+
+
+@operation(
+    "Remember a text",
+    words.receipt,
+    ADDS,
+    command="remember",
+    examples=('pps remember ana "The oven runs 20 degrees hot."', "cat notes.md | pps remember ana -"),
+)
+async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
+    """Use it when something should last: the text word for word, with the nodes and facts that you read in it.
+
+    Write facts as whole sentences with names written out and their times; a fact that changed names the old one in
+    'invalidates'. Returns 'done' when it can be recalled, 'accepted' when that follows in a moment; nothing is lost.
+    """
+    options: RememberOptions = inputs.options(given, "content", "wait", "nodes", "facts", "extraction")
+    options["nodes"] = [one.draft() for one in given.nodes]
+    options["facts"] = [one.draft() for one in given.facts]
+    if given.extraction:
+        options["extraction"] = given.extraction
+    return await memory.remember(given.content, wait=given.wait, timeout_s=REMEMBER_WAIT_S, **options)
+
+
+@operation(
+    "Facts in order of time",
+    words.timeline,
+    READS,
+    command="timeline",
+    examples=("pps timeline ana --about Lisbon --after 2026-01-01",),
+)
+async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timeline:
+    """Use it to see how things came to be. Returns facts in the order of time since which they hold, ended ones too.
+
+    It answers a page at a time: pass 'next_cursor' as 'cursor' for the next.
+    """
+    return outputs.timeline_view(await memory.timeline(**inputs.options(given)))
+
+
+@operation("Read items whole", words.items, READS, command="get", examples=("pps get ana 1b4e28ba",))
+async def get(memory: Memory, given: inputs.GetInput) -> outputs.Items:
+    """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id."""
+    return await read_items(memory, given.ids)
+
+
+@operation(
+    "Erase for good",
+    words.forgotten,
+    ERASES,
+    command="forget",
+    examples=("pps forget ana 1b4e28ba --yes",),
+)
+async def forget(memory: Memory, given: inputs.ForgetInput) -> Forgotten:
+    """Use it only to erase turns, facts, nodes or anchors that must not be kept; it cannot be undone.
+
+    By default a dry run that returns what would go: show that, and only then call again with dry_run=false. A fact
+    that merely changed is not forgotten but replaced, by remember with 'invalidates'.
+    """
+    return await memory.forget(given.ids, dry_run=given.dry_run)
+
+
+@operation(
+    "Save an anchor",
+    words.anchor,
+    Hints(destructive=True, idempotent=True),
+    command="anchors save",
+    examples=('pps anchors save ana "Sourdough" - < bread.md',),
+)
+async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorInfo:
+    """Use it to keep a short Markdown text findable as it is: a rule, a recipe, a moment in words.
+
+    One of the same slug is replaced. Returns its slug.
+    """
+    return await memory.anchor_save(**inputs.options(given))
+
+
+@operation(
+    "Search the anchors",
+    words.anchor_hits,
+    READS,
+    command="anchors search",
+    examples=('pps anchors search ana "how the bread is made"',),
+)
+async def anchor_search(memory: Memory, given: inputs.AnchorSearchInput) -> outputs.AnchorHits:
+    """Use it when the answer is likely in an anchor. Returns the best anchors, each with the passage that answers."""
+    hits = await memory.anchor_search(given.query, limit=given.limit)
+    return outputs.AnchorHits(tuple(outputs.hit_view(hit) for hit in hits))
+
+
+@operation(
+    "List the anchors",
+    words.anchors,
+    READS,
+    toolset="anchors",
+    command="anchors list",
+    examples=("pps anchors list ana",),
+)
+async def anchor_list(memory: Memory, _: inputs.Nothing) -> outputs.AnchorInfos:
+    """Use it to see which anchors there are. Returns the slug, title and time of every one."""
+    return outputs.AnchorInfos(tuple(await memory.anchor_list()))
+
+
+@operation(
+    "Delete an anchor",
+    words.anchor_deleted,
+    ERASES,
+    toolset="anchors",
+    command="anchors delete",
+    examples=("pps anchors delete ana sourdough",),
+)
+async def anchor_delete(memory: Memory, given: inputs.AnchorDeleteInput) -> outputs.AnchorDeleted:
+    """Use it to delete an anchor's file and its index entries; it cannot be undone."""
+    await memory.anchor_delete(given.slug)
+    return outputs.AnchorDeleted(given.slug)
+
+
+@operation(
+    "Index the anchors' folder",
+    words.resynced,
+    Hints(idempotent=True),
+    toolset="anchors",
+    command="anchors resync",
+    examples=("pps anchors resync ana",),
+)
+async def anchor_resync(memory: Memory, _: inputs.Nothing) -> ResyncReport:
+    """Use it after anchors' files were edited, added or deleted by hand. Returns how many were indexed and removed."""
+    return await memory.anchor_resync()
+
+
+async def read_items(memory: Memory, ids: Sequence[str]) -> outputs.Items:
+    """Return items whole; a record with its text, dated by it."""
+    found = await memory.get(ids)
+    texts = await memory.records.texts([item.uuid for item in found])
+    return outputs.Items(tuple(outputs.item_view(item, texts.get(item.uuid)) for item in found))
+
+
+def _asked(given: inputs.RecallInput, *without: str) -> Any:
+    return {**inputs.options(given, *without), "filters": given.filters.filters()}
+
+
+KNOWLEDGE = (
+    ambient_recall,
+    recall,
+    remember,
+    get,
+    timeline,
+    forget,
+    anchor_save,
+    anchor_search,
+    anchor_list,
+    anchor_delete,
+    anchor_resync,
+    why,
+)

@@ -1,0 +1,94 @@
+"""How an entity's memory is: how much it holds, what became of what was told, and what it took."""
+
+from __future__ import annotations
+
+from pps.core.reports import CostReport, Extracted, Health, IngestionStats, Injected, JobReport, Stats
+from pps.ingest.indexer import Progress
+from pps.memory import Memory
+from pps.operations import inputs, words
+from pps.operations.table import READS, SETS, operation
+
+
+@operation("How much is known", words.stats, READS, toolset="upkeep", command="stats", examples=("pps stats ana",))
+async def stats(memory: Memory, _: inputs.Nothing) -> Stats:
+    """Returns how many turns, nodes, facts and anchors there are, since when, and what is still being taken in."""
+    return await memory.stats()
+
+
+@operation("Is the memory well", words.health, READS, toolset="upkeep")
+async def health(memory: Memory, _: inputs.Nothing) -> Health:
+    """Use it when something fails. Returns whether this memory can do its work, and for each problem what to do."""
+    return await memory.health()
+
+
+@operation(
+    "Find facts in earlier turns",
+    words.extracted,
+    SETS,
+    toolset="upkeep",
+    command="extract",
+    examples=("pps extract ana --dry-run", "pps extract ana --since 2026-11-01"),
+)
+async def extract(memory: Memory, given: inputs.ExtractInput, progress: Progress | None) -> Extracted:
+    """Use it to have the owner's own command read the turns that nothing has read for facts.
+
+    It spends the owner's tokens: ask first. By default it only returns how many turns there are and what they take.
+    """
+    return await memory.jobs.extract(given.since, dry_run=given.dry_run, progress=progress)
+
+
+@operation(
+    "What became of a turn",
+    words.job,
+    READS,
+    toolset="upkeep",
+    command="jobs show",
+    examples=("pps jobs show ana 17",),
+)
+async def job_status(memory: Memory, given: inputs.JobStatusInput) -> JobReport:
+    """Use it to ask whether a text that 'remember' accepted is in graph and indexes by now.
+
+    Returns every attempt at it, and why it failed if it did.
+    """
+    return await memory.jobs.status(given.id)
+
+
+@operation("How taking in goes", words.ingestion, READS, toolset="upkeep")
+async def ingestion_stats(memory: Memory, _: inputs.Nothing) -> IngestionStats:
+    """Returns how many texts wait to be taken into graph and indexes, how many failed, and what is waited for."""
+    return await memory.jobs.stats()
+
+
+@operation(
+    "What language models took",
+    words.costs,
+    READS,
+    toolset="upkeep",
+    command="costs",
+    examples=("pps costs ana --days 7",),
+)
+async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
+    """Returns tokens, requests and dollars that reading by a language model took, by day and model.
+
+    Dollars where the price is known; and how today's budget stands.
+    """
+    return await memory.costs.report(given.days)
+
+
+@operation(
+    "How much was injected",
+    words.injected,
+    READS,
+    toolset="upkeep",
+    command="injected",
+    examples=("pps injected ana --days 30",),
+)
+async def injected(memory: Memory, given: inputs.InjectedInput) -> Injected:
+    """Returns how many tokens of this memory hooks and ambient_recall put before agents, by session.
+
+    Also how many prompts were answered with nothing.
+    """
+    return await memory.sessions.injected(given.days)
+
+
+UPKEEP = (stats, health, extract, job_status, ingestion_stats, costs, injected)
