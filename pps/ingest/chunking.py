@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pps.ingest.detecting import Span
+from pps.ingest.detectors import Span
 from pps.ingest.redact import spans
 
 WORDS = 200

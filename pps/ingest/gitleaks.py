@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any, cast
 
 from pps.core.errors import ConfigError
-from pps.ingest.detecting import Detector, entropy_bits
+from pps.ingest.detectors import Detector, entropy_bits
 
 SHA256 = "e163e53b9e7e8a8511e77271e2b323ed057759542a6d988258afe3a1fa329caf"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pps.ingest.detecting import Detector, detector, looks_random
+from pps.ingest.detectors import Detector, given, looks_random
 
 _NAMED = r"[\w.\-]{0,40}[\\\"'\])*`]{0,3}[ \t]{0,4}"
 _OPENED = r"\*{0,2}[ \t]{0,4}[\\\"'`(]{0,3}"
@@ -40,21 +40,17 @@ def _named() -> tuple[Detector, ...]:
     token = rf"(?i:{key}|secret|token|passphrase|credential)"
     password = rf"(?i:{_PASSWORDS}|db_?pass|key_?pass)"
     return (
-        detector(
+        given(
             "API Key",
             ("key", "secret", "token", "passphrase", "credential"),
             rf"{token}{_SHOWN}([A-Za-z0-9+/=_.~-]{{16,500}})",
-            group=1,
-            tail=None,
-            accepts=looks_random,
+            looks_random,
         ),
-        detector(
+        given(
             "Password",
             (*_PASSWORDS.split("|"), "_pass", "dbpass", "keypass"),
             rf"{password}(?:{_ASSIGNED}|>){_VALUE}",
-            group=1,
-            tail=None,
-            accepts=_is_password,
+            _is_password,
         ),
     )
 
@@ -62,106 +58,58 @@ def _named() -> tuple[Detector, ...]:
 def _sent() -> tuple[Detector, ...]:
     """Return detectors of what a header or an address sends along."""
     return (
-        detector(
-            "Bearer Token",
-            ("bearer ",),
-            r"(?i:bearer)[ \t]{1,4}([A-Za-z0-9._~+/=-]{20,4000})",
-            group=1,
-            tail=None,
-            accepts=looks_random,
-        ),
-        detector(
+        given("Bearer Token", ("bearer ",), r"(?i:bearer)[ \t]{1,4}([A-Za-z0-9._~+/=-]{20,4000})", looks_random),
+        given(
             "Basic Auth Credentials",
             ("basic ",),
             r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic)[ \t]{1,4}([A-Za-z0-9+/=]{8,500})",
-            group=1,
-            tail=None,
         ),
-        detector(
+        given(
             "Authorization Token",
             ("authorization",),
             r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?[A-Za-z-]{2,20}[ \t=]{1,4}[\"']?"
             r"([\w.~+/=-]{16,4000})",
-            group=1,
-            tail=None,
-            accepts=looks_random,
+            looks_random,
         ),
-        detector(
-            "Basic Auth Credentials",
-            ("://",),
-            r"://([A-Za-z0-9_-]{20,200}):?@",
-            group=1,
-            tail=None,
-            accepts=looks_random,
-        ),
-        detector(
+        given("Basic Auth Credentials", ("://",), r"://([A-Za-z0-9_-]{20,200}):?@", looks_random),
+        given(
             "Basic Auth Credentials",
             ("@tcp(", "@unix("),
             r"(?<![^\s\"'`=(])[\w.-]{1,64}:([^\s:@/\"'`\[]{3,128})@(?:tcp|unix)\(",
-            group=1,
-            tail=None,
         ),
-        detector(
-            "Basic Auth Credentials",
-            ("://",),
-            r"://[^\s:/?#@\"'<>]{0,100}:([^\s/@\"'<>{}\[\]]{3,200})@",
-            group=1,
-            tail=None,
-        ),
+        given("Basic Auth Credentials", ("://",), r"://[^\s:/?#@\"'<>]{0,100}:([^\s/@\"'<>{}\[\]]{3,200})@"),
     )
 
 
 def _spoken() -> tuple[Detector, ...]:
     """Return detectors of what prose, a command line or a link gives as a secret."""
-    given = r"[ \t=]{1,4}[\"']?"
+    behind = r"[ \t=]{1,4}[\"']?"
     return (
-        detector(
+        given(
             "Password",
             ("password is ", "passwort ist ", "passphrase is "),
             r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}([^\s\"'`*<>]{8,128})",
-            group=1,
-            tail=None,
-            accepts=_is_odd_password,
+            _is_odd_password,
         ),
-        detector(
-            "Password",
-            ("--pass",),
-            rf"--pass(?:word|wd|phrase)?{given}(?!-){_VALUE}",
-            group=1,
-            tail=None,
-            accepts=_is_password,
-        ),
-        detector(
-            "Password",
-            ("sshpass ",),
-            r"sshpass[ \t]{1,4}-p[ \t]{0,2}[\"']?([^\s\"'`]{4,128})",
-            group=1,
-            tail=None,
-            accepts=_is_chosen,
-        ),
-        detector(
+        given("Password", ("--pass",), rf"--pass(?:word|wd|phrase)?{behind}(?!-){_VALUE}", _is_password),
+        given("Password", ("sshpass ",), r"sshpass[ \t]{1,4}-p[ \t]{0,2}[\"']?([^\s\"'`]{4,128})", _is_chosen),
+        given(
             "Password",
             ("login ",),  # of .netrc
             r"(?i:machine\s{1,4}\S{1,253}|default)\s{1,4}login\s{1,4}\S{1,100}\s{1,4}password\s{1,4}([^\s\[]{4,128})",
-            group=1,
-            tail=None,
         ),
-        detector(
+        given(
             "API Key",
             ("--token", "--api-key", "--secret", "--access-token"),
-            rf"--(?:access-)?(?:token|api-key|secret){given}([A-Za-z0-9+/=_.~-]{{16,500}})",
-            group=1,
-            tail=None,
-            accepts=looks_random,
+            rf"--(?:access-)?(?:token|api-key|secret){behind}([A-Za-z0-9+/=_.~-]{{16,500}})",
+            looks_random,
         ),
-        detector(
+        given(
             "Basic Auth Credentials",
             ("curl ",),
             r"curl [^\n]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,100}:(?!//)([^\s\"'$<>{}\[]{3,200})",
-            group=1,
-            tail=None,
         ),
-        detector("Signed Link", ("sig=",), r"[?&]sig=([A-Za-z0-9%+/=_-]{30,200})", group=1, tail=None),
+        given("Signed Link", ("sig=",), r"[?&]sig=([A-Za-z0-9%+/=_-]{30,200})"),
     )
 
 
@@ -170,38 +118,30 @@ def _written() -> tuple[Detector, ...]:
     line = r"(?:(?m:^)[ \t>$-]{0,8}(?:(?:export|set|env|ENV)[ \t]{1,4})?|(?<=\s-e\s)|(?<=--env[ =]))"
     pair = r"[^\s=;,\"']{1,100}=[^\s;\"']{0,4000}"
     return (
-        detector(
+        given(
             "Password",
             ("passw", "pwd", "_pass", "passphrase"),
             rf"{line}[A-Z0-9_]{{0,60}}(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD)=[\"']?"
             r"([^\s\"'`<>{}\[\]$()\\;&|]{6,128})(?=[\s\"';&|]|\Z)",
-            group=1,
-            tail=None,
-            accepts=_is_chosen,
+            _is_chosen,
         ),
-        detector(
+        given(
             "Password",
             (":5432:", ":*:", "pgpass"),
             r"(?<!\S)[^\s:#/\"'`]{1,253}:(?:\d{2,5}|\*):[^\s:]{1,63}:[^\s:]{1,63}:([^\s\"'`\[]{3,128})",
-            group=1,
-            tail=None,
         ),
-        detector(
+        given(
             "Password",
             ("mysql", "mariadb"),
             r"(?:mysql|mariadb)[\w-]{0,20}[ \t][^\n;|&]{0,200}?(?<=[ \t])-p[\"']?"
             r"([^\s\"'`$<>{}\[-][^\s\"'`$<>{}\[]{3,128})",
-            group=1,
-            tail=None,
-            accepts=_has_letters,  # a port has none
+            _has_letters,  # a port has none
         ),
-        detector(
+        given(
             "Cookie",
             ("cookie",),
             rf"(?i:cookie)[\"']?:[ \t]{{0,4}}[\"']?({pair}(?:;[ \t]{{0,4}}{pair}){{0,50}})",
-            group=1,
-            tail=None,
-            accepts=_opens_a_session,
+            _opens_a_session,
         ),
     )
 

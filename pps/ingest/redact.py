@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from bisect import bisect_right
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, FactDraft, NodeDraft
-from pps.ingest.detecting import Detector, Span
-from pps.ingest.detectors import detectors
+from pps.ingest.detectors import Detector, Span, known_keys
+from pps.ingest.gitleaks import gitleaks
+from pps.ingest.given_secrets import given_secrets
 
 _MOST_ROUNDS = 4
 _DIGITS = 16
-_COMMON = "zqjxkvbpygfwmucldrhsnioate- "
-"""Signs by how often they are in texts and identifiers, the rarest first; all others are rarer."""
 _MOST_IDENTIFIER = 200
 _Marker: TypeAlias = Callable[[str, str], str]
-_Hint: TypeAlias = tuple[str, list[int]]
-_Hints: TypeAlias = tuple[list[_Hint], list[_Hint]]
-_BySign: TypeAlias = list[tuple[str, list[_Hint]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,7 @@ def redact(text: str) -> Redacted:
 
     Cheap when there is none: a detector looks only at a text that holds one of its hints.
     """
-    return _redacted(text, _marker)
+    return _redacted(text, lambda kind, _: f"[redacted: {kind}]")
 
 
 def spans(text: str) -> list[Span]:
@@ -102,7 +97,6 @@ class Redactor:
         self.count: int = 0
 
     def text(self, text: str) -> str:
-        """Return a text without its secrets."""
         if not self._on or not text:
             return text
         found = redact(text)
@@ -110,7 +104,6 @@ class Redactor:
         return found.text
 
     def texts(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Return texts without their secrets."""
         return tuple(self.text(text) for text in texts)
 
     def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
@@ -149,18 +142,13 @@ class Redactor:
     def facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
         """Return facts without secrets; InvalidRequest when a relation holds one.
 
-        Texts of facts to replace are redacted as those were. Nearly every fact is clean: those that hold a hint are
-        found in all texts at once.
+        Texts of facts to replace are redacted as those were.
         """
-        if not self._on:
-            return tuple(facts)
-        texts = ["\n".join(_texts(fact)) for fact in facts]
-        hints = _held("\n".join(texts))
         clean = list(facts)
-        for at in _holding(texts, hints):
-            if not _is_clean(_texts(facts[at]), hints):
-                self.label(f"facts[{at}].relation", facts[at].relation)
-                clean[at] = self._fact(facts[at])
+        for at, fact in enumerate(facts if self._on else ()):
+            if not _is_clean((fact.subject, fact.relation, fact.object, fact.text, *fact.invalidates)):
+                self.label(f"facts[{at}].relation", fact.relation)
+                clean[at] = self._fact(fact)
         return tuple(clean)
 
     def _fact(self, fact: FactDraft) -> FactDraft:
@@ -222,29 +210,9 @@ class KeyedRedactor(Redactor):
         return hmac.new(self._key, secret.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_DIGITS]
 
 
-def _texts(fact: FactDraft) -> tuple[str, ...]:
-    return (fact.subject, fact.relation, fact.object, fact.text, *fact.invalidates)
-
-
-def _is_clean(texts: Sequence[str], hints: _Hints | None = None) -> bool:
-    hinted = _hinted("\n".join(texts), hints)
+def _is_clean(texts: Sequence[str]) -> bool:
+    hinted = _hinted("\n".join(texts))
     return not any(True for one in hinted for text in texts for _ in one.find(text))
-
-
-def _holding(texts: Sequence[str], hints: _Hints) -> list[int]:
-    """Return the places of the texts that hold one of the hints, in order."""
-    folded, exact = hints
-    found: set[int] = set()
-    for some, these in (([text.lower() for text in texts] if folded else [], folded), (texts, exact)):
-        whole = "\n".join(some)
-        ends = list(accumulate(len(text) + 1 for text in some))
-        for hint, _ in these:
-            at = whole.find(hint)
-            while at >= 0:
-                place = bisect_right(ends, at)
-                found.add(place)
-                at = whole.find(hint, ends[place])
-    return sorted(found)
 
 
 def _redacted(text: str, marker: _Marker) -> Redacted:
@@ -254,7 +222,12 @@ def _redacted(text: str, marker: _Marker) -> Redacted:
         if not found:
             break
         count += len(found)
-        text = _replaced(text, found, marker)
+        parts: list[str] = []
+        at = 0
+        for (start, end), kind in found:
+            parts += [text[at:start], marker(kind, text[start:end])]
+            at = end
+        text = "".join([*parts, text[at:]])
     return Redacted(text, count)
 
 
@@ -272,48 +245,30 @@ def _found(text: str) -> list[tuple[Span, str]]:
     return joined
 
 
-def _hinted(text: str, hints: _Hints | None = None) -> list[Detector]:
-    """Return the detectors one of whose hints a text holds, in their order; each hint is looked for once."""
-    every = detectors()
-    return [every[at] for at in sorted({at for some in _held(text, hints) for _, ats in some for at in ats})]
-
-
-def _held(text: str, hints: _Hints | None = None) -> _Hints:
-    """Return those of the hints, or of all, that a text holds."""
-    lower = text.lower()
-    folded, exact = hints or tuple(_likely(some, by) for some, by in zip((lower, text), _by_sign(), strict=True))
-    return [one for one in folded if one[0] in lower], [one for one in exact if one[0] in text]
-
-
-def _likely(text: str, by_sign: _BySign) -> list[_Hint]:
-    return [one for sign, some in by_sign if sign in text for one in some]
+def _hinted(text: str) -> list[Detector]:
+    """Return the detectors one of whose hints a text holds, in their order; one pass looks for all hints."""
+    hints, places = _hints()
+    found: list[int] = hints.Match(text.encode("utf-8", "replace")) or []
+    every = _detectors()
+    return [every[at] for at in sorted({at for hint in found for at in places[hint]})]
 
 
 @cache
-def _by_sign() -> tuple[_BySign, _BySign]:
-    """Return the hints that any case fits and those that are exact, each with the places of its detectors.
-
-    They stand by their rarest sign: most texts hold few of the signs, so few of the hints are looked for.
-    """
-    places: dict[str, list[int]] = {}
-    for at, one in enumerate(detectors()):
+def _hints() -> tuple[Any, list[list[int]]]:
+    """Return the hints as a set of RE2's, lower-case ones in any case, and of each the places of its detectors."""
+    by_hint: dict[str, list[int]] = {}
+    for at, one in enumerate(_detectors()):
         for hint in one.hints:
-            places.setdefault(hint, []).append(at)
-    found: tuple[dict[str, list[_Hint]], dict[str, list[_Hint]]] = {}, {}
-    for hint, ats in places.items():
-        sign = min(hint, key=_COMMON.find)
-        found[not hint.islower()].setdefault(sign, []).append((hint, ats))
-    return list(found[0].items()), list(found[1].items())
+            by_hint.setdefault(hint, []).append(at)
+    re2 = cast("Any", importlib.import_module("re2"))
+    hints = re2.Set.SearchSet()
+    for hint in by_hint:
+        hints.Add(("(?i)" if hint.islower() else "") + re2.escape(hint))
+    hints.Compile()
+    return hints, list(by_hint.values())
 
 
-def _marker(kind: str, _: str) -> str:
-    return f"[redacted: {kind}]"
-
-
-def _replaced(text: str, found: Sequence[tuple[Span, str]], marker: _Marker) -> str:
-    parts: list[str] = []
-    at = 0
-    for (start, end), kind in found:
-        parts += [text[at:start], marker(kind, text[start:end])]
-        at = end
-    return "".join([*parts, text[at:]])
+@cache
+def _detectors() -> tuple[Detector, ...]:
+    """Return every detector; libraries are imported here (0.3 s), when the first text is looked at."""
+    return (*known_keys(), *given_secrets(), *gitleaks())

@@ -78,12 +78,7 @@ class CachedEmbedder:
     """
 
     def __init__(
-        self,
-        embedder: Embedder,
-        *,
-        size: int = 1024,
-        ttl_s: float = 900.0,
-        clock: Callable[[], float] = time.monotonic,
+        self, embedder: Embedder, *, size: int = 1024, ttl_s: float = 900.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._embedder = embedder
         self._size = size

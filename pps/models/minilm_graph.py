@@ -108,10 +108,7 @@ class _Rewriting:
         blocks = rows // _BLOCK
         name = f"{numbers.name}_blocks"
         self._graph.initializer.add(
-            name=name,
-            data_type=_UINT8,
-            dims=(columns, blocks, _BLOCK),
-            raw_data=unsigned.astype(np.uint8).tobytes(),
+            name=name, data_type=_UINT8, dims=(columns, blocks, _BLOCK), raw_data=unsigned.astype(np.uint8).tobytes()
         )
         repeated = np.repeat(np.frombuffer(scales.raw_data, np.float32), blocks)
         self._graph.initializer.add(
