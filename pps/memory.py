@@ -23,7 +23,6 @@ from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
 from pps.index.entity import EntityIndexes
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
-from pps.ingest.capture import Capture
 from pps.ingest.documents import Documents
 from pps.ingest.drafts import Automatic, Intake, RememberOptions, accepted, finished, make_draft
 from pps.ingest.exporting import Exporter
@@ -33,6 +32,7 @@ from pps.ingest.ingestion import Jobs
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
+from pps.ingest.transcripts import Capture
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft

@@ -11,8 +11,8 @@ from pps.core.bounds import check_range
 from pps.core.recalled import Pack
 from pps.core.reports import Injected
 from pps.core.time import now
-from pps.ingest.capture import Capture
-from pps.ingest.sessions import SessionEvent
+from pps.ingest.hook_events import SessionEvent
+from pps.ingest.transcripts import Capture
 from pps.journal.journal import Journal
 from pps.journal.shown import KEPT_D
 

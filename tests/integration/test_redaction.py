@@ -22,10 +22,10 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, FactDraft, NodeDraft, RelationDraft, Turn
 from pps.ingest.drafts import RememberOptions
+from pps.ingest.hook_events import read_event
 from pps.ingest.importing import Wanted
 from pps.ingest.importing.markdown import session_of
 from pps.ingest.redact import redact
-from pps.ingest.sessions import read_event
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from tests.importing_files import without_rights

@@ -16,7 +16,7 @@ import pytest
 from pps import __version__
 from pps.config import home_folder
 from pps.core.errors import InvalidRequest
-from pps.ingest.sessions import SessionEvent, read_event
+from pps.ingest.hook_events import SessionEvent, read_event
 from pps.interfaces.cli.claude_settings import EVENTS, program
 from pps.server.runfile import RunFile
 from tests.integration.hooks.acting import DEADLINE_S

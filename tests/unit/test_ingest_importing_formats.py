@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pps.core.errors import InvalidRequest
-from pps.ingest.importing.files import Source, find
+from pps.ingest.hook_events import SOURCE
 from pps.ingest.importing.formats import FORMATS, format_of
 from pps.ingest.importing.items import LONGEST, Item, Passed, Read, Unreadable
-from pps.ingest.sessions import SOURCE
-from pps.ingest.transcript import digest
+from pps.ingest.importing.source_files import Source, find
+from pps.ingest.transcripts import digest
 from tests import importing_files as made
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from pps.ingest.hook_events import read_event, said_in
 from pps.ingest.importing.claude_code import read as read_transcript
-from pps.ingest.importing.files import Source
 from pps.ingest.importing.formats import format_of
 from pps.ingest.importing.items import Item, Passed
-from pps.ingest.sessions import read_event, said_in
-from pps.ingest.transcript import digest
+from pps.ingest.importing.source_files import Source
+from pps.ingest.transcripts import digest
 from tests import importing_files as made
 from tests.integration.hooks.acting import RECORDED
 

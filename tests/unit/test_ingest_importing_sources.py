@@ -12,9 +12,9 @@ from time import mktime
 import pytest
 
 from pps.core.errors import StoreError
-from pps.ingest.importing.files import MAX_MEMBERS, Archives, Source, find
 from pps.ingest.importing.formats import format_of
 from pps.ingest.importing.items import Item, Passed, Unreadable
+from pps.ingest.importing.source_files import MAX_MEMBERS, Archives, Source, find
 from tests import importing_files as made
 
 

@@ -12,12 +12,13 @@ from datetime import datetime
 from pathlib import PurePath
 
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.files import Source
-from pps.ingest.importing.items import Entry, Passed, Read, Unreadable, joined, label, pieces, short, string, tags
+from pps.ingest.hook_events import SOURCE, is_machine, is_own_tool, tool_line, without_context, without_marks
+from pps.ingest.importing.items import Passed, Read, Unreadable, joined, label, pieces, short, tags
+from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
+from pps.ingest.lenient_json import Entry, string
 from pps.ingest.redact import whole
-from pps.ingest.sessions import SOURCE, is_machine, is_own_tool, tool_line, without_context, without_marks
-from pps.ingest.transcript import digest
+from pps.ingest.transcripts import digest
 
 _OWN = frozenset({"file-history-snapshot", "queue-operation", "attachment"})
 """Types that lines of a transcript have and nothing else has; enough to know one by."""

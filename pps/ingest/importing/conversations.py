@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
 from pps.core.text import content_hash
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.files import Source
-from pps.ingest.importing.items import Entry, Passed, Read, Unreadable, joined, pieces, short, string
+from pps.ingest.hook_events import tool_line
+from pps.ingest.importing.items import Passed, Read, Unreadable, joined, pieces, short
+from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
+from pps.ingest.lenient_json import Entry, string
 from pps.ingest.redact import clipped
-from pps.ingest.sessions import tool_line
 
 _LINE = 300
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -111,10 +111,7 @@ def _said(common: RememberOptions, message: Entry, where: str) -> Iterator[Read]
 
 def _canvas(content: Entry) -> str:
     """Return title and text of a document that was written on the canvas; nothing when it cannot be read."""
-    try:
-        found = Entry.of(json.loads(_words(content)))
-    except (ValueError, RecursionError):
-        return ""
+    found = Entry.loaded(_words(content))
     return _titled(found.text("name") or "canvas", found.text("content"))
 
 

@@ -21,9 +21,10 @@ from pps.core.values import Chunk
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.given_input import FactInput, Moment, NodeInput
 from pps.ingest.importing import claude_code, conversations, markdown, memories
-from pps.ingest.importing.files import Source
-from pps.ingest.importing.items import Entry, Item, Read, Reader, Unreadable
+from pps.ingest.importing.items import Item, Read, Reader, Unreadable
+from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import LINES, Found, first_sign, objects, raw_lines
+from pps.ingest.lenient_json import Entry
 
 _LOOK_LINES = 50
 

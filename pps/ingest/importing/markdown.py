@@ -20,8 +20,9 @@ from pps.core.values import JSON, Chunk, FactDraft, NodeDraft
 from pps.ingest.anchor_text import AnchorText, parse
 from pps.ingest.chunking import Passage, passages
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.files import Source
-from pps.ingest.importing.items import Passed, Read, Unreadable, kind, label, moment, pieces, short, tags
+from pps.ingest.importing.items import Passed, Read, Unreadable, kind, label, pieces, short, tags
+from pps.ingest.importing.source_files import Source
+from pps.ingest.lenient_json import moment
 
 SOURCE = "markdown"
 """The ``source`` of every turn that is a passage of a Markdown file; their ``kind`` is ``note``."""

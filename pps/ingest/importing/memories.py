@@ -11,22 +11,10 @@ from pps.core.errors import InvalidRequest
 from pps.core.text import content_hash, fold
 from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.files import Source
-from pps.ingest.importing.items import (
-    Entry,
-    Item,
-    Passed,
-    Read,
-    Unreadable,
-    kind,
-    label,
-    moment,
-    pieces,
-    short,
-    string,
-    tags,
-)
+from pps.ingest.importing.items import Item, Passed, Read, Unreadable, kind, label, pieces, short, tags
+from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
+from pps.ingest.lenient_json import Entry, moment, string
 from pps.ingest.redact import whole
 
 _TEXTS = ("memory", "content", "data", "text")

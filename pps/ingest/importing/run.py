@@ -17,9 +17,9 @@ from pps.core.errors import InvalidRequest, Overloaded, StoreError
 from pps.core.values import Receipt, Skipped
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.extraction import MARK
-from pps.ingest.importing.files import Source, find
 from pps.ingest.importing.formats import FORMATS, Format, format_of
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
+from pps.ingest.importing.source_files import Source, find
 from pps.models.token_counts import estimate_tokens
 
 MAX_TOLD = 1_000

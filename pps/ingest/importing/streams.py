@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pps.ingest.importing.files import Bytes, Source
-from pps.ingest.importing.items import Entry, Unreadable
+from pps.ingest.importing.items import Unreadable
+from pps.ingest.importing.source_files import Bytes, Source
+from pps.ingest.lenient_json import Entry
 
 MAX_LINE = 64 * 1024**2
 """Most bytes of one line, and most characters of one element of a list."""

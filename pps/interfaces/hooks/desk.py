@@ -13,7 +13,7 @@ from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.core.values import JSON
 from pps.ingest.extraction import MARK
-from pps.ingest.sessions import SessionEvent, read_event, said_in, typed
+from pps.ingest.hook_events import SessionEvent, read_event, said_in, typed
 from pps.interfaces.hooks.shown import LastPacks, Projects
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from pps.core.ids import EntityId
-from pps.ingest.sessions import SessionEvent
+from pps.ingest.hook_events import SessionEvent
 
 _MOST = 1_000
 

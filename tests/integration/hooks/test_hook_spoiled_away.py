@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from pps.ingest.sessions import read_event
+from pps.ingest.hook_events import read_event
 from pps.server import runfile, spool
 from tests.integration.hooks.acting import DEADLINE_S
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of

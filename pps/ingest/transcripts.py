@@ -1,4 +1,4 @@
-"""The answers in a Claude Code transcript: read from where the last reading stored, each once.
+"""Keeping what a coding agent's session says: its events, and the answers in its transcript, each once.
 
 A transcript is a file of JSON lines that the client appends to, sometimes late, sometimes in pieces, and now and
 then writes anew. Of a line only what was said by the assistant to the person is taken: no tool calls, no thoughts,
@@ -7,39 +7,36 @@ no subagents, no error texts that the client made up.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from pps.core.errors import InvalidRequest
-from pps.core.time import from_micros, micros, parse
+from pps.core.time import from_micros, micros
+from pps.core.values import Receipt
+from pps.ingest.hook_events import Answer, Item, SessionEvent, answered, digest, folded, last_answer, said_in
+from pps.ingest.lenient_json import Entry
+from pps.journal.journal import Journal
+
+_log = logging.getLogger(__name__)
 
 MOST_BYTES = 64 * 1024 * 1024
 """Most that one reading takes; the rest follows with the next."""
 _TAIL = 64
 _AHEAD = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the assistant said.
-
-    Attributes:
-        ref: The line's own id.
-        cwd: Where the client worked then; empty when it does not say.
-    """
-
-    ref: str
-    text: str
-    at: datetime
-    cwd: str = ""
+_LAG_S = 0.6
+"""How long the line of an answer may be on its way into the transcript."""
+_LOOK_S = 0.1
+Keep = Callable[[Sequence[Item]], Awaitable[list[Receipt]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +131,13 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
 
 def is_among(text: str, answers: list[Answer]) -> bool:
     """Tell whether the last answer read is this text, or one is the other's end: an answer may have several parts."""
-    said, read = _folded(text), _folded(answers[-1].text) if answers else ""
+    said, read = folded(text), folded(answers[-1].text) if answers else ""
     return bool(read) and (said.endswith(read) or read.endswith(said))
 
 
 def with_ahead(cursor: Cursor, text: str) -> Cursor:
     """Return the cursor of an answer that is stored before its line is in the file."""
     return replace(cursor, ahead=(*cursor.ahead, digest(text))[-_AHEAD:])
-
-
-def digest(text: str) -> str:
-    """Return what an answer is known by, whatever its white space."""
-    return hashlib.sha256(_folded(text).encode()).hexdigest()[:32]
-
-
-def _folded(text: str) -> str:
-    return "".join(text.split())
 
 
 @contextlib.contextmanager
@@ -191,80 +179,154 @@ def _lines(descriptor: int, begin: int, end: int) -> tuple[list[bytes], int]:
 
 def _last_prompt(descriptor: int, end: int) -> int:
     """Return the offset behind the last prompt that a person gave; the end when there is none."""
-    begin = max(0, end - MOST_BYTES)
-    lines, offset = _lines(descriptor, begin, end)
+    lines, offset = _lines(descriptor, max(0, end - MOST_BYTES), end)
     for line in reversed(lines[:-1]):
-        if _is_prompt(_entry(line)):
+        if _is_prompt(Entry.loaded(line)):
             return offset
         offset -= len(line) + 1
     return end
 
 
-def _entry(line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _is_prompt(entry: dict[str, Any]) -> bool:
+def _is_prompt(entry: Entry) -> bool:
     if entry.get("type") != "user" or entry.get("isMeta") or entry.get("isSidechain"):
         return False
-    message = entry.get("message")
-    content = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else None
-    kinds = [one.get("type") for one in _blocks(content)]
-    return isinstance(content, str) or ("text" in kinds and "tool_result" not in kinds)
+    message = entry.entry("message")
+    kinds = [one.get("type") for one in message.entries("content")]
+    return isinstance(message.get("content"), str) or ("text" in kinds and "tool_result" not in kinds)
 
 
 def _answers(lines: list[bytes], reading: Reading) -> Iterator[Answer]:
     """Yield what was said; the lines of one message that follow each other are one answer."""
     last, message_id = None, ""
     for line in lines:
-        if b'"assistant"' not in line:
-            continue
-        entry = _entry(line)
+        entry = Entry.loaded(line) if b'"assistant"' in line else Entry({})
         text = _said(entry, reading.session)
         if not text:
             continue
-        same = str(entry["message"].get("id") or "")
+        same = entry.entry("message").text("id")
         if last is not None and same and same == message_id:
             last = replace(last, text=f"{last.text}\n\n{text}")
             continue
         if last is not None:
             yield last
-        ref = entry.get("uuid")
-        known = ref if isinstance(ref, str) and 0 < len(ref) <= 100 else digest(text)
-        last, message_id = Answer(known, text, _moment(entry, reading.at), str(entry.get("cwd") or "")), same
+        ref = entry.text("uuid")
+        known = ref if 0 < len(ref) <= 100 else digest(text)
+        last = Answer(known, text, entry.moment("timestamp") or reading.at, entry.text("cwd"))
+        message_id = same
     if last is not None:
         yield last
 
 
-def _said(entry: dict[str, Any], session: str) -> str:
-    message = entry.get("message")
-    if entry.get("type") != "assistant" or not isinstance(message, dict):
+def _said(entry: Entry, session: str) -> str:
+    message = entry.entry("message")
+    marked = any(entry.get(name) for name in ("isSidechain", "isMeta", "isApiErrorMessage"))
+    if entry.get("type") != "assistant" or marked or message.get("model") == "<synthetic>":
         return ""
-    if any(entry.get(name) for name in ("isSidechain", "isMeta", "isApiErrorMessage")):
+    if entry.fields.get("sessionId", session) != session:
         return ""
-    said = cast("dict[str, Any]", message)
-    if entry.get("sessionId", session) != session or said.get("model") == "<synthetic>":
-        return ""
-    content = said.get("content")
-    texts = [content] if isinstance(content, str) else [one.get("text") for one in _blocks(content)]
-    return "\n\n".join(_storable(text) for text in texts if isinstance(text, str) and text.strip())
+    texts = [message.text("content"), *(one.text("text") for one in message.entries("content"))]
+    return "\n\n".join(text.replace("\0", "").strip() for text in texts if text.strip())
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
-    listed = cast("list[Any]", content) if isinstance(content, list) else []
-    return [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
+class Capture:
+    """Keeps one entity's part of sessions. What was told before is known again and changes nothing.
 
+    The cursor of a transcript moves only past answers that are on disk.
+    """
 
-def _storable(text: str) -> str:
-    return text.replace("\0", "").encode("utf-8", "replace").decode().strip()
+    def __init__(
+        self, journal: Journal, keep: Keep, identifier: Callable[[str], str], ended: Callable[[], None]
+    ) -> None:
+        """``ended`` is told when a session has ended and all of it is kept."""
+        self._ended = ended
+        self._journal = journal
+        self._keep = keep
+        self._identifier = identifier
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    async def take(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool) -> None:
+        """Keep what an event tells, and what the transcript says up to it.
 
-def _moment(entry: dict[str, Any], default: datetime) -> datetime:
-    try:
-        return parse(str(entry.get("timestamp")))
-    except InvalidRequest:
-        return default
+        Args:
+            event: What happened.
+            is_ours: Tells of a working directory whether what was said there is this entity's.
+            late: True when the event comes from the spool: what the transcript holds by now may be of later ones.
+
+        Raises:
+            Overloaded: Too much waits; nothing of this was kept, and it is safe to tell it again.
+        """
+        await self._taken(event, is_ours, late=late)
+        if event.event == "SessionEnd":
+            self._ended()
+
+    async def _taken(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool) -> None:
+        await self._kept(said_in(event))
+        if not is_transcript(event.transcript):
+            if event.event == "Stop" and event.text.strip() and not await self._is_stored(event):
+                await self._kept(answered([last_answer(event)], event.session))
+            return
+        upto = event.size if late and event.event != "SessionEnd" else None
+        reading = Reading(event.transcript, event.session, event.at, upto, is_ours)
+        async with self._lock(reading):
+            if event.event in ("Stop", "PreCompact", "SessionEnd"):
+                await self._answers(reading, event, 0.0 if late else _LAG_S)
+            elif await self._cursor(reading) is None:
+                await self._move(reading, await asyncio.to_thread(mark, reading))
+
+    async def _answers(self, reading: Reading, event: SessionEvent, patience_s: float) -> None:
+        cursor = await self._cursor(reading)
+        until = asyncio.get_running_loop().time() + patience_s
+        while True:
+            found, moved = await asyncio.to_thread(read_new, reading, cursor)
+            lags = bool(event.text.strip()) and not is_among(event.text, found)
+            if not lags or asyncio.get_running_loop().time() >= until:
+                break
+            await asyncio.sleep(_LOOK_S)
+        if lags and not await self._is_stored(event):
+            found = [*found, await self._last(reading, moved, event)]
+            moved = with_ahead(moved, event.text)
+        await self._kept(answered(found, event.session))
+        if moved != cursor:
+            await self._move(reading, moved)
+
+    async def _last(self, reading: Reading, cursor: Cursor, event: SessionEvent) -> Answer:
+        """Return the answer that an event carries, as its line tells it where that has come since the event."""
+        since, _ = await asyncio.to_thread(read_new, replace(reading, upto=None), cursor)
+        same = digest(event.text)
+        return next((one for one in since if digest(one.text) == same), last_answer(event))
+
+    async def _is_stored(self, event: SessionEvent) -> bool:
+        """Tell whether the answer of an event that is told again was taken from its line the first time."""
+        same = digest(event.text)
+        recent = await self._journal.recent(20, session=self._identifier(event.session))
+        return any(
+            turn.role == "assistant" and digest(turn.content) == same and turn.occurred_at <= event.at
+            for turn in recent
+        )
+
+    async def _kept(self, items: Sequence[Item]) -> None:
+        """Keep items; one that can never be kept, such as an echo of a pack, does not stand in the others' way."""
+        if not items:
+            return
+        try:
+            await self._keep(items)
+        except InvalidRequest:
+            for item in items:
+                try:
+                    await self._keep([item])
+                except InvalidRequest as error:
+                    _log.info("not kept: %s", error.message)
+
+    async def _cursor(self, reading: Reading) -> Cursor | None:
+        return load(await self._journal.get_meta(self._key(reading)))
+
+    async def _move(self, reading: Reading, cursor: Cursor) -> None:
+        await self._journal.set_meta(self._key(reading), cursor.dump())
+
+    def _lock(self, reading: Reading) -> asyncio.Lock:
+        return self._locks.setdefault(self._key(reading), asyncio.Lock())
+
+    def _key(self, reading: Reading) -> str:
+        """Return the cursor's name: session and file, neither of them readable."""
+        origin = "\0".join(map(self._identifier, (reading.session, reading.path)))
+        return "transcript:" + hashlib.sha256(origin.encode()).hexdigest()[:32]

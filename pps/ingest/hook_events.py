@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -15,7 +17,6 @@ from pps.core.time import from_micros
 from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.redact import clipped, cut
-from pps.ingest.transcript import Answer, digest
 
 SOURCE = "claude-code"
 """The ``source`` of every turn that a hook brought."""
@@ -47,6 +48,21 @@ def _moment(value: object) -> object:
         return from_micros(round(value * 1_000_000)) if isinstance(value, int | float) else value
     except OverflowError:
         raise ValueError("is no time") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the assistant said.
+
+    Attributes:
+        ref: The line's own id.
+        cwd: Where the client worked then; empty when it does not say.
+    """
+
+    ref: str
+    text: str
+    at: datetime
+    cwd: str = ""
 
 
 class SessionEvent(BaseModel):
@@ -165,6 +181,15 @@ def _behind(prompt: str, start: int, end: int) -> int:
         if prompt.endswith(f"</{tag}>", start, end):
             return prompt.rfind(f"\n<{tag}>", start, end)
     return -1
+
+
+def digest(text: str) -> str:
+    """Return what an answer is known by, whatever its white space."""
+    return hashlib.sha256(folded(text).encode()).hexdigest()[:32]
+
+
+def folded(text: str) -> str:
+    return "".join(text.split())
 
 
 def is_machine(prompt: str) -> bool:

@@ -1,0 +1,91 @@
+"""JSON that other programs wrote: what is missing, or of another type, is read as empty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+from pps.core.errors import InvalidRequest
+from pps.core.time import parse
+from pps.core.values import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A JSON object."""
+
+    fields: Mapping[str, JSON]
+
+    @staticmethod
+    def of(value: object) -> Entry:
+        return Entry(cast("Mapping[str, JSON]", value) if isinstance(value, dict) else {})
+
+    @staticmethod
+    def loaded(text: str | bytes) -> Entry:
+        """Return the object that a text is; an empty one when it is none."""
+        try:
+            return Entry.of(json.loads(text))
+        except (ValueError, RecursionError):
+            return Entry({})
+
+    def __bool__(self) -> bool:
+        return bool(self.fields)
+
+    def get(self, name: str) -> JSON:
+        return self.fields.get(name)
+
+    def has(self, *names: str) -> bool:
+        return self.fields.keys() >= set(names)
+
+    def text(self, *names: str) -> str:
+        """Return the first of some fields that is a text and not empty."""
+        return next((text for name in names if (text := string(self.fields.get(name)))), "")
+
+    def entry(self, name: str) -> Entry:
+        return Entry.of(self.fields.get(name))
+
+    def values(self, *names: str) -> Sequence[JSON]:
+        """Return the first of some fields that is a list and not empty."""
+        return next((found for name in names if (found := _sequence(self.fields.get(name)))), ())
+
+    def entries(self, *names: str) -> list[Entry]:
+        return [Entry.of(one) for one in self.values(*names)]
+
+    def texts(self) -> dict[str, str]:
+        """Return the fields that are texts."""
+        return {name: value for name, value in self.fields.items() if isinstance(value, str)}
+
+    def moment(self, *names: str) -> datetime | None:
+        """Return the first of some fields that is a time."""
+        return next((at for name in names if (at := moment(self.fields.get(name)))), None)
+
+
+def moment(value: JSON) -> datetime | None:
+    """Return the instant of an ISO 8601 text or of Unix seconds; None when it is neither."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return datetime.fromtimestamp(value, UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
+    if not isinstance(value, str) or not value.strip():
+        return None
+    try:
+        return parse(value)
+    except InvalidRequest:
+        pass
+    try:  # without a zone: it says no more, and most programs write UTC
+        return datetime.fromisoformat(value.strip()).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def string(value: object) -> str:
+    """Return a text, or an empty one when the value is something else; a lone surrogate becomes U+FFFD."""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else ""
+
+
+def _sequence(value: object) -> Sequence[JSON]:
+    return cast("Sequence[JSON]", value) if isinstance(value, list) else ()
