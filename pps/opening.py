@@ -41,9 +41,8 @@ from pps.ingest.revising import RecordParts
 from pps.ingest.work_rules import SharedWork, WorkRules
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
-from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
-from pps.isolation.drivers import EntityDriver
 from pps.journal.journal import Journal
 from pps.memory import Memory, Parts
 from pps.models.command import make_command

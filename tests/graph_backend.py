@@ -7,9 +7,9 @@ from pathlib import Path
 
 from graphiti_core.driver.driver import GraphDriver
 
+from pps.graph.graph_store import GraphStore
 from pps.graph.ladybug import LadybugDriver, open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
-from pps.graph.protocol import GraphStore
 from pps.graph.store_embedded import EmbeddedStore
 from pps.graph.store_neo4j import Neo4jStore
 from tests.neo4j_server import Neo4jServer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from pps.core.values import Community, Episode, Fact, Node
-from pps.graph.protocol import GraphStore
+from pps.core.values import Episode, Fact, Node
+from pps.graph.graph_store import GraphStore
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Vector
 
@@ -23,7 +23,7 @@ def vectors_of(items: list[Node] | list[Fact]) -> dict[str, Vector]:
     return dict(zip([item.uuid for item in items], EMBEDDER.embed_passages(texts), strict=True))
 
 
-async def saved_kitchen(store: GraphStore) -> tuple[list[Node], list[Fact], Episode, Community]:
+async def saved_kitchen(store: GraphStore) -> tuple[list[Node], list[Fact], Episode]:
     names = ("Mira", "espresso machine", "green tea", "kitchen")
     nodes = [Node(new_id(), name, T0, kind="Person" if name == "Mira" else "Thing", tags=("home",)) for name in names]
     mira, machine, tea, kitchen = nodes
@@ -33,10 +33,8 @@ async def saved_kitchen(store: GraphStore) -> tuple[list[Node], list[Fact], Epis
         Fact(new_id(), mira.uuid, machine.uuid, "REPAIRED", "Mira repaired the espresso machine", T0, valid_at=T0),
     ]
     episode = Episode(new_id(), "turn", "Mira drank green tea beside the espresso machine.", T0, T0)
-    community = Community(new_id(), "Morning drinks", T0, "Tea and coffee", tuple(node.uuid for node in nodes))
     await store.save_nodes(nodes, vectors_of(nodes))
     await store.save_facts(facts, vectors_of(facts))
     await store.save_episodes([episode])
     await store.save_mentions([(episode.uuid, mira.uuid), (episode.uuid, tea.uuid)])
-    await store.save_communities([community], {community.uuid: EMBEDDER.embed_query(community.name)})
-    return nodes, facts, episode, community
+    return nodes, facts, episode

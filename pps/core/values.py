@@ -88,17 +88,6 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True)
-class Community:
-    """A group of nodes with a name and a summary; Graphiti's CommunityNode."""
-
-    uuid: str
-    name: str
-    created_at: datetime
-    summary: str = ""
-    members: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Chunk:
     """Which part of a document a turn is.
 
@@ -298,5 +287,4 @@ class GraphCounts:
     nodes: int
     facts: int
     episodes: int
-    communities: int
     mentions: int

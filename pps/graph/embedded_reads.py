@@ -8,14 +8,14 @@ from typing import Any, TypeAlias, TypeVar, Unpack
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
-from pps.core.values import Community, Episode, Fact, GraphCounts, Node, Path, Subgraph
+from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
 from pps.graph import traverse
 from pps.graph.embedded_statements import AT_ONCE, ByNumber
 from pps.graph.embedded_write import parts
-from pps.graph.mapping import community_of, episode_of, fact_of, in_order, joined, node_of, parse_cursor, vector_of
-from pps.graph.protocol import Executor, Rows, TimelineOptions
+from pps.graph.graph_store import Executor, Rows, TimelineOptions
+from pps.graph.mapping import episode_of, fact_of, in_order, joined, node_of, parse_cursor, vector_of
 from pps.graph.traverse import Link
 
 _Value = TypeVar("_Value", Node, Fact, Episode)
@@ -29,7 +29,7 @@ _TIMELINE_MAX = 1_000
 
 
 class EmbeddedReads:
-    """The reading half of ``EmbeddedStore``; all of it is documented in ``protocol.GraphStore``."""
+    """The reading half of ``EmbeddedStore``; all of it is documented in ``GraphStore``."""
 
     def __init__(self, executor: Executor, group: str) -> None:
         self._executor = executor
@@ -52,14 +52,6 @@ class EmbeddedReads:
         """Return episodes in the order asked."""
         return await self._values(statements.EPISODES, uuids, episode_of)
 
-    async def communities(self, uuids: Sequence[str]) -> list[Community]:
-        """Return communities in the order asked."""
-        found: list[Community] = []
-        for row in await self._by_uuid(statements.COMMUNITIES, uuids):
-            members = await self._run(statements.MEMBERS, uuid=row["uuid"])
-            found.append(community_of({**row, "members": [member["uuid"] for member in members]}))
-        return in_order(found, uuids)
-
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
         """Return the stored vectors of nodes."""
         return await self._vectors(statements.vectors("Entity", "name_embedding"), uuids)
@@ -79,10 +71,6 @@ class EmbeddedReads:
     async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
         """Return a page of episodes in uuid order."""
         return await self.episodes(await self._page("Episodic", after, limit))
-
-    async def scan_communities(self, after: str, limit: int) -> list[Community]:
-        """Return a page of communities in uuid order."""
-        return await self.communities(await self._page("Community", after, limit))
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
         """Return facts that touch any of the nodes, newest first."""
@@ -119,29 +107,6 @@ class EmbeddedReads:
             return {}
         return await traverse.distances(self._expand, center, max_hops)
 
-    async def neighbours(self, uuid: str, max_hops: int, limit: int) -> Subgraph:
-        """Return a node, the nearest around it and the facts among them."""
-        traverse.check_hops(max_hops)
-        _bounded("limit", limit, _MAX_PAGE)
-        if not await self._present([uuid]):
-            return Subgraph((), (), {})
-        hops = await traverse.distances(self._expand, uuid, max_hops, limit)
-        return await self._among(hops)
-
-    async def shortest_path(self, start: str, end: str, max_hops: int) -> Path | None:
-        """Return a shortest walk between two nodes."""
-        traverse.check_hops(max_hops)
-        if len(await self._present([start, end])) < len({start, end}):
-            return None
-        walk = await traverse.shortest_path(self._expand, start, end, max_hops)
-        if walk is None:
-            return None
-        return Path(tuple(await self.nodes(walk[0])), tuple(await self.facts(walk[1])))
-
-    async def subgraph(self, uuids: Sequence[str]) -> Subgraph:
-        """Return nodes and all facts among them."""
-        return await self._among(dict.fromkeys(await self._present(uuids), 0))
-
     async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
         """Return facts ordered by (valid_at, uuid)."""
         conditions, parameters = _timeline(options)
@@ -156,12 +121,6 @@ class EmbeddedReads:
     async def foreign_edges(self) -> int:
         """Return how many edges join this group to another."""
         return sum(row["number"] for row in await self._run(statements.FOREIGN_EDGES))
-
-    async def _among(self, hops: Mapping[str, int]) -> Subgraph:
-        rows = await self._links(list(hops))
-        inside = {row["fact"] for row in rows if row["subject"] in hops and row["object"] in hops}
-        nodes = await self.nodes(list(hops))
-        return Subgraph(tuple(nodes), tuple(await self.facts(sorted(inside))), dict(hops))
 
     async def _expand(self, uuids: Sequence[str]) -> Iterable[Link]:
         return [Link(row["fact"], row["subject"], row["object"]) for row in await self._links(uuids)]

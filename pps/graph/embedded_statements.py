@@ -30,14 +30,6 @@ IDS: Final = "UNWIND string_split($uuids, ',') AS id"
 NODES: Final = f"{IDS} MATCH (n:Entity {{uuid: id}}) WHERE n.group_id = $group_id RETURN {_NODE}"
 FACTS: Final = f"{IDS} MATCH (e:RelatesToNode_ {{uuid: id}}) WHERE e.group_id = $group_id RETURN {_FACT}"
 EPISODES: Final = f"{IDS} MATCH (p:Episodic {{uuid: id}}) WHERE p.group_id = $group_id RETURN {_EPISODE}"
-COMMUNITIES: Final = (
-    f"{IDS} MATCH (c:Community {{uuid: id}}) WHERE c.group_id = $group_id "
-    "RETURN c.uuid AS uuid, c.name AS name, c.created_at AS created_at, c.summary AS summary"
-)
-MEMBERS: Final = (
-    "MATCH (c:Community {uuid: $uuid})-[:HAS_MEMBER]->(n:Entity) "
-    "WHERE c.group_id = $group_id AND n.group_id = $group_id RETURN n.uuid AS uuid"
-)
 
 AT_ONCE: Final = 8
 
@@ -84,22 +76,13 @@ UNMENTION: Final = """
 UNWIND $rows AS row
 MATCH (p:Episodic {uuid: row.episode})-[m:MENTIONS]->(n:Entity {uuid: row.node})
 WHERE m.group_id = $group_id DELETE m"""
-LEAVE: Final = "MATCH (c:Community {uuid: $uuid})-[m:HAS_MEMBER]->(n:Entity) WHERE c.group_id = $group_id DELETE m"
-JOIN: Final = """
-UNWIND $rows AS row
-MATCH (c:Community {uuid: row.community})
-MATCH (n:Entity {uuid: row.node})
-CREATE (c)-[:HAS_MEMBER {uuid: row.uuid, group_id: $group_id, created_at: $at}]->(n)"""
 
 # Counted before the name is put beside it: grouped by a constant, an empty table gives no row at all.
 COUNTS: Final = " UNION ALL ".join(
     [
         *(
             f"MATCH (n:{table}) WHERE n.group_id = $group_id WITH count(*) AS number RETURN '{name}' AS name, number"
-            for name, table in (
-                *(("nodes", "Entity"), ("facts", "RelatesToNode_")),
-                *(("episodes", "Episodic"), ("communities", "Community")),
-            )
+            for name, table in (*(("nodes", "Entity"), ("facts", "RelatesToNode_"), ("episodes", "Episodic")),)
         ),
         "MATCH ()-[m:MENTIONS]->() WHERE m.group_id = $group_id "
         "WITH count(*) AS number RETURN 'mentions' AS name, number",

@@ -18,14 +18,14 @@ import pyarrow
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
+from pps.graph.graph_store import Rows, Transaction
 from pps.graph.ladybug_schema import NODE_TABLES
 from pps.graph.mapping import joined
-from pps.graph.protocol import Rows, Transaction
 
 _T = TypeVar("_T")
 _ROWS_AT_ONCE = 2_000
 _QUICK = 100  # rows that are turned into columns faster than a thread takes them over
-_NAMES: Final = {"Entity": "node", "RelatesToNode_": "fact", "Episodic": "episode", "Community": "community"}
+_NAMES: Final = {"Entity": "node", "RelatesToNode_": "fact", "Episodic": "episode"}
 
 _arrow = cast(Any, pyarrow)  # it has no type stubs
 _TYPES = {

@@ -10,10 +10,9 @@ from typing import Any, cast
 
 from pps.graph import quiet as quiet  # before anything of Graphiti
 from pps.graph.dialect import complete, mended
+from pps.graph.graph_store import Rows
 from pps.graph.ladybug_connection import LadybugOptions
 from pps.graph.ladybug_pool import LadybugPool, LadybugTransaction
-from pps.graph.operations import operations
-from pps.graph.protocol import Rows
 
 from graphiti_core.driver.driver import GraphDriver, GraphDriverSession, GraphProvider  # isort: skip
 from graphiti_core.driver.query_executor import Transaction  # isort: skip
@@ -36,7 +35,6 @@ class LadybugDriver(GraphDriver):
     def __init__(self, pool: LadybugPool) -> None:
         self._pool = pool
         self._database = ""
-        self._operations = operations()
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, None, None]:
         """Run one statement in a transaction of its own. Parameters are keyword arguments or ``params=``.
@@ -68,9 +66,6 @@ class LadybugDriver(GraphDriver):
         """Do nothing: there are none."""
         return _nothing()
 
-    def _operation(self, name: str) -> Any:
-        return self._operations[name]
-
 
 async def open_ladybug(path: Path, options: LadybugOptions | None = None) -> LadybugDriver:
     """Open an embedded graph, or create it, and return its driver.
@@ -85,17 +80,6 @@ async def open_ladybug(path: Path, options: LadybugOptions | None = None) -> Lad
         StoreError: It is damaged or no graph of PPS.
     """
     return LadybugDriver(await LadybugPool.open(path, options or LadybugOptions()))
-
-
-def _operations_of(name: str) -> property:
-    def read(driver: LadybugDriver) -> Any:
-        return driver._operation(name)  # pyright: ignore[reportPrivateUsage] - a part of the class, written once
-
-    return property(read, doc="Graphiti's statements of one kind.")
-
-
-for _name in operations():  # eleven properties that differ in their name alone
-    setattr(LadybugDriver, _name, _operations_of(_name))
 
 
 class _Transaction(Transaction):

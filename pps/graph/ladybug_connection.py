@@ -33,7 +33,7 @@ from ladybug._backend import get_pybind_module
 
 from pps.core.errors import PPSError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.file_lock import FileLock
-from pps.graph.protocol import Rows
+from pps.graph.graph_store import Rows
 
 _log = logging.getLogger(__name__)
 _MIB = 2**20

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pps.core.errors import StoreConflict, StoreError, StoreUnavailable
+from pps.graph.graph_store import Rows
 from pps.graph.ladybug_connection import LadybugConnection, LadybugFile, LadybugOptions, PoolFull
 from pps.graph.ladybug_schema import schema
-from pps.graph.protocol import Rows
 
 _ENDLESS = "MATCH (e:RelatesToNode_) WHERE e.source_node_uuid IS NULL RETURN count(*) AS number"
 _NAME_ENDS = (

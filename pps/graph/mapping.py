@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.ids import check_uuid, stable_id
 from pps.core.time import from_micros, micros
-from pps.core.values import JSON, RESERVED_KINDS, Community, Episode, Fact, Node
+from pps.core.values import JSON, RESERVED_KINDS, Episode, Fact, Node
 from pps.core.vectors import Vector
 
 ATTRIBUTE = "pps"
@@ -36,7 +36,14 @@ _ROW_FIELDS = frozenset(
 )
 _KNOWN = _ROW_FIELDS | {ATTRIBUTE}
 _REFUSED = frozenset(("uuid", "group_id", "labels"))
-_Item = TypeVar("_Item", Node, Fact, Episode, Community)
+
+
+class _HasUuid(Protocol):
+    @property
+    def uuid(self) -> str: ...
+
+
+_Item = TypeVar("_Item", bound=_HasUuid)
 
 
 def node_labels(node: Node) -> list[str]:
@@ -148,17 +155,6 @@ def episode_of(row: Mapping[str, Any]) -> Episode:
     )
 
 
-def community_of(row: Mapping[str, Any]) -> Community:
-    """Return the community of a row: uuid, name, created_at, summary and ``members`` (uuids)."""
-    return Community(
-        uuid=str(row["uuid"]),
-        name=str(row["name"]),
-        created_at=_moment(row["created_at"]),
-        summary=str(row.get("summary") or ""),
-        members=tuple(sorted(_texts(row.get("members")))),
-    )
-
-
 def vector_of(value: object) -> Vector | None:
     """Return a stored list of floats as float32, shape (dimension,), or None when there is none."""
     return None if value is None else np.asarray(value, dtype=np.float32)
@@ -167,11 +163,6 @@ def vector_of(value: object) -> Vector | None:
 def mention_id(group: str, episode: str, node: str) -> str:
     """Return the uuid of the edge that joins an episode to a node it mentions."""
     return stable_id(group, "mention", episode, node)
-
-
-def membership_id(group: str, community: str, node: str) -> str:
-    """Return the uuid of the edge that joins a community to its member."""
-    return stable_id(group, "member", community, node)
 
 
 def in_order(items: Iterable[_Item], uuids: Iterable[str]) -> list[_Item]:
@@ -192,6 +183,11 @@ def parse_cursor(cursor: str) -> tuple[datetime | None, str]:
         return (from_micros(int(head)) if head else None), check_uuid(uuid, "cursor")
     except (ValueError, OverflowError, OSError):
         raise InvalidRequest("cursor", "must be a cursor that timeline gave") from None
+
+
+def is_label(text: str) -> bool:
+    """Tell whether a text can be a label: ``[A-Za-z][A-Za-z0-9_]{0,63}``."""
+    return _KIND.fullmatch(text) is not None
 
 
 def _is_kind(label: str) -> bool:

@@ -46,11 +46,6 @@ _EPISODE = _rows(
     f"uuid: n.uuid, name: n.name, content: n.content, {_times('n', *_EPISODE_TIMES)}, "
     "source: n.source, source_description: n.source_description, entity_edges: n.entity_edges"
 )
-_COMMUNITY = (
-    "OPTIONAL MATCH (n)-[h:HAS_MEMBER]->(m:Entity) WHERE h.group_id = $group_id AND m.group_id = $group_id "
-    "WITH n, collect(DISTINCT m.uuid) AS members ORDER BY n.uuid "
-    + _rows(f"uuid: n.uuid, name: n.name, {_times('n', *_NODE_TIMES)}, summary: n.summary, members: members")
-)
 _OURS = "e.group_id = $group_id AND s.group_id = $group_id AND o.group_id = $group_id"
 
 
@@ -78,16 +73,11 @@ _FACT_BY_UUID = (
 NODES = f"{_by_uuid('Entity')} {_NODE}"
 FACTS = f"{_FACT_BY_UUID} {_FACT}"
 EPISODES = f"{_by_uuid('Episodic')} {_EPISODE}"
-COMMUNITIES = f"{_by_uuid('Community')} WITH DISTINCT n {_COMMUNITY}"
 NODE_VECTORS = f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL " + _rows("uuid: uuid, vector: n.name_embedding")
 FACT_VECTORS = f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL " + _rows("uuid: uuid, vector: e.fact_embedding")
 
 SCAN_NODES = f"{_page('Entity')} {_NODE}"
 SCAN_EPISODES = f"{_page('Episodic')} {_EPISODE}"
-SCAN_COMMUNITIES = (
-    "MATCH (n:Community) USING INDEX SEEK n:Community(group_id) WHERE n.group_id = $group_id AND n.uuid > $after "
-    f"WITH n ORDER BY n.group_id, n.uuid LIMIT $limit {_COMMUNITY}"
-)
 SCAN_FACTS = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, uuid) "
     f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.group_id, e.uuid LIMIT $limit {_FACT}"
@@ -105,16 +95,6 @@ FACTS_OF_NODES = (
 FACTS_OF_EPISODES = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id) "
     f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) WITH s, e, o ORDER BY e.uuid {_FACT}"
-)
-# Few nodes: every pair is looked up. Many: every fact that leaves one of them is.
-FACTS_AMONG_MANY = (
-    f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) WITH n AS s, e, o WHERE e.group_id = $group_id "
-    f"AND o.group_id = $group_id AND o.uuid IN $uuids WITH s, e, o ORDER BY e.uuid {_FACT}"
-)
-FACTS_AMONG_FEW = (
-    f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]->(o:Entity) "
-    "WHERE e.group_id = $group_id AND o.group_id = $group_id AND o.uuid IN $uuids "
-    f"WITH n AS s, e, o ORDER BY e.uuid {_FACT}"
 )
 _PAIR_OF_ROW = (
     "MATCH (s:{first}) USING INDEX SEEK s:{first}(uuid) "
@@ -168,7 +148,6 @@ COUNTS = (
     "RETURN COUNT { MATCH (n:Entity) WHERE n.group_id = $group_id } AS nodes, "
     "COUNT { MATCH ()-[e:RELATES_TO]->() WHERE e.group_id = $group_id } AS facts, "
     "COUNT { MATCH (n:Episodic) WHERE n.group_id = $group_id } AS episodes, "
-    "COUNT { MATCH (n:Community) WHERE n.group_id = $group_id } AS communities, "
     "COUNT { MATCH ()-[e:MENTIONS]->() WHERE e.group_id = $group_id } AS mentions"
 )
 
@@ -208,7 +187,6 @@ NODES_THERE = _there("Entity") + _rows(
     f"uuid: uuid, ours: ours, labels: {_if_ours('labels(n)')}, attributes: {_if_ours(_NODE_OTHERS)}"
 )
 EPISODES_THERE = _there("Episodic") + _rows("uuid: uuid, ours: ours")
-COMMUNITIES_THERE = _there("Community") + _rows("uuid: uuid, ours: ours")
 FACTS_THERE = (
     "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX SEEK e:RELATES_TO(uuid) WHERE e.uuid = uuid "
     "WITH s, e, o, uuid, coalesce(e.group_id, '') = $group_id AS ours "
@@ -240,11 +218,6 @@ SAVE_NODES = (
     f"CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
 )
 SAVE_EPISODES = _save("Episodic", _EPISODE_TIMES)
-SAVE_COMMUNITIES = _save("Community", _NODE_TIMES)
-SET_COMMUNITY_VECTORS = (
-    "UNWIND $rows AS row MATCH (n:Community) USING INDEX SEEK n:Community(uuid) WHERE n.uuid = row.uuid AND "
-    f"n.group_id = $group_id CALL db.create.setNodeVectorProperty(n, 'name_embedding', {_VECTOR})"
-)
 
 _OWN_FACT = (
     "MATCH ()-[e:RELATES_TO]->() USING INDEX SEEK e:RELATES_TO(uuid) "
@@ -293,14 +266,6 @@ DELETE_MENTIONS = (
     "UNWIND $rows AS row MATCH (n:Episodic) USING INDEX SEEK n:Episodic(uuid) WHERE n.uuid = row.episode AND "
     "n.group_id = $group_id MATCH (n)-[e:MENTIONS]->(m:Entity) WHERE m.uuid = row.node AND e.group_id = $group_id "
     "DELETE e"
-)
-DROP_MEMBERS = (
-    "UNWIND $rows AS row MATCH (n:Community) USING INDEX SEEK n:Community(uuid) WHERE n.uuid = row.uuid AND "
-    "n.group_id = $group_id MATCH (n)-[e:HAS_MEMBER]->(m) WHERE NOT m.uuid IN row.members DELETE e"
-)
-SAVE_MEMBERS = (
-    f"{_PAIR.format(first='Community')} AND NOT EXISTS {{ (s)-[:HAS_MEMBER]->(o) }} "
-    "CREATE (s)-[:HAS_MEMBER {uuid: row.uuid, group_id: $group_id, created_at: $now}]->(o)"
 )
 
 DELETE_NODES = f"{_by_uuid('Entity')} DETACH DELETE n RETURN count(*) AS gone"

@@ -19,8 +19,8 @@ from graphiti_core.driver.query_executor import Transaction
 from neo4j import READ_ACCESS, WRITE_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncResult, AsyncSession
 
 from pps.core.errors import StoreError
+from pps.graph.graph_store import Rows
 from pps.graph.neo4j_errors import Address, again, fitting, mapping
-from pps.graph.protocol import Rows
 
 _Work = Callable[..., Awaitable[Any]]
 

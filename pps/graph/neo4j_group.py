@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.graph import mapping
-from pps.graph.protocol import Executor, Rows, Transaction
+from pps.graph.graph_store import Executor, Rows, Transaction
 
 _T = TypeVar("_T")
 

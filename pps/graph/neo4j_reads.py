@@ -7,12 +7,12 @@ from typing import Any, Unpack
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
-from pps.core.values import Community, Episode, Fact, GraphCounts, Node
+from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.core.vectors import Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
+from pps.graph.graph_store import TimelineOptions
 from pps.graph.neo4j_group import Neo4jGroup
-from pps.graph.protocol import TimelineOptions
 
 _MOST_OF_TIMELINE = 1_000
 _HOLDS = (
@@ -37,10 +37,6 @@ class Neo4jReads(Neo4jGroup):
         """Return episodes in the order asked."""
         return mapping.in_order(map(mapping.episode_of, await self._by_uuid(cypher.EPISODES, uuids)), uuids)
 
-    async def communities(self, uuids: Sequence[str]) -> list[Community]:
-        """Return communities in the order asked."""
-        return mapping.in_order(map(mapping.community_of, await self._by_uuid(cypher.COMMUNITIES, uuids)), uuids)
-
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
         """Return the stored vectors of nodes."""
         return _vectors(await self._by_uuid(cypher.NODE_VECTORS, uuids))
@@ -60,11 +56,6 @@ class Neo4jReads(Neo4jGroup):
     async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
         """Return a page of episodes in uuid order."""
         return [mapping.episode_of(row) for row in await self._read(cypher.SCAN_EPISODES, after=after, limit=limit)]
-
-    async def scan_communities(self, after: str, limit: int) -> list[Community]:
-        """Return a page of communities in uuid order."""
-        rows = await self._read(cypher.SCAN_COMMUNITIES, after=after, limit=limit)
-        return [mapping.community_of(row) for row in rows]
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
         """Return facts that touch any of the nodes, newest first."""

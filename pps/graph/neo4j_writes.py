@@ -11,14 +11,14 @@ import orjson
 
 from pps.core.errors import NotFound
 from pps.core.time import now
-from pps.core.values import Community, Episode, Fact, Node
+from pps.core.values import Episode, Fact, Node
 from pps.core.vectors import Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
+from pps.graph.graph_store import Transaction
 from pps.graph.neo4j_group import Neo4jGroup, batches, readable
-from pps.graph.protocol import Transaction
 
-_Item = TypeVar("_Item", Node, Fact, Episode, Community)
+_Item = TypeVar("_Item", Node, Fact, Episode)
 _Row = dict[str, Any]
 
 _CLEARED_AT_ONCE = 5_000
@@ -96,21 +96,6 @@ class Neo4jWrites(Neo4jGroup):
 
         await self._write(pairs, work)
 
-    async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
-        """Create or update communities with exactly the members given."""
-
-        async def work(transaction: Transaction) -> None:
-            for batch in batches(_latest(communities)):
-                await self._own(transaction, cypher.OWN_NODES, (member for item in batch for member in item.members))
-                await self._there(transaction, cypher.COMMUNITIES_THERE, batch)
-                await self._run_rows(transaction, cypher.SAVE_COMMUNITIES, [_community_row(item) for item in batch])
-                await self._run_rows(transaction, cypher.SET_COMMUNITY_VECTORS, _vector_rows(batch, vectors))
-                members = [{"uuid": item.uuid, "members": list(item.members)} for item in batch]
-                await self._run_rows(transaction, cypher.DROP_MEMBERS, members)
-                await self._join_members(transaction, batch)
-
-        await self._write(communities, work)
-
     async def delete_nodes(self, uuids: Sequence[str]) -> int:
         """Delete nodes with their facts, mentions and memberships."""
         return await self._delete(cypher.DELETE_NODES, uuids)
@@ -149,15 +134,6 @@ class Neo4jWrites(Neo4jGroup):
             return gone
 
         return await self._atomically(work) if uuids else 0
-
-    async def _join_members(self, transaction: Transaction, communities: Sequence[Community]) -> None:
-        rows = [
-            _join(mapping.membership_id(self.group, item.uuid, member), item.uuid, member)
-            for item in communities
-            for member in dict.fromkeys(item.members)
-        ]
-        for batch in batches(rows):
-            await self._run(transaction, cypher.SAVE_MEMBERS, rows=list(batch), now=now())
 
     async def _there(self, transaction: Transaction, statement: str, items: Sequence[_Item]) -> dict[str, _Row]:
         """Return what is stored under the items' ids already; NotFound when any of it is another group's."""
@@ -235,13 +211,6 @@ def _episode_row(episode: Episode) -> _Row:
         "entity_edges": list(episode.facts),
     }
     return {"uuid": episode.uuid, "data": data}
-
-
-def _community_row(item: Community) -> _Row:
-    return {
-        "uuid": item.uuid,
-        "data": {"name": item.name, "created_at": _text(item.created_at), "summary": item.summary},
-    }
 
 
 def _text(moment: datetime | None) -> str | None:

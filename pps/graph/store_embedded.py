@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pps.core.errors import StoreConflict
 from pps.core.time import now
-from pps.core.values import Community, Episode, Fact, Node
+from pps.core.values import Episode, Fact, Node
 from pps.core.vectors import Vector
 from pps.graph import embedded_statements as statements
 from pps.graph.embedded_reads import EmbeddedReads, rows_of
@@ -16,7 +16,6 @@ from pps.graph.mapping import (
     attributes_text,
     fact_pps,
     foreign_attributes,
-    membership_id,
     mention_id,
     node_labels,
     node_pps,
@@ -31,7 +30,7 @@ _STORED_FACT = ", n.attributes AS attributes, n.source_node_uuid AS subject, n.t
 
 
 class EmbeddedStore(EmbeddedReads):
-    """``protocol.GraphStore`` on LadybugDB; every method is documented there.
+    """``GraphStore`` on LadybugDB; every method is documented there.
 
     Args:
         executor: The driver, or the guard around it.
@@ -114,32 +113,6 @@ class EmbeddedStore(EmbeddedReads):
                 await writer.run(statements.UNMENTION, rows=list(part))
 
         if rows:
-            await self._atomically(work)
-
-    async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
-        """Create or update communities with exactly the members given."""
-        latest = {one.uuid: one for one in communities}
-        rows = {
-            uuid: {"name": one.name, "created_at": one.created_at, "summary": one.summary}
-            for uuid, one in latest.items()
-        }
-        members = [
-            {"community": uuid, "node": node, "uuid": membership_id(self._group, uuid, node)}
-            for uuid, one in latest.items()
-            for node in dict.fromkeys(one.members)
-        ]
-
-        async def work(writer: EmbeddedWriter) -> None:
-            stored = await writer.stored("Community", list(latest))
-            await writer.require("Entity", {row["node"] for row in members})
-            await writer.upsert("Community", rows, stored.keys())
-            await writer.set_vectors("Community", "name_embedding", _of(vectors, latest))
-            for uuid in stored:
-                await writer.run(statements.LEAVE, uuid=uuid)
-            for part in parts(members):
-                await writer.run(statements.JOIN, rows=list(part), at=now())
-
-        if latest:
             await self._atomically(work)
 
     async def delete_nodes(self, uuids: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pps.core.errors import InvalidRequest
-from pps.graph.protocol import MAX_HOPS
+from pps.graph.graph_store import MAX_HOPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pps.config import Price
 from pps.core.errors import BudgetSpent, InvalidRequest
 from pps.core.reports import CostDay, CostEstimate, CostReport
 from pps.core.time import iso, now
-from pps.isolation.metering import TokensUsed
+from pps.isolation.providers import TokensUsed
 from pps.journal.journal import Journal
 from pps.journal.spending import Spent
 from pps.journal.values import Charge

@@ -22,7 +22,7 @@ from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understan
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.work_rules import Failing, WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.isolation.metering import TokensUsed
+from pps.isolation.providers import TokensUsed
 from pps.journal.journal import Journal
 from pps.journal.values import Job, JobPayload, Reading
 from pps.models.command import Command

@@ -29,8 +29,7 @@ from pps.journal.values import Change
 
 _ALL = 100_000
 _QUIET_S = 30.0
-_PAGE = 500
-_IDS = ("subjects", "objects", "mentions", "new_mentions", "communities", "new_communities")
+_IDS = ("subjects", "objects", "mentions", "new_mentions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,6 @@ class Moves:
     objects: tuple[str, ...]
     mentions: tuple[str, ...]
     new_mentions: tuple[str, ...]
-    communities: tuple[str, ...]
-    new_communities: tuple[str, ...]
     record: bool
 
 
@@ -252,7 +249,6 @@ class Merging:
         facts = await self._client.facts_of_nodes([drop], _ALL)
         mentioned = await self._client.episodes_of_nodes([keep, drop])
         before, mentions = set(mentioned.get(keep, ())), tuple(mentioned.get(drop, ()))
-        communities = await self._communities(drop)
         return Moves(
             nodes[keep],
             nodes[drop],
@@ -260,18 +256,8 @@ class Merging:
             tuple(fact.uuid for fact in facts if fact.object == drop),
             mentions,
             tuple(episode for episode in mentions if episode not in before),
-            tuple(communities),
-            tuple(one for one, members in communities.items() if keep not in members),
             record=drop in records,
         )
-
-    async def _communities(self, node: str) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
-        after = ""
-        while page := await self._client.scan_communities(after, _PAGE):
-            found.update((one.uuid, one.members) for one in page if node in one.members)
-            after = page[-1].uuid
-        return found
 
     async def _apply(self, moves: Moves) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
@@ -280,7 +266,6 @@ class Merging:
         await self._client.save_nodes([merged(moves.kept, moves.gone)], {})
         await self._client.save_facts(facts, {})
         await self._client.save_mentions([(one, kept) for one in await self._there(moves.new_mentions)])
-        await self._join(moves.new_communities, add=kept, without=gone)
         await self._client.delete_nodes([gone])
         if moves.record:
             await self._journal.records.move(gone, kept)
@@ -299,9 +284,6 @@ class Merging:
         await self._client.save_facts(facts, {})
         await self._client.save_mentions([(one, gone) for one in await self._there(moves.mentions)])
         await self._client.delete_mentions([(one, kept) for one in moves.new_mentions])
-        for community in moves.communities:
-            without = kept if community in moves.new_communities else ""
-            await self._join([community], add=gone, without=without)
         if moves.record:
             await self._journal.records.move(kept, gone)
         await self._finish(moves, facts)
@@ -320,14 +302,6 @@ class Merging:
 
     async def _there(self, episodes: Sequence[str]) -> list[str]:
         return [episode.uuid for episode in await self._client.episodes(list(episodes))] if episodes else []
-
-    async def _join(self, communities: Sequence[str], *, add: str, without: str) -> None:
-        found = await self._client.communities(list(communities)) if communities else []
-        changed = [
-            replace(one, members=tuple(sorted({*(m for m in one.members if m != without), add}))) for one in found
-        ]
-        if changed:
-            await self._client.save_communities(changed, {})
 
     async def _mark(self, moves: Moves) -> None:
         facts = dict.fromkeys((*moves.subjects, *moves.objects))

@@ -18,7 +18,7 @@ from pps.core.text import is_question, sentences_of
 from pps.core.time import micros, now
 from pps.core.time_reading import read_times
 from pps.core.time_words import LONGEST, names_time
-from pps.core.values import Community, Fact, ItemKind, Node, Turn
+from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.index.entity import IndexDoc
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import taken_back
@@ -30,7 +30,6 @@ COLLECTIONS: Mapping[ItemKind, tuple[str, ...]] = {
     "node": ("nodes", "records"),
     "fact": ("facts", "past_facts"),
     "episode": ("episodes", "windows"),
-    "community": ("communities",),
 }
 WINDOW_TURNS = 2
 """Turns before and after that share a window, within one session."""
@@ -69,10 +68,6 @@ def fact_docs(facts: Sequence[Fact]) -> list[tuple[IndexDoc, str]]:
         (IndexDoc("fact", one.uuid, where, one.text, at=micros(one.valid_at) if one.valid_at else None), one.text)
         for one, where in found
     ]
-
-
-def community_docs(communities: Sequence[Community]) -> list[tuple[IndexDoc, str]]:
-    return [(IndexDoc("community", one.uuid, "communities", one.summary, one.name), one.name) for one in communities]
 
 
 def holds(fact: Fact, at: datetime) -> bool:

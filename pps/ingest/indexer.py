@@ -18,7 +18,6 @@ from pps.ingest.index_docs import (
     COLLECTIONS,
     WINDOW_TURNS,
     EpisodeDocs,
-    community_docs,
     embedded,
     fact_docs,
     node_docs,
@@ -249,8 +248,6 @@ class Indexer:
             return await embedded(fact_docs(facts), self._vectors)
         if kind == "episode":
             return await self._episodes.of(await self._journal.turns(ids), written.facts)
-        if kind == "community":
-            return await embedded(community_docs(await self._client.communities(ids)), self._vectors)
         return []
 
     async def _node_docs(self, ids: Sequence[str], written: Written) -> list[IndexDoc]:

@@ -30,8 +30,7 @@ from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
 from pps.ingest.statements import plan_given, said
 from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
-from pps.isolation.client import IsolatedGraphitiClient
-from pps.isolation.requests import Changes
+from pps.isolation.client import Changes, IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Change, Job, JobResult, Reading
 from pps.models.protocols import Vector

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, Unpack
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypedDict, TypeVar, Unpack
 
 from graphiti_core import Graphiti
 from graphiti_core.driver.driver import GraphDriver, GraphProvider
+from graphiti_core.nodes import EpisodeType
+from graphiti_core.search.search_utils import RELEVANT_SCHEMA_LIMIT
 
-from pps.core.errors import ConfigError
-from pps.core.ids import EntityId
-from pps.graph.protocol import GraphStore
+from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSet
+from pps.core.ids import EntityId, check_uuid
+from pps.core.values import Episode, Fact, GraphCounts, Node
+from pps.graph.graph_store import GraphStore, TimelineOptions
+from pps.graph.mapping import timeline_cursor
 from pps.graph.store_embedded import EmbeddedStore
 from pps.graph.store_neo4j import Neo4jStore
 from pps.index.entity import EntityIndexes
-from pps.isolation.adapters import Extractor, GraphitiEmbedder, GraphitiReranker, make_llm
-from pps.isolation.bound import Inside, Models
-from pps.isolation.communities import Communities
-from pps.isolation.counters import IsolationCounters
+from pps.isolation.binding import FirstLock, Inside, Models, check_limit, check_uuids
+from pps.isolation.counters import IsolationCounters, NoBreach
+from pps.isolation.graphiti_models import (
+    NO_EMBEDDER,
+    NO_EXTRACTOR,
+    Extractor,
+    GraphitiEmbedder,
+    GraphitiErrors,
+    GraphitiReranker,
+    make_llm,
+)
+from pps.isolation.graphiti_objects import GroupObjects, GroupOperations
+from pps.isolation.graphiti_search import GroupSearch
 from pps.isolation.guard import GuardedDriver
-from pps.isolation.metering import TokensUsed
-from pps.isolation.objects import GroupObjects
-from pps.isolation.operations import GroupOperations
-from pps.isolation.reads import Reads
-from pps.isolation.recipe_search import RecipeSearch
-from pps.isolation.search import GroupSearch, SearchParts
-from pps.isolation.transfer import Transfer
-from pps.isolation.writes import Writes
-from pps.models.protocols import Embedder, ExtractorModel, Reranker
+from pps.isolation.providers import TokensUsed
+from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
+from pps.models.protocols import Embedder, ExtractorModel, Reranker, Vector
 
 _PROVIDERS = {"embedded": GraphProvider.KUZU, "neo4j": GraphProvider.NEO4J}
+_MANY = 100_000
+_Item = TypeVar("_Item", Node, Fact, Episode)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDriver:
+    """The driver that an entity's client is opened on, and how to give it back."""
+
+    driver: GraphDriver
+    store: Literal["embedded", "neo4j"]
+    close: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Uuids of everything that Graphiti's pipeline made or changed."""
+
+    nodes: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    episodes: tuple[str, ...] = ()
 
 
 class _Given(TypedDict):
@@ -54,21 +84,27 @@ class ClientOptions(_Given, total=False):
     rerank_deadline_s: float
 
 
-class IsolatedGraphitiClient(Reads, Writes, RecipeSearch, Communities, Transfer):
+class IsolatedGraphitiClient:
     """Everything that one entity can do with its graph, and nothing that touches another's.
 
     Bound to one ``EntityId`` for life; no method takes a group. Two locks, each enough alone: ids from outside
     are canonical UUIDs that must be the entity's before a call starts, and every statement runs on a guarded
     driver that checks what goes in and what comes out. An id of another entity is treated as one that does
     not exist. Neither Chroma, text index nor SQLite is written here: whoever writes reads ``Changes``.
+
+    A batch of writes is one transaction; the same uuid again is an update. Ids that are written are the entity's
+    already, or were minted by PPS; one that another entity owns raises NotFound and changes nothing. Of the same
+    name in ``GraphStore`` is said what a method does beside the checks made here; all raise InvalidRequest for an id
+    that is no canonical UUID, and StoreUnavailable.
     """
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._one_at_a_time = asyncio.Lock()
 
     @classmethod
     async def open(
-        cls,
-        entity: EntityId,
-        driver: GraphDriver,
-        **options: Unpack[ClientOptions],
+        cls, entity: EntityId, driver: GraphDriver, **options: Unpack[ClientOptions]
     ) -> IsolatedGraphitiClient:
         """Bind a client to an entity, after an audit of what lies in the store.
 
@@ -93,22 +129,236 @@ class IsolatedGraphitiClient(Reads, Writes, RecipeSearch, Communities, Transfer)
         return client
 
     async def close(self) -> None:
-        """Let go of the entity and of the connections to its language model.
-
-        The driver and the indexes belong to whoever opened them.
-        """
+        """Let go of the connections to the language model; driver and indexes belong to whoever opened them."""
         model = self._inside.graphiti.llm_client
         if isinstance(model, Extractor):
             await model.close()
+
+    @property
+    def entity(self) -> EntityId:
+        """Whose memory this is, for life."""
+        return self._inside.entity
+
+    @property
+    def counters(self) -> IsolationCounters:
+        """What was refused so far."""
+        return self._inside.counters
+
+    @property
+    def _store(self) -> GraphStore:
+        return self._inside.store
 
     def take_tokens_used(self) -> dict[str, TokensUsed]:
         """Return by model what this entity's language model took since this was last asked, failed attempts too."""
         model = self._inside.graphiti.llm_client
         return model.meter.take() if isinstance(model, Extractor) else {}
 
+    async def nodes(self, uuids: Sequence[str], *, strict: bool = False) -> list[Node]:
+        """Return nodes in the order asked; absent ones are left out, or ``strict`` raises NotFound."""
+        return await self._by_id(self._store.nodes, uuids, strict)
+
+    async def facts(self, uuids: Sequence[str], *, strict: bool = False) -> list[Fact]:
+        """Return facts; as ``nodes``."""
+        return await self._by_id(self._store.facts, uuids, strict)
+
+    async def episodes(self, uuids: Sequence[str], *, strict: bool = False) -> list[Episode]:
+        """Return episodes; as ``nodes``."""
+        return await self._by_id(self._store.episodes, uuids, strict)
+
+    async def scan_nodes(self, after: str, limit: int) -> list[Node]:
+        """Return at most ``limit`` (1 to 10,000) nodes with ``uuid > after`` in uuid order; ``""`` is the start."""
+        return await self._store.scan_nodes(_cursor(after), check_limit(limit))
+
+    async def scan_facts(self, after: str, limit: int) -> list[Fact]:
+        """Return a page of facts; as ``scan_nodes``."""
+        return await self._store.scan_facts(_cursor(after), check_limit(limit))
+
+    async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
+        """Return a page of episodes; as ``scan_nodes``."""
+        return await self._store.scan_episodes(_cursor(after), check_limit(limit))
+
+    async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
+        """Return facts that touch any of the nodes: newest first, at most ``limit``; absent nodes have none."""
+        wanted = check_uuids(uuids)
+        return await self._store.facts_of_nodes(wanted, check_limit(limit, _MANY)) if wanted else []
+
+    async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
+        """Return facts that any of the episodes supports, in uuid order."""
+        wanted = check_uuids(uuids)
+        return await self._store.facts_of_episodes(wanted) if wanted else []
+
+    async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
+        """Return facts from subject to object for each (subject, object) pair, in uuid order."""
+        _check_pairs(pairs)
+        return await self._store.facts_between(list(pairs)) if pairs else []
+
+    async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
+        """Return episode uuid → uuids of the nodes it mentions; an episode without any is left out."""
+        wanted = check_uuids(episodes)
+        return await self._store.mentioned_nodes(wanted) if wanted else {}
+
+    async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
+        """Return node uuid → uuids of the episodes that mention it; a node without any is left out."""
+        wanted = check_uuids(nodes)
+        return await self._inside.objects.episodes_of_nodes(wanted) if wanted else {}
+
+    async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
+        """Return facts in order of (``valid_at``, uuid), undated ones last; see ``TimelineOptions``.
+
+        Raises:
+            NotFound: ``node`` is given and is not a node of this entity.
+        """
+        if (node := options.get("node")) is not None:
+            await self.nodes([node], strict=True)
+        return await self._store.timeline(**options)
+
+    @staticmethod
+    def timeline_cursor(fact: Fact) -> str:
+        """Return the cursor that continues a timeline after this fact."""
+        return timeline_cursor(fact)
+
+    async def counts(self) -> GraphCounts:
+        """Return how many of each the entity owns."""
+        return await self._store.counts()
+
+    async def search(
+        self, query: str, *, recipe: str, limit: int = 10, **options: Unpack[SearchOptions]
+    ) -> GraphitiResults:
+        """Return what one of Graphiti's recipes finds in this entity's graph.
+
+        Args:
+            query: 1 to 8,000 characters of any text.
+            recipe: A name of ``RECIPES``.
+            limit: Most results in each channel, 1 to 1,000.
+            **options: See ``SearchOptions``.
+
+        Returns:
+            Each channel best first. Scores compare only within their channel. A step that could not be done as
+            the recipe says (no centre, no reranker, no vectors, a reranker out of time) is told in ``notes``.
+
+        Raises:
+            InvalidRequest: A bound is broken.
+            NotFound: The centre is not this entity's; nothing was searched.
+        """
+        if (center := options.get("center")) is not None:
+            await self.nodes([center], strict=True)
+        return await search_recipe(self._inside, query, recipe, check_limit(limit, 1_000), options)
+
+    async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
+        """Create or update nodes.
+
+        Args:
+            nodes: At most one for each uuid.
+            vectors: uuid → vector of the name; a node without one keeps what it has.
+
+        Raises:
+            InvalidRequest: An id comes twice; a kind or attribute is refused.
+            NotFound: An id belongs to another entity.
+        """
+        if ids := _check_batch((node.uuid for node in nodes), vectors):
+            await self._inside.lock.free(ids)
+            await self._store.save_nodes(nodes, vectors)
+
+    async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+        """Create or update facts; as ``save_nodes``. NotFound also when an end is not a node of this entity."""
+        ids = _check_batch((fact.uuid for fact in facts), vectors)
+        check_uuids([id_ for fact in facts for id_ in (fact.subject, fact.object, *fact.episodes)])
+        if ids:
+            await self._inside.lock.free(ids)
+            await self._store.save_facts(facts, vectors)
+
+    async def save_episodes(self, episodes: Sequence[Episode]) -> None:
+        """Create or update episodes; as ``save_nodes``."""
+        ids = _check_batch((episode.uuid for episode in episodes), {})
+        check_uuids([id_ for episode in episodes for id_ in episode.facts])
+        if ids:
+            await self._inside.lock.free(ids)
+            await self._store.save_episodes(episodes)
+
+    async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Join (episode, node) pairs; NotFound when an end is not this entity's."""
+        _check_pairs(pairs)
+        if pairs:
+            await self._store.save_mentions(pairs)
+
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Part (episode, node) pairs; one that is not joined, or not the entity's, is passed over."""
+        _check_pairs(pairs)
+        if pairs:
+            await self._store.delete_mentions(pairs)
+
+    async def delete_nodes(self, uuids: Sequence[str]) -> int:
+        """Delete nodes with their facts and mentions; return how many of them this entity had."""
+        wanted = check_uuids(uuids)
+        return await self._store.delete_nodes(wanted) if wanted else 0
+
+    async def delete_facts(self, uuids: Sequence[str]) -> int:
+        """Delete facts; return how many of them this entity had."""
+        wanted = check_uuids(uuids)
+        return await self._store.delete_facts(wanted) if wanted else 0
+
+    async def delete_episodes(self, uuids: Sequence[str]) -> int:
+        """Delete episodes with their mentions; return how many of them this entity had."""
+        wanted = check_uuids(uuids)
+        return await self._store.delete_episodes(wanted) if wanted else 0
+
+    async def clear(self) -> None:
+        """Delete everything of this entity from the graph."""
+        await self._store.clear()
+
+    async def extract_episode(self, uuid: str) -> Changes:
+        """Let Graphiti's pipeline read an episode that is stored: it extracts nodes and facts, resolves and saves them.
+
+        Run again, it returns what it made the first time: the mentions that Graphiti saves last are the mark. One at
+        a time: Graphiti resolves against what is stored.
+
+        Raises:
+            NotFound: The episode is not this entity's.
+            ModelUnavailable, ModelOutputInvalid, ModelError: The language model.
+        """
+        inside = self._inside
+        (episode,) = await self.episodes([uuid], strict=True)
+        if found := await inside.objects.read_by_graphiti(uuid):
+            facts = await self._store.facts_of_episodes([uuid])
+            return Changes(tuple(found), tuple(fact.uuid for fact in facts), (uuid,))
+        self._need_models()
+        # Graphiti's own choice of context would read the episode as its own.
+        latest = await inside.objects.latest_episodes(episode.valid_at, RELEVANT_SCHEMA_LIMIT + 1)
+        context = [one for one in latest if one != uuid][-RELEVANT_SCHEMA_LIMIT:]
+        async with self._one_at_a_time:
+            with NoBreach(self.entity), GraphitiErrors():
+                made = await inside.graphiti.add_episode(
+                    episode.name,
+                    episode.content,
+                    "",
+                    episode.valid_at,
+                    source=EpisodeType(episode.source),
+                    group_id=self.entity.group,
+                    uuid=uuid,
+                    previous_episode_uuids=context,
+                )
+        inside.lock.own_groups(item.group_id for item in (*made.nodes, *made.edges, made.episode))
+        nodes, facts = (tuple(dict.fromkeys(item.uuid for item in items)) for items in (made.nodes, made.edges))
+        return Changes(nodes, facts, (made.episode.uuid,))
+
+    async def _by_id(
+        self, read: Callable[[Sequence[str]], Awaitable[list[_Item]]], uuids: Sequence[str], strict: bool
+    ) -> list[_Item]:
+        wanted = check_uuids(uuids)
+        found = await read(wanted) if wanted else []
+        self._inside.lock.asked((item.uuid for item in found), wanted)
+        if strict:
+            self._inside.lock.all_there(len(found), len(wanted))
+        return found
+
+    def _need_models(self) -> None:
+        if self._inside.models.extractor is None:
+            raise NotSet(NO_EXTRACTOR)
+        if self._inside.models.embedder is None:
+            raise ModelUnavailable(NO_EMBEDDER)
+
     async def _audit(self, store: str) -> None:
-        crossing = await self._store.foreign_edges()
-        if crossing:
+        if crossing := await self._store.foreign_edges():
             raise self.counters.refuse(
                 self.entity,
                 "audit",
@@ -139,7 +389,7 @@ def _inside(entity: EntityId, driver: GraphDriver, options: ClientOptions) -> In
     own = guard.for_own_statements()
     graph: GraphStore = (EmbeddedStore if store == "embedded" else Neo4jStore)(own, entity.group)
     objects = GroupObjects(own, entity.group, driver.provider)
-    guard.search_interface = GroupSearch(SearchParts(entity, graph, objects, indexes, counters))
+    guard.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
     guard.graph_operations_interface = GroupOperations(entity, graph, objects, counters)
     graphiti = Graphiti(
         graph_driver=guard,
@@ -147,4 +397,23 @@ def _inside(entity: EntityId, driver: GraphDriver, options: ClientOptions) -> In
         embedder=GraphitiEmbedder(models.embedder),
         cross_encoder=GraphitiReranker(models.reranker, models.rerank_deadline_s),
     )
-    return Inside(entity, guard, graph, objects, indexes, graphiti, models, counters)
+    return Inside(
+        entity, guard, FirstLock(entity, guard, counters), graph, objects, indexes, graphiti, models, counters
+    )
+
+
+def _check_batch(uuids: Iterable[str], vectors: Mapping[str, Vector]) -> list[str]:
+    ids = list(uuids)
+    if len(check_uuids(ids)) != len(ids):
+        raise InvalidRequest("id", "comes twice in one batch")
+    if not vectors.keys() <= set(ids):
+        raise InvalidRequest("vectors", "may only be of what is saved")
+    return ids
+
+
+def _check_pairs(pairs: Sequence[tuple[str, str]]) -> None:
+    check_uuids([id_ for pair in pairs for id_ in pair])
+
+
+def _cursor(after: str) -> str:
+    return check_uuid(after, "after") if after else ""

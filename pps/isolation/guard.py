@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import islice
 from types import TracebackType
 from typing import Any, NoReturn, Protocol, cast
 
@@ -16,17 +17,25 @@ from graphiti_core.driver.search_interface.search_interface import SearchInterfa
 
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
-from pps.graph.protocol import Executor, Rows
+from pps.graph.graph_store import Executor, Rows
 from pps.isolation.counters import BreachKind, IsolationCounters
-from pps.isolation.ownership import foreign_ids
-from pps.isolation.values import Refused, check_rows, ids_of_unbound_rows, names_foreign_group, names_of
+from pps.isolation.guarded_values import Refused, check_rows, ids_of_unbound_rows, names_foreign_group, names_of
 
 _OPTIONS = frozenset(("routing_", "database_"))
-_OPERATIONS = (
-    *("entity_node_ops", "episode_node_ops", "community_node_ops", "saga_node_ops", "entity_edge_ops"),
-    *("episodic_edge_ops", "community_edge_ops", "has_episode_edge_ops", "next_episode_edge_ops"),
-    *("search_ops", "graph_ops"),
+_NODES = ("Entity", "Episodic", "Community", "Saga")
+_EDGES = ("RELATES_TO", "MENTIONS", "HAS_MEMBER", "HAS_EPISODE", "NEXT_EPISODE")
+_PATTERNS = tuple(f"(x:{label}) USING INDEX SEEK x:{label}(uuid)" for label in _NODES) + tuple(
+    f"()-[x:{kind}]->() USING INDEX SEEK x:{kind}(uuid)" for kind in _EDGES
 )
+
+# Labelled, so that each branch is an index look-up: 2 ms for 20 ids against 20 to 30 without labels. The hints are
+# for young databases, whose statistics mislead the planner.
+FOREIGN_IDS = "\nUNION ALL\n".join(
+    f"UNWIND $ids AS id MATCH {pattern} WHERE x.uuid = id AND coalesce(x.group_id, '') <> $group_id "
+    "RETURN id AS id LIMIT 1"
+    for pattern in _PATTERNS
+)
+_BATCH = 1_000
 _Work = Callable[..., Awaitable[Any]]
 _Execute = Callable[..., Awaitable[tuple[Rows, Any, Any]]]
 
@@ -88,7 +97,16 @@ class _Checks:
 
     async def free(self, ids: Collection[str]) -> bool:
         """Tell whether none of the ids belongs to another group."""
-        return not (self._shared and await foreign_ids(self._inner, self._entity.group, ids))
+        if not self._shared:
+            return True
+        waiting = iter(ids)
+        while batch := list(islice(waiting, _BATCH)):
+            rows, _, _ = await self._inner.execute_query(
+                FOREIGN_IDS, ids=batch, group_id=self._entity.group, routing_="r"
+            )
+            if rows:
+                return False
+        return True
 
     async def after(self, rows: Rows, *, own: bool) -> Rows:
         """Return the rows, or refuse all of them when one is of another group."""
@@ -142,7 +160,6 @@ class GuardedDriver(GraphDriver):
         self._database = entity.group
         self.search_interface: SearchInterface | None = None
         self.graph_operations_interface = None
-        self.__operations = {name: getattr(inner, name) for name in _OPERATIONS}
         self.__inner = cast(_Inner, inner)
         self.__checks = _Checks(self.__inner, entity, counters, shared=shared)
 
@@ -220,20 +237,6 @@ class GuardedDriver(GraphDriver):
             return [], None, None
         rows, summary, keys = await self.__inner.execute_query(query, **parameters, **options)
         return await checks.after(rows, own=own), summary, keys
-
-    def _operation(self, name: str) -> Any:
-        return self.__operations[name]
-
-
-def _operations_of(name: str) -> property:
-    def read(driver: GuardedDriver) -> Any:
-        return driver._operation(name)  # pyright: ignore[reportPrivateUsage] - a part of the class, written once
-
-    return property(read, doc="Graphiti's statements of one kind; they run on whatever driver they are handed.")
-
-
-for _name in _OPERATIONS:  # eleven properties that differ in their name alone
-    setattr(GuardedDriver, _name, _operations_of(_name))
 
 
 class _OwnDoor:

@@ -1,9 +1,13 @@
-"""Graphiti's clients for the six kinds of provider, each on an SDK client with our address, key and time-out."""
+"""Graphiti's clients for the six kinds of provider, each on an SDK client with our address, key and time-out.
+
+What a model took is what its provider says in each answer; nothing is estimated.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -16,11 +20,68 @@ from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
 from openai import AsyncOpenAI
 
 from pps.core.errors import ConfigError
-from pps.isolation.metering import TokenMeter
 from pps.models.protocols import OLLAMA_URL, ExtractorModel, Provider
 
 _RETRIES = 1
 _NO_KEY = "none"
+_IN = ("prompt_tokens", "input_tokens", "promptTokenCount")
+_OUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
+_MORE_IN = ("cache_creation_input_tokens", "cache_read_input_tokens")
+_MORE_OUT = ("thoughtsTokenCount",)
+
+
+@dataclass(frozen=True, slots=True)
+class TokensUsed:
+    """Tokens of one model.
+
+    Attributes:
+        requests: Answers that came, usable or not: the provider counts them all.
+        unmetered: Answers among them that did not say what they took.
+    """
+
+    requests: int = 0
+    unmetered: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def __add__(self, other: TokensUsed) -> TokensUsed:
+        return TokensUsed(
+            self.requests + other.requests,
+            self.unmetered + other.unmetered,
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+        )
+
+
+@dataclass(slots=True)
+class TokenMeter:
+    """Reads the usage out of every successful answer of a provider's HTTP client.
+
+    Attributes:
+        used: Tokens by model, as the answers name it, since they were last taken.
+    """
+
+    used: dict[str, TokensUsed] = field(default_factory=dict[str, TokensUsed])
+
+    def attach(self, http: httpx.AsyncClient) -> None:
+        hooks = http.event_hooks
+        http.event_hooks = {**hooks, "response": [*hooks.get("response", []), self.look]}
+
+    async def look(self, response: httpx.Response) -> None:
+        """Note what an answer says that it took; an answer that is none is passed over."""
+        if not response.is_success:
+            return
+        try:
+            answer: object = json.loads(await response.aread())
+        except ValueError:
+            answer = None
+        model, used = read_usage(cast("dict[str, Any]", answer) if isinstance(answer, dict) else {})
+        self.used[model] = self.used.get(model, TokensUsed()) + used
+
+    def take(self) -> dict[str, TokensUsed]:
+        """Return what was used by model since this was last asked, and begin at nothing again."""
+        taken, self.used = self.used, {}
+        return taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +167,6 @@ class _Anthropic:
         self._known = inspect.signature(self._create).parameters
 
     async def create(self, **request: Any) -> Any:
-        """Ask for a message, leaving out what this version of the library does not take."""
         return await self._create(**{name: value for name, value in request.items() if name in self._known})
 
 
@@ -157,3 +217,23 @@ def _package(name: str, provider: Provider) -> Any:
         raise ConfigError(
             f"extractor.provider: '{provider}' needs a package that is not installed; install pps[providers]"
         ) from None
+
+
+def read_usage(answer: Mapping[str, Any]) -> tuple[str, TokensUsed]:
+    """Return the model's name (empty when it is not said) and the tokens of one answer, whatever the provider."""
+    model = str(answer.get("model") or answer.get("modelVersion") or "")
+    usage: object = answer.get("usage") or answer.get("usageMetadata")
+    if not isinstance(usage, dict):
+        return model, TokensUsed(1, 1)
+    counts = cast("dict[str, object]", usage)
+    tokens_in, tokens_out = _sum(counts, _IN, _MORE_IN), _sum(counts, _OUT, _MORE_OUT)
+    return model, TokensUsed(1, int(tokens_in + tokens_out == 0), tokens_in, tokens_out)
+
+
+def _sum(counts: Mapping[str, object], either: tuple[str, ...], more: tuple[str, ...]) -> int:
+    first = next((number for name in either if (number := _number(counts.get(name)))), 0)
+    return first + sum(_number(counts.get(name)) for name in more)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,20 +1,26 @@
-"""Graphiti's sixteen search recipes by name. A recipe is copied for each call and never changed."""
+"""Graphiti's search recipes by name, over the entity's own indexes. A recipe is copied for each call."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
+from typing import TypedDict, TypeVar
 
 from graphiti_core.search import search_config_recipes as stock
-from graphiti_core.search.search_config import (
-    CommunityReranker,
-    EdgeReranker,
-    EpisodeReranker,
-    NodeReranker,
-    SearchConfig,
-)
+from graphiti_core.search.search_config import EdgeReranker, EpisodeReranker, NodeReranker, SearchConfig, SearchResults
+from graphiti_core.search.search_filters import SearchFilters
 
 from pps.core.errors import InvalidRequest
+from pps.core.time import now, utc
+from pps.core.values import Episode, Fact, Node
+from pps.graph.mapping import episode_of, fact_of, is_label, node_of
+from pps.isolation.binding import Inside
+from pps.isolation.counters import NoBreach
+from pps.isolation.graphiti_models import GraphitiErrors, rerank_scores
+from pps.isolation.graphiti_search import Scope, within
 
 RECIPES: tuple[str, ...] = (
     "COMBINED_HYBRID_SEARCH_RRF",
@@ -30,14 +36,61 @@ RECIPES: tuple[str, ...] = (
     "NODE_HYBRID_SEARCH_NODE_DISTANCE",
     "NODE_HYBRID_SEARCH_EPISODE_MENTIONS",
     "NODE_HYBRID_SEARCH_CROSS_ENCODER",
-    "COMMUNITY_HYBRID_SEARCH_RRF",
-    "COMMUNITY_HYBRID_SEARCH_MMR",
-    "COMMUNITY_HYBRID_SEARCH_CROSS_ENCODER",
 )
+"""All of Graphiti's but the three over communities, which no memory has."""
 
 NO_CENTRE = "no centre is known: ordered by reciprocal rank fusion instead of node distance"
 NO_VECTORS = "no embedder is set: ordered by reciprocal rank fusion instead of MMR"
 NO_RERANKER = "no reranker is set: ordered by reciprocal rank fusion instead of the cross-encoder"
+TOO_LATE = "the reranker did not finish in time: ordered by reciprocal rank fusion"
+
+_DISTANCE_HOPS = 4  # the farthest that node distance tells apart; farther is as good as apart
+_MOST_QUERY = 8_000
+_Value = TypeVar("_Value", Node, Fact, Episode)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFilters:
+    """Which nodes and facts a search may bring back; an empty part does not restrict.
+
+    Attributes:
+        kinds: Labels; a node needs one of them, a fact needs both its ends to have one.
+        relations: Names of facts, exact.
+        valid: Half-open span ``(from, until)`` of ``valid_at``; None is open.
+    """
+
+    kinds: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    valid: tuple[datetime | None, datetime | None] = (None, None)
+
+
+class SearchOptions(TypedDict, total=False):
+    """What a search can be asked.
+
+    Attributes:
+        center: Uuid of the node that the recipes with NODE_DISTANCE start from.
+        filters: Which nodes and facts may come back.
+        as_of: World time, aware; by default now. Facts that do not hold then are left out, and so are those of the
+            kind ``relation``.
+    """
+
+    center: str | None
+    filters: GraphFilters | None
+    as_of: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphitiResults:
+    """What a recipe found, channel by channel, best first, each with a score.
+
+    Attributes:
+        notes: Where a step of the recipe could not be done and what was done instead.
+    """
+
+    nodes: tuple[tuple[Node, float], ...] = ()
+    facts: tuple[tuple[Fact, float], ...] = ()
+    episodes: tuple[tuple[Episode, float], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Rerank(Enum):
@@ -86,37 +139,126 @@ def plan(recipe: str, *, limit: int, means: Means) -> Plan:
         raise InvalidRequest("recipe", f"must be one of {', '.join(RECIPES)}")
     stored: SearchConfig = getattr(stock, recipe)
     config = stored.model_copy(deep=True)
+    config.community_config = None
     config.reranker_min_score = float("-inf")
-    if recipe.endswith("NODE_DISTANCE"):
-        return _fused(config, limit, Rerank.DISTANCE if means.centre else None, NO_CENTRE)
-    if recipe.endswith("CROSS_ENCODER"):
-        return _fused(config, limit, Rerank.CROSS_ENCODER if means.reranker else None, NO_RERANKER)
-    if recipe.endswith("MMR") and not means.vectors:
-        return _fused(config, limit, None, NO_VECTORS)
     config.limit = limit
-    return Plan(
-        config, Rerank.MENTIONS if recipe.startswith("EDGE") and recipe.endswith("MENTIONS") else Rerank.NOTHING
-    )
+    if recipe.endswith("NODE_DISTANCE"):
+        return _fused(config, Rerank.DISTANCE if means.centre else None, NO_CENTRE)
+    if recipe.endswith("CROSS_ENCODER"):
+        return _fused(config, Rerank.CROSS_ENCODER if means.reranker else None, NO_RERANKER)
+    if recipe.endswith("MMR") and not means.vectors:
+        return _fused(config, None, NO_VECTORS)
+    return Plan(config, Rerank.MENTIONS if recipe == "EDGE_HYBRID_SEARCH_EPISODE_MENTIONS" else Rerank.NOTHING)
 
 
-def _fused(config: SearchConfig, limit: int, rerank: Rerank | None, otherwise: str) -> Plan:
+def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> Plan:
     """Let Graphiti fuse the lists only; order them afterwards, or say why not."""
-    _use_fusion(config)
-    config.limit = 2 * limit if rerank else limit
-    return Plan(config, rerank or Rerank.NOTHING, () if rerank else (otherwise,))
-
-
-def _use_fusion(config: SearchConfig) -> None:
     if config.edge_config:
         config.edge_config.reranker = EdgeReranker.rrf
     if config.node_config:
         config.node_config.reranker = NodeReranker.rrf
     if config.episode_config:
         config.episode_config.reranker = EpisodeReranker.rrf
-    if config.community_config:
-        config.community_config.reranker = CommunityReranker.rrf
+    if rerank is None:
+        return Plan(config, notes=(otherwise,))
+    config.limit *= 2
+    return Plan(config, rerank)
 
 
-def raw_cosine(normalised: float) -> float:
-    """Return the raw cosine in [-1, 1] of Graphiti's threshold, which is (1 + cosine) / 2 on its main backend."""
-    return 2 * normalised - 1
+async def search_recipe(inside: Inside, query: str, recipe: str, limit: int, options: SearchOptions) -> GraphitiResults:
+    """Return what a recipe finds; see ``IsolatedGraphitiClient.search``, which checked the centre and the limit."""
+    if not query.strip() or len(query) > _MOST_QUERY:
+        raise InvalidRequest("query", f"must be 1 to {_MOST_QUERY} characters")
+    models, center = inside.models, options.get("center")
+    means = Means(center is not None, models.embedder is not None, models.reranker is not None)
+    chosen = plan(recipe, limit=limit, means=means)
+    scope = _scope_of(options)
+    # Graphiti asks for a vector whatever the recipe; without an embedder there is nothing to compare it with.
+    vector = (await asyncio.to_thread(models.embedder.embed_query, query)).tolist() if models.embedder else [0.0]
+    with NoBreach(inside.entity), GraphitiErrors(), within(scope):
+        found = await inside.graphiti.search_(
+            query,
+            config=chosen.config,
+            group_ids=[inside.entity.group],
+            center_node_uuid=center,
+            search_filter=SearchFilters(),
+            query_vector=vector,
+        )
+    inside.lock.own_groups(item.group_id for channel in (found.nodes, found.edges, found.episodes) for item in channel)
+    results = _results(found, chosen.notes)
+    if chosen.rerank is Rerank.DISTANCE and center is not None:
+        return await _by_distance(inside, results, center, limit)
+    if chosen.rerank is Rerank.MENTIONS:
+        # Graphiti put the facts in this order already, and left the scores in another.
+        return replace(results, facts=tuple((fact, float(len(fact.episodes))) for fact, _ in results.facts))
+    if chosen.rerank is Rerank.CROSS_ENCODER:
+        return await _by_reranker(inside, query, results, limit)
+    return results
+
+
+def _scope_of(options: SearchOptions) -> Scope:
+    filters = options.get("filters") or GraphFilters()
+    if not all(map(is_label, filters.kinds)):
+        raise InvalidRequest("kinds", "must be labels: a letter, then letters, digits and _")
+    start, end = filters.valid
+    span = (start and utc(start, "valid"), end and utc(end, "valid"))
+    return Scope(utc(options.get("as_of") or now(), "as_of"), filters.kinds, filters.relations, span)
+
+
+async def _by_distance(inside: Inside, results: GraphitiResults, center: str, limit: int) -> GraphitiResults:
+    """Order nodes and facts by hops from the centre, a fact by its nearer end; ties keep the fused order."""
+    hops = await inside.store.distances(center, _DISTANCE_HOPS)
+    nodes = [(node, _closeness(hops, node.uuid)) for node, _ in results.nodes]
+    facts = [(fact, _closeness(hops, fact.subject, fact.object)) for fact, _ in results.facts]
+    return replace(results, nodes=_best(nodes, limit), facts=_best(facts, limit))
+
+
+def _closeness(hops: Mapping[str, int], *nodes: str) -> float:
+    """Return 1 / (1 + hops) of the nearest of the nodes, in [0, 1]; 0 when none is within reach."""
+    reached = [hops[node] for node in nodes if node in hops]
+    return 1 / (1 + min(reached)) if reached else 0.0
+
+
+async def _by_reranker(inside: Inside, query: str, results: GraphitiResults, limit: int) -> GraphitiResults:
+    """Order every channel by the reranker's score for each id: equal texts are not one."""
+    models, late = inside.models, False
+
+    async def channel(values: Sequence[tuple[_Value, float]], texts: list[str]) -> tuple[tuple[_Value, float], ...]:
+        nonlocal late
+        scores = await rerank_scores(models.reranker, query, texts, models.rerank_deadline_s)
+        if scores is None:
+            late = True
+            return tuple(values[:limit])
+        return _best([(value, score) for (value, _), score in zip(values, scores, strict=True)], limit)
+
+    reranked = GraphitiResults(
+        *await asyncio.gather(  # side by side: one deadline holds for all
+            channel(results.nodes, [node.name for node, _ in results.nodes]),
+            channel(results.facts, [fact.text for fact, _ in results.facts]),
+            channel(results.episodes, [episode.content for episode, _ in results.episodes]),
+        )
+    )
+    return replace(reranked, notes=(*results.notes, TOO_LATE) if late else results.notes)
+
+
+def _best(scored: Sequence[tuple[_Value, float]], limit: int) -> tuple[tuple[_Value, float], ...]:
+    return tuple(sorted(scored, key=lambda one: -one[1])[:limit])
+
+
+def _results(found: SearchResults, notes: tuple[str, ...]) -> GraphitiResults:
+    """Return Graphiti's results as PPS's values; a result without a score of its own gets the one before it, or 0."""
+    return GraphitiResults(
+        _scored([node_of(node.model_dump()) for node in found.nodes], found.node_reranker_scores),
+        _scored([fact_of(edge.model_dump()) for edge in found.edges], found.edge_reranker_scores),
+        _scored(
+            [episode_of({**one.model_dump(), "source": one.source.value}) for one in found.episodes],
+            found.episode_reranker_scores,
+        ),
+        notes,
+    )
+
+
+def _scored(values: Sequence[_Value], scores: Sequence[float]) -> tuple[tuple[_Value, float], ...]:
+    padded = [float(score) for score in scores[: len(values)]]
+    padded += [padded[-1] if padded else 0.0] * (len(values) - len(padded))
+    return tuple(zip(values, padded, strict=True))

@@ -14,15 +14,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias
 
-from graphiti_core.edges import HasEpisodeEdge
-from graphiti_core.nodes import SagaNode
+from graphiti_core.edges import CommunityEdge, HasEpisodeEdge
+from graphiti_core.nodes import CommunityNode, SagaNode
 
 from pps.core.ids import EntityId, new_group, stable_id
-from pps.core.values import Community, Episode, Fact, Node
+from pps.core.values import Episode, Fact, Node
 from pps.index.entity import EntityIndexes, IndexDoc, index_threads
-from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
-from pps.isolation.drivers import EntityDriver
 from pps.isolation.guard import GuardedDriver
 from pps.journal.journal import Journal
 from pps.journal.values import JobPayload, TurnDraft
@@ -78,11 +77,11 @@ class Being:
     indexes: EntityIndexes
     journal: Journal
     mark: str
+    community: str = ""
     saga: str = ""
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
     episodes: dict[str, Episode] = field(default_factory=dict[str, Episode])
-    communities: dict[str, Community] = field(default_factory=dict[str, Community])
     turns: list[str] = field(default_factory=list[str])
     made: int = 0
     planted: int = 0
@@ -178,15 +177,9 @@ class Arena:
         facts = [self._fact(being, nodes[s], relation, nodes[o], text) for s, relation, o, text in FACTS]
         facts.append(self._fact(being, nodes["Ana"], "KNOWS", nodes["secret"], f"Ana knows {being.mark}."))
         episodes = [self.episode(being, text) for text in ("Ana came into the kitchen.", f"The word is {being.mark}.")]
-        community = Community(
-            being.mint("community"), "Kitchen", _BEGAN, being.mark, tuple(sorted(nodes[n].uuid for n in NAMES[:3]))
-        )
         await self.save(being, list(nodes.values()), facts, episodes)
         await being.client.save_mentions([(episode.uuid, nodes["Ana"].uuid) for episode in episodes])
-        await being.client.save_communities([community], {})
-        being.communities[community.uuid] = community
-        self.watch.own(being.name, community.uuid)
-        await self._plant_saga(being, episodes)
+        await self._plant_of_graphiti(being, episodes, nodes["Ana"])
         await self._plant_turns(being)
         being.planted = being.made
 
@@ -250,19 +243,25 @@ class Arena:
             attributes={"planted": being.mark},
         )
 
-    async def _plant_saga(self, being: Being, episodes: Sequence[Episode]) -> None:
-        being.saga = being.mint("saga")
-        group = being.entity.group
+    async def _plant_of_graphiti(self, being: Being, episodes: Sequence[Episode], member: Node) -> None:
+        """Give it a community and a saga: Graphiti can make them, PPS makes none, and neither may be reached."""
+        being.community, being.saga, group = being.mint("community"), being.mint("saga"), being.entity.group
+        await CommunityNode(
+            uuid=being.community, name="Kitchen", group_id=group, summary=being.mark, name_embedding=[0.1]
+        ).save(being.bare)
         await SagaNode(uuid=being.saga, name="Mornings", group_id=group, created_at=_BEGAN).save(being.bare)
-        for episode in episodes:
-            await HasEpisodeEdge(
+        joined = [(CommunityEdge, being.community, member.uuid)]
+        joined += [(HasEpisodeEdge, being.saga, episode.uuid) for episode in episodes]
+        for kind, source, target in joined:
+            edge = kind(
                 uuid=being.mint("edge"),
-                source_node_uuid=being.saga,
-                target_node_uuid=episode.uuid,
+                source_node_uuid=source,
+                target_node_uuid=target,
                 group_id=group,
                 created_at=_BEGAN,
-            ).save(being.bare)
-        self.watch.own(being.name, being.saga)
+            )
+            await edge.save(being.bare)
+        self.watch.own(being.name, being.community, being.saga)
 
     async def _plant_turns(self, being: Being) -> None:
         for text in ("Ana came into the kitchen.", f"The word is {being.mark}."):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from pps.core.ids import EntityId
-from pps.core.values import Community, Episode, Fact, FactDraft, Node, NodeDraft
-from pps.isolation.requests import EpisodeInput, Exported, GraphFilters
+from pps.core.values import Episode, Fact, Node
 from pps.proof.arena import NAMES, Being
 
 _NOW = datetime(2026, 3, 1, tzinfo=UTC)
-_RRF, _DISTANCE = "EDGE_HYBRID_SEARCH_RRF", "NODE_HYBRID_SEARCH_NODE_DISTANCE"
-_BFS = "COMBINED_HYBRID_SEARCH_CROSS_ENCODER"
+_DISTANCE = "NODE_HYBRID_SEARCH_NODE_DISTANCE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Ids:
             chance.choice(list(being.nodes)),
             chance.choice(list(being.facts)),
             chance.choice(list(being.episodes)),
-            chance.choice(list(being.communities)),
+            being.community,
             being.saga,
             chance.choice(being.turns),
         )
@@ -77,10 +75,6 @@ def _node(uuid: str) -> Node:
     return Node(uuid, "planted by an attack", _NOW)
 
 
-def _text(uuid: str = "") -> EpisodeInput:
-    return EpisodeInput("planted by an attack", _NOW, uuid=uuid)
-
-
 READS: tuple[Attack, ...] = (
     Attack("nodes", lambda b, i: b.client.nodes([i.node])),
     Attack("nodes, strict", lambda b, i: b.client.nodes([_own(b), i.node], strict=True)),
@@ -91,28 +85,17 @@ READS: tuple[Attack, ...] = (
     Attack("episodes", lambda b, i: b.client.episodes([i.episode])),
     Attack("episodes, strict", lambda b, i: b.client.episodes([i.episode], strict=True)),
     Attack("episodes by a turn's id", lambda b, i: b.client.episodes([i.turn])),
-    Attack("communities", lambda b, i: b.client.communities([i.community])),
-    Attack("communities, strict", lambda b, i: b.client.communities([i.community], strict=True)),
-    Attack("node_vectors", lambda b, i: b.client.node_vectors([i.node])),
-    Attack("fact_vectors", lambda b, i: b.client.fact_vectors([i.fact])),
     Attack("facts_of_nodes", lambda b, i: b.client.facts_of_nodes([i.node], 50)),
     Attack("facts_of_nodes beside own", lambda b, i: b.client.facts_of_nodes([_own(b), i.node], 50)),
     Attack("facts_of_episodes", lambda b, i: b.client.facts_of_episodes([i.episode])),
     Attack("facts_between", lambda b, i: b.client.facts_between([(_own(b), i.node), (i.node, _own(b))])),
     Attack("mentioned_nodes", lambda b, i: b.client.mentioned_nodes([i.episode])),
     Attack("episodes_of_nodes", lambda b, i: b.client.episodes_of_nodes([i.node])),
-    Attack("distances", lambda b, i: b.client.distances(i.node, 4)),
-    Attack("neighbours", lambda b, i: b.client.neighbours(i.node, 3, 50)),
-    Attack("shortest_path to", lambda b, i: b.client.shortest_path(_own(b), i.node, 4)),
-    Attack("shortest_path from", lambda b, i: b.client.shortest_path(i.node, _own(b), 4)),
-    Attack("subgraph", lambda b, i: b.client.subgraph([_own(b), i.node])),
     Attack("timeline", lambda b, i: b.client.timeline(node=i.node)),
     Attack("timeline after a cursor", lambda b, i: b.client.timeline(cursor=f":{i.fact}"), alike=False),
     Attack("scan_nodes", lambda b, i: b.client.scan_nodes(i.node, 20), alike=False),
     Attack("scan_facts", lambda b, i: b.client.scan_facts(i.fact, 20), alike=False),
     Attack("scan_episodes", lambda b, i: b.client.scan_episodes(i.episode, 20), alike=False),
-    Attack("scan_communities", lambda b, i: b.client.scan_communities(i.community, 20), alike=False),
-    Attack("saga_episodes", lambda b, i: b.client.saga_episodes(i.saga)),
     Attack("index vectors", lambda b, i: b.indexes.vectors("nodes", [i.node])),
     Attack("journal turn", lambda b, i: b.journal.turn(i.turn)),
     Attack("journal turns", lambda b, i: b.journal.turns([i.turn, i.episode])),
@@ -122,11 +105,7 @@ READS: tuple[Attack, ...] = (
 
 SEARCHES: tuple[Attack, ...] = (
     Attack("search from a centre", lambda b, i: b.client.search("Ana coffee", recipe=_DISTANCE, center=i.node)),
-    Attack("search from an origin", lambda b, i: b.client.search("Ana", recipe=_BFS, bfs_origins=[i.node])),
-    Attack("search from an episode", lambda b, i: b.client.search("Ana", recipe=_BFS, bfs_origins=[i.episode])),
-    Attack("search by subject", lambda b, i: b.client.search("Ana", recipe=_RRF, filters=_filter(subjects=i.node))),
-    Attack("search by object", lambda b, i: b.client.search("Ana", recipe=_RRF, filters=_filter(objects=i.node))),
-    Attack("search by fact", lambda b, i: b.client.search("Ana", recipe=_RRF, filters=_filter(facts=i.fact))),
+    Attack("search from an episode", lambda b, i: b.client.search("Ana", recipe=_DISTANCE, center=i.episode)),
 )
 
 WRITES: tuple[Attack, ...] = (
@@ -134,22 +113,12 @@ WRITES: tuple[Attack, ...] = (
     Attack("delete_nodes by other ids", lambda b, i: b.client.delete_nodes([i.fact, i.episode, i.community, i.saga])),
     Attack("delete_facts", lambda b, i: b.client.delete_facts([i.fact, i.node])),
     Attack("delete_episodes", lambda b, i: b.client.delete_episodes([i.episode, i.turn])),
-    Attack("remove_episode", lambda b, i: b.client.remove_episode(i.episode)),
-    Attack("delete_saga", lambda b, i: b.client.delete_saga(i.saga)),
-    Attack("summarize_saga", lambda b, i: b.client.summarize_saga(i.saga)),
     Attack("a fact to it", lambda b, i: b.client.save_facts([_fact(b.mint("x"), _own(b), i.node)], {})),
     Attack("a fact from it", lambda b, i: b.client.save_facts([_fact(b.mint("x"), i.node, _own(b))], {})),
     Attack("a mention of it", lambda b, i: b.client.save_mentions([(_own_episode(b), i.node)])),
     Attack("a mention by it", lambda b, i: b.client.save_mentions([(i.episode, _own(b))])),
     Attack("no mention of it", lambda b, i: b.client.delete_mentions([(i.episode, i.node), (_own_episode(b), i.node)])),
-    Attack("a community with it", lambda b, i: b.client.save_communities([_community(b.mint("x"), i.node)], {})),
     Attack("extract_episode", lambda b, i: b.client.extract_episode(i.episode)),
-    Attack("add_episode as it", lambda b, i: b.client.add_episode(_text(i.episode))),
-    Attack("add_episode after it", lambda b, i: b.client.add_episode(_text(), previous=[i.episode])),
-    Attack("add_episode behind it", lambda b, i: b.client.add_episode(_text(), saga="Mornings", after=i.episode)),
-    Attack("add_episodes_bulk as it", lambda b, i: b.client.add_episodes_bulk([_text(), _text(i.episode)])),
-    Attack("add_triplet from it", lambda b, i: b.client.add_triplet(i.node, _draft(), NodeDraft("Tea"))),
-    Attack("add_triplet to it", lambda b, i: b.client.add_triplet(_own(b), _draft(), i.node)),
     Attack("journal forget_turns", lambda b, i: b.journal.forget_turns([i.turn])),
     Attack("journal mirror_drop", lambda b, i: b.journal.mirror_drop("node", [i.node])),
     Attack("index delete", lambda b, i: b.indexes.apply([], [("nodes", i.node), ("facts", i.fact)])),
@@ -168,12 +137,6 @@ CREATES: tuple[Attack, ...] = (
         lambda b, i: b.client.save_episodes([Episode(i.episode, "x", "planted by an attack", _NOW, _NOW)]),
         alike=False,
     ),
-    Attack(
-        "save_communities under it",
-        lambda b, i: b.client.save_communities([_community(i.community, _own(b))], {}),
-        alike=False,
-    ),
-    Attack("import_ under it, forged", lambda b, i: b.client.import_(_forged(b, i)), alike=False),
 )
 """Creating under another's id. On a shared database each must be refused; in a file of one's own the id is free."""
 
@@ -202,14 +165,12 @@ def malformed(being: Being, chance: random.Random) -> list[tuple[str, Callable[[
         ("episodes", lambda: client.episodes([bad])),
         ("delete_nodes", lambda: client.delete_nodes([bad])),
         ("delete_episodes", lambda: client.delete_episodes([bad])),
-        ("distances", lambda: client.distances(bad, 2)),
-        ("neighbours", lambda: client.neighbours(bad, 2, 5)),
         ("save_nodes", lambda: client.save_nodes([_node(bad)], {})),
         ("save_mentions", lambda: client.save_mentions([(bad, bad)])),
         ("delete_mentions", lambda: client.delete_mentions([(bad, bad)])),
-        ("remove_episode", lambda: client.remove_episode(bad)),
-        ("saga_episodes", lambda: client.saga_episodes(bad)),
-        ("bfs_origins", lambda: client.search("Ana", recipe=_BFS, bfs_origins=[bad])),
+        ("extract_episode", lambda: client.extract_episode(bad)),
+        ("timeline", lambda: client.timeline(node=bad or "")),
+        ("search", lambda: client.search("Ana", recipe=_DISTANCE, center=bad or "")),
         ("a blank group", blank_group),
     ]
 
@@ -233,23 +194,3 @@ def queries(being: Being, other: Being, chance: random.Random) -> str:
             next(iter(other.nodes)),
         )
     )
-
-
-def _filter(*, subjects: str = "", objects: str = "", facts: str = "") -> GraphFilters:
-    def some(uuid: str) -> Sequence[str]:
-        return (uuid,) if uuid else ()
-
-    return GraphFilters(subjects=tuple(some(subjects)), objects=tuple(some(objects)), facts=tuple(some(facts)))
-
-
-def _draft() -> FactDraft:
-    return FactDraft("", "KNOWS", "", "planted by an attack")
-
-
-def _community(uuid: str, member: str) -> Community:
-    return Community(uuid, "planted by an attack", _NOW, members=(member,))
-
-
-async def _forged(being: Being, ids: Ids) -> AsyncGenerator[Exported]:
-    """Yield another's id as if this entity had exported it."""
-    yield Exported(being.entity.group, _node(ids.node))

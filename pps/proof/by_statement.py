@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from graphiti_core.edges import CommunityEdge, Edge, EntityEdge, EpisodicEdge, HasEpisodeEdge, NextEpisodeEdge
 from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode, Node, SagaNode
+from graphiti_core.search.search_filters import SearchFilters
 from graphiti_core.search.search_utils import (
     get_communities_by_nodes,
     get_embeddings_for_edges,
@@ -184,14 +185,22 @@ async def _other_session(s: Strike) -> object:
     return s.guard.session("system")
 
 
-async def _search_everywhere(s: Strike) -> object:
-    search = s.being.client._inside.guard.search_interface  # pyright: ignore[reportPrivateUsage] - attacked on purpose
-    return await search.node_fulltext_search(s.guard, "Ana", None, None, 10)  # pyright: ignore[reportOptionalMemberAccess]
+def _hook(s: Strike, name: str) -> Any:
+    """Return what Graphiti's pipeline asks in place of the database."""
+    return getattr(s.being.client._inside.guard, name)  # pyright: ignore[reportPrivateUsage] - attacked on purpose
 
 
-async def _search_theirs(s: Strike) -> object:
-    search = s.being.client._inside.guard.search_interface  # pyright: ignore[reportPrivateUsage] - attacked on purpose
-    return await search.edge_fulltext_search(s.guard, "Ana", None, [s.own_group, s.group], 10)  # pyright: ignore[reportOptionalMemberAccess]
+def _search(s: Strike) -> Any:
+    return _hook(s, "search_interface")
+
+
+def _operations(s: Strike) -> Any:
+    return _hook(s, "graph_operations_interface")
+
+
+def _between(s: Strike) -> SearchFilters:
+    ends = [next(iter(s.being.nodes)), s.ids.node]
+    return SearchFilters(edge_source_node_uuids=ends, edge_target_node_uuids=ends)
 
 
 STOCK: tuple[GuardAttack, ...] = (
@@ -214,8 +223,11 @@ STOCK: tuple[GuardAttack, ...] = (
     GuardAttack("clone", _clone),
     GuardAttack("with_database", _other_database),
     GuardAttack("session on another database", _other_session),
-    GuardAttack("search everywhere", _search_everywhere),
-    GuardAttack("search theirs", _search_theirs),
+    GuardAttack("search everywhere", lambda s: _search(s).node_fulltext_search(s.guard, "Ana", None, None, 10)),
+    GuardAttack(
+        "search theirs",
+        lambda s: _search(s).edge_fulltext_search(s.guard, "Ana", None, [s.own_group, s.group], 10),
+    ),
     GuardAttack("node", lambda s: EntityNode.get_by_uuid(s.guard, s.ids.node), False),
     GuardAttack("nodes", lambda s: EntityNode.get_by_uuids(s.guard, [s.ids.node], group_id=s.own_group), False),
     GuardAttack("episode", lambda s: EpisodicNode.get_by_uuid(s.guard, s.ids.episode), False),
@@ -267,7 +279,7 @@ STOCK: tuple[GuardAttack, ...] = (
     ),
     GuardAttack(
         "a membership of a node",
-        lambda s: _edge(s, CommunityEdge, next(iter(s.being.communities)), s.ids.node).save(s.guard),
+        lambda s: _edge(s, CommunityEdge, s.being.community, s.ids.node).save(s.guard),
         False,
     ),
     GuardAttack(
@@ -281,3 +293,41 @@ STOCK: tuple[GuardAttack, ...] = (
         False,
     ),
 )
+
+HOOKED: tuple[GuardAttack, ...] = (
+    GuardAttack(
+        "a walk from a node",
+        lambda s: _search(s).node_bfs_search(s.guard, [s.ids.node], SearchFilters(), 3, [s.own_group]),
+        False,
+    ),
+    GuardAttack(
+        "a walk from an episode",
+        lambda s: _search(s).edge_bfs_search(s.guard, [s.ids.episode], 3, SearchFilters(), [s.own_group]),
+        False,
+    ),
+    GuardAttack(
+        "a search by a fact",
+        lambda s: _search(s).edge_fulltext_search(
+            s.guard, "Ana", SearchFilters(edge_uuids=[s.ids.fact]), [s.own_group]
+        ),
+        False,
+    ),
+    GuardAttack(
+        "a search by ends",
+        lambda s: _search(s).edge_fulltext_search(s.guard, "Ana", _between(s), [s.own_group]),
+        False,
+    ),
+    GuardAttack("mentions of a node", lambda s: _search(s).episode_mentions_reranker(s.guard, [[s.ids.node]]), False),
+    GuardAttack("a node, hooked", lambda s: _operations(s).node_get_by_uuids(None, s.guard, [s.ids.node]), False),
+    GuardAttack(
+        "an episode, hooked",
+        lambda s: _operations(s).episodic_node_get_by_uuids(None, s.guard, [s.ids.episode]),
+        False,
+    ),
+    GuardAttack(
+        "embeddings, hooked",
+        lambda s: _operations(s).node_load_embeddings_bulk(s.guard, [_entity(s, s.ids.node, s.own_group)]),
+        False,
+    ),
+)
+"""What Graphiti's pipeline asks of PPS in place of the database: each finds nothing of what is another's."""

@@ -16,11 +16,13 @@ from typing import TypedDict, Unpack
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
 from pps.core.ids import EntityId
-from pps.isolation.drivers import EntityDriver, Neo4jServer, open_embedded
+from pps.graph.ladybug import open_ladybug
+from pps.graph.neo4j import open_neo4j
+from pps.isolation.client import EntityDriver
 from pps.isolation.recipes import RECIPES
 from pps.proof.arena import Arena, Being, OpenDriver, dice
 from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
-from pps.proof.by_statement import STOCK, GuardAttack, Strike, raw_attacks
+from pps.proof.by_statement import HOOKED, STOCK, GuardAttack, Strike, raw_attacks
 from pps.proof.honest import Honest
 
 Progress = Callable[[int, int], None]
@@ -34,10 +36,11 @@ _WEIGHTS: Mapping[str, int] = {
     "query": 4,
     "statement": 12,
     "stock call": 10,
+    "hook": 6,
     "honest": 6,
 }
 KINDS = tuple(_WEIGHTS)
-"""Kinds of operation; the first six go through the client, the next two to the guard, the last is honest work."""
+"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one is honest work."""
 
 _LOOK_EVERY = 150
 _MOST_FINDINGS = 20
@@ -125,17 +128,22 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
             yield Path(place.name), _embedded
             return
         at = settings.neo4j
-        server = await Neo4jServer.open(at.uri, at.user, at.password.get_secret_value(), at.database)
+        pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
+
+        async def on_neo4j(entity: EntityId, folder: Path) -> EntityDriver:
+            return EntityDriver(pool.driver(), "neo4j", pool.driver().close)
+
         try:
-            yield Path(place.name), lambda entity, folder: server.driver()
+            yield Path(place.name), on_neo4j
         finally:
-            await server.close()
+            await pool.close()
     finally:
         await asyncio.to_thread(place.cleanup)
 
 
 async def _embedded(entity: EntityId, folder: Path) -> EntityDriver:
-    return await open_embedded(folder / "graph.lbug")
+    driver = await open_ladybug(folder / "graph.lbug")
+    return EntityDriver(driver, "embedded", driver.close)
 
 
 class AttackOptions(TypedDict, total=False):
@@ -214,7 +222,7 @@ class _Run:
             await self._must_refuse(f"malformed: {name}", being, call, InvalidRequest)
         elif kind == "query":
             await self._query(being, other, chance)
-        elif kind in ("statement", "stock call"):
+        elif kind in ("statement", "stock call", "hook"):
             await self._on_guard(kind, being, other, chance)
         else:
             table = {"read": READS, "write": WRITES, "create": CREATES, "search": SEARCHES}[kind]
@@ -246,7 +254,6 @@ class _Run:
         await being.client.delete_nodes([ids.node, ids.fact])
         await being.client.delete_episodes([ids.episode])
         await being.client.delete_facts([ids.fact])
-        await _delete_community(being, ids.community)
 
     async def _query(self, being: Being, other: Being, chance: random.Random) -> None:
         text, recipe = queries(being, other, chance), chance.choice(RECIPES)
@@ -256,7 +263,8 @@ class _Run:
 
     async def _on_guard(self, kind: str, being: Being, other: Being, chance: random.Random) -> None:
         strike = Strike(being, other.entity.group, Ids.of(other, chance))
-        one: GuardAttack = chance.choice(raw_attacks(strike, chance) if kind == "statement" else STOCK)
+        attacks = {"statement": raw_attacks(strike, chance), "stock call": STOCK, "hook": HOOKED}[kind]
+        one: GuardAttack = chance.choice(attacks)
         name = f"{kind}: {one.name}"
         if one.refused:
             await self._must_refuse(name, being, lambda: one.call(strike), IsolationError)
@@ -324,11 +332,3 @@ class _Run:
             second_lock=self.second_lock,
             seconds=seconds,
         )
-
-
-async def _delete_community(being: Being, uuid: str) -> None:
-    await being.bare.execute_query(
-        "MATCH (c:Community {uuid: $uuid}) WHERE c.group_id = $group_id DETACH DELETE c",
-        uuid=uuid,
-        group_id=being.entity.group,
-    )

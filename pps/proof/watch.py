@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
-from pps.isolation.values import as_mapping
+from pps.isolation.guarded_values import as_mapping
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAX_DEPTH = 16

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Channel
 from pps.core.values import ChannelName, Episode, Fact, Node
-from pps.isolation.requests import GraphFilters
+from pps.isolation.recipes import GraphFilters
 from pps.journal.values import ItemFilter
 from pps.recall.candidates import Lists
 from pps.recall.hits import make_hits

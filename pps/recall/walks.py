@@ -9,7 +9,7 @@ from pps.core.ids import check_uuid
 from pps.core.time import now
 from pps.core.values import Fact, Path, Subgraph
 from pps.graph import traverse
-from pps.graph.protocol import MAX_HOPS
+from pps.graph.graph_store import MAX_HOPS
 from pps.graph.traverse import Link
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.beginnings import Beginnings

@@ -25,8 +25,8 @@ from pps.core.time import now
 from pps.core.values import Episode, Fact, Node
 from pps.graph.mapping import mention_id
 from pps.graph.neo4j import open_neo4j
-from pps.isolation.adapters import GraphitiEmbedder, GraphitiReranker, NoExtractor
 from pps.isolation.drivers import EntityDriver, open_embedded
+from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
 from pps.models.protocols import Embedder, Vector
 
 

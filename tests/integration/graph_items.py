@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from pps.core.values import Episode, Fact, Node
-from pps.graph.protocol import GraphStore
+from pps.graph.graph_store import GraphStore
 
 T0 = datetime(2025, 3, 1, 9, 30, 0, 123456, UTC)
 DAY = timedelta(days=1)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from pps.core.values import Fact, Node
+from pps.graph.graph_store import Rows
 from pps.graph.ladybug_connection import LadybugOptions
 from pps.graph.ladybug_pool import LadybugPool, LadybugTransaction
-from pps.graph.protocol import Rows
 from pps.graph.store_embedded import EmbeddedStore
 
 

@@ -13,7 +13,7 @@ from pps.config import EmbedderSettings, ExtractorSettings, Settings
 from pps.core import time
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.time import now
-from pps.isolation.metering import TokensUsed, read_usage
+from pps.isolation.providers import TokensUsed, read_usage
 from tests.model_server import ModelServer, model_server
 
 TEXT = "Ana lives in Lisbon. Ana works at Blue Heron."

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, NotFound, PPSError
-from pps.core.values import Community, FactDraft, Node, NodeDraft
+from pps.core.values import FactDraft, Node, NodeDraft
 from pps.ingest.duplicates import dump, load, merged, unmerged
 from pps.memory import Memory
 
@@ -35,9 +35,6 @@ async def sam_twice(memory: Memory) -> tuple[str, str]:
         facts=[FactDraft("Sam", "LIKES", "Tea", text="Sam likes tea."), FactDraft("Sam", "KNOWS", "Samuel")],
     )
     found = await memory._parts.journal.resolve(["sam", "samuel"])
-    client = memory._parts.client
-    members = tuple(sorted([found["sam"], (await memory._parts.journal.resolve(["tea"]))["tea"]]))
-    await client.save_communities([Community(str(uuid4()), "Tea drinkers", AT, "", members)], {})
     return found["samuel"], found["sam"]
 
 
@@ -50,11 +47,9 @@ async def everything(memory: Memory) -> object:
         nodes,
         sorted(await client.scan_facts("", 500), key=lambda fact: fact.uuid),
         {node: sorted(found) for node, found in episodes.items()},
-        await client.scan_communities("", 100),
         await client.counts(),
         {name: (await journal.resolve([name])).get(name) for name in ("sam", "samuel", "tea", "ben")},
         await memory._parts.indexes.counts(),
-        {key: value.tolist() for key, value in (await client.node_vectors([node.uuid for node in nodes])).items()},
         [hit.text for hit in (await memory.recall("Sam tea"))["facts"]],
     )
 
@@ -202,6 +197,6 @@ def test_the_change_of_a_merge_comes_back_from_json_as_it_was() -> None:
     from pps.ingest.duplicates import Moves
 
     node = Node(str(uuid4()), "Sam", AT, attributes={"a": [1, {"b": None}]}, aliases=("S",), tags=("x",))
-    moves = Moves(node, node, ("1",), (), ("2", "3"), ("3",), (), (), record=True)
+    moves = Moves(node, node, ("1",), (), ("2", "3"), ("3",), record=True)
     assert load(dump(moves)) == moves
     assert json.loads(dump(moves))["record"] is True

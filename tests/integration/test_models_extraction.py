@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -17,10 +18,9 @@ import pytest
 from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable, NotSet, PPSError
 from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
+from pps.graph.ladybug import open_ladybug
 from pps.index.entity import EntityIndexes, IndexDoc
-from pps.isolation.client import IsolatedGraphitiClient
-from pps.isolation.drivers import open_embedded
-from pps.isolation.requests import Changes, EpisodeInput
+from pps.isolation.client import Changes, IsolatedGraphitiClient
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Provider
 from tests.model_server import Mode, ModelServer, model_server
@@ -52,7 +52,9 @@ class Brain:
     embedder: HashEmbedder
 
     async def read(self, text: str, when: datetime = _WHEN) -> Changes:
-        changes = await self.client.add_episode(EpisodeInput(text, when, "turn"))
+        episode = Episode(str(uuid4()), "turn", text, when, when)
+        await self.client.save_episodes([episode])
+        changes = await self.client.extract_episode(episode.uuid)
         facts = [("fact", "facts", fact.uuid, fact.text) for fact in await self.client.facts(list(changes.facts))]
         nodes = [("node", "nodes", node.uuid, node.name) for node in await self.client.nodes(list(changes.nodes))]
         await self.indexes.apply([self._doc(*item) for item in (*facts, *nodes)])
@@ -84,13 +86,13 @@ async def make_brain(tmp_path: Path) -> AsyncIterator[MakeBrain]:
 
         async def make(extractor: ExtractorModel | None) -> Brain:
             entity, embedder = EntityId("ana", new_group()), HashEmbedder(64)
-            driver = await open_embedded(tmp_path / "graph.lbug")
+            driver = await open_ladybug(tmp_path / "graph.lbug")
             stack.push_async_callback(driver.close)
             indexes = await EntityIndexes.open(tmp_path, group=entity.group, fingerprint=embedder.fingerprint)
             stack.push_async_callback(indexes.close)
             client = await IsolatedGraphitiClient.open(
                 entity,
-                driver.driver,
+                driver,
                 store="embedded",
                 indexes=indexes,
                 embedder=embedder,

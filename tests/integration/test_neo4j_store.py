@@ -12,7 +12,7 @@ import pytest
 from graphiti_core import Graphiti
 from graphiti_core.driver.neo4j_driver import Neo4jDriver
 from graphiti_core.edges import EntityEdge
-from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode
+from graphiti_core.nodes import EntityNode, EpisodicNode
 from graphiti_core.search.search_config_recipes import (
     COMBINED_HYBRID_SEARCH_RRF,
     EDGE_HYBRID_SEARCH_MMR,
@@ -27,7 +27,7 @@ from pps.core.values import Episode, Fact, Node
 from pps.graph import neo4j_cypher as cypher
 from pps.graph.neo4j import Neo4jPool
 from pps.graph.store_neo4j import Neo4jStore
-from pps.isolation.adapters import GraphitiEmbedder, GraphitiReranker, NoExtractor
+from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
 from tests.kitchen import EMBEDDER, T0, new_id, saved_kitchen, vectors_of
 from tests.neo4j_server import Neo4jServer
 
@@ -204,7 +204,7 @@ async def test_vectors_are_kept_to_the_last_bit(store: Neo4jStore) -> None:
 
 
 async def test_stock_graphiti_reads_a_graph_that_pps_wrote(stock: Graphiti, store: Neo4jStore, group: str) -> None:
-    nodes, facts, episode, community = await saved_kitchen(store)
+    nodes, facts, episode = await saved_kitchen(store)
     read = await EntityNode.get_by_uuid(stock.driver, nodes[0].uuid)
     assert (read.name, read.group_id, set(read.labels)) == ("Mira", group, {"Entity", "Person"})
     assert read.created_at == T0
@@ -217,11 +217,10 @@ async def test_stock_graphiti_reads_a_graph_that_pps_wrote(stock: Graphiti, stor
     told = await stock.retrieve_episodes(T0 + timedelta(days=1), group_ids=[group])
     assert [(one.uuid, one.content) for one in told] == [(episode.uuid, episode.content)]
     assert (await EpisodicNode.get_by_uuid(stock.driver, episode.uuid)).valid_at == T0
-    assert (await CommunityNode.get_by_uuid(stock.driver, community.uuid)).summary == "Tea and coffee"
 
 
 async def test_stock_graphiti_searches_a_graph_that_pps_wrote(stock: Graphiti, store: Neo4jStore, group: str) -> None:
-    nodes, facts, episode, community = await saved_kitchen(store)
+    nodes, facts, episode = await saved_kitchen(store)
     edges = await stock.search_("green tea at dawn", config=EDGE_HYBRID_SEARCH_RRF, group_ids=[group])
     assert edges.edges[0].uuid == facts[0].uuid
     by_variety = await stock.search_("espresso machine", config=EDGE_HYBRID_SEARCH_MMR, group_ids=[group])
@@ -232,8 +231,6 @@ async def test_stock_graphiti_searches_a_graph_that_pps_wrote(stock: Graphiti, s
         "green tea", config=NODE_HYBRID_SEARCH_NODE_DISTANCE, group_ids=[group], center_node_uuid=nodes[0].uuid
     )
     assert nodes[2].uuid in {node.uuid for node in near.nodes}
-    everything = await stock.search_("morning drinks", config=COMBINED_HYBRID_SEARCH_RRF, group_ids=[group])
-    assert [one.uuid for one in everything.communities] == [community.uuid]
     # Its vector search alone, where no word helps: the same sentence is the nearest.
     again = await stock.search_(episode.content, config=COMBINED_HYBRID_SEARCH_RRF, group_ids=[group])
     assert [one.uuid for one in again.episodes] == [episode.uuid]
@@ -242,7 +239,7 @@ async def test_stock_graphiti_searches_a_graph_that_pps_wrote(stock: Graphiti, s
 async def test_what_stock_graphiti_saves_again_keeps_what_pps_knows(
     stock: Graphiti, store: Neo4jStore, group: str
 ) -> None:
-    nodes, facts, _, _ = await saved_kitchen(store)
+    nodes, facts, _ = await saved_kitchen(store)
     node = await EntityNode.get_by_uuid(stock.driver, nodes[0].uuid)
     edge = await EntityEdge.get_by_uuid(stock.driver, facts[0].uuid)
     node.summary = "likes mornings"

@@ -32,9 +32,8 @@ from graphiti_core.utils.bulk_utils import RawEpisode
 from graphiti_core.utils.maintenance import community_operations, edge_operations, graph_data_operations
 
 from pps.core.ids import new_group, stable_id
-from pps.isolation.adapters import GraphitiEmbedder, GraphitiReranker
-from pps.isolation.guard import _OPERATIONS
-from pps.isolation.values import Refused, names_of
+from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker
+from pps.isolation.guarded_values import Refused, names_of
 from pps.models.hash import HashEmbedder
 
 WHEN = datetime(2026, 4, 1, tzinfo=UTC)
@@ -59,8 +58,6 @@ class Recording(GraphDriver):
         self.inner = inner
         self.group = group
         self.entries: set[Entry] = set()
-        for name in _OPERATIONS:
-            setattr(type(self), name, property(lambda me, name=name: getattr(me.inner, name)))
 
     def note(self, way: str, parameters: Mapping[str, Any]) -> bool:
         try:
@@ -185,17 +182,17 @@ class Sample:
         self.driver = driver
 
     def of(self, owner: str) -> Any:
-        """Return the thing that an operations table or a class is about."""
+        """Return the thing that a class is about."""
         by_name = {
-            **dict.fromkeys(("EntityNode", "entity_node_ops"), self.node),
-            **dict.fromkeys(("EpisodicNode", "episode_node_ops"), self.episode),
-            **dict.fromkeys(("CommunityNode", "community_node_ops"), self.community),
-            **dict.fromkeys(("SagaNode", "saga_node_ops"), self.saga),
-            **dict.fromkeys(("EntityEdge", "entity_edge_ops"), self.fact),
-            **dict.fromkeys(("EpisodicEdge", "episodic_edge_ops"), self.mention),
-            **dict.fromkeys(("CommunityEdge", "community_edge_ops"), self.member),
-            **dict.fromkeys(("HasEpisodeEdge", "has_episode_edge_ops"), self.has),
-            **dict.fromkeys(("NextEpisodeEdge", "next_episode_edge_ops"), self.next),
+            "EntityNode": self.node,
+            "EpisodicNode": self.episode,
+            "CommunityNode": self.community,
+            "SagaNode": self.saga,
+            "EntityEdge": self.fact,
+            "EpisodicEdge": self.mention,
+            "CommunityEdge": self.member,
+            "HasEpisodeEdge": self.has,
+            "NextEpisodeEdge": self.next,
         }
         return by_name.get(owner, self.node)
 
@@ -247,9 +244,6 @@ def _targets(sample: Sample) -> Iterator[tuple[str, str, Callable[..., Any]]]:
         for owner, kind in inspect.getmembers(module, inspect.isclass):
             if kind.__module__ == module.__name__ and not inspect.isabstract(kind):
                 found += [(owner, name, getattr(sample.of(owner), name)) for name in _own_methods(kind)]
-    for owner in _OPERATIONS:
-        table = getattr(sample.driver, owner)
-        found += [(owner, name, getattr(table, name)) for name in _own_methods(type(table))]
     for module in _MODULES:
         found += [
             ("function", name, function)

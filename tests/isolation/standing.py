@@ -24,6 +24,6 @@ async def planted_anew(arena: Arena, being: Being) -> None:
     """Empty an entity and plant what all are planted with."""
     await being.client.clear()
     await being.indexes.clear()
-    for held in (being.nodes, being.facts, being.episodes, being.communities):
+    for held in (being.nodes, being.facts, being.episodes):
         held.clear()
     await arena.plant(being)

@@ -122,47 +122,6 @@ async def test_deleting_everything_of_one_leaves_the_others_whole(arena: Arena) 
         assert await Honest(arena).differences(being) == []
 
 
-async def test_an_export_holds_one_entity_and_an_import_takes_no_foreign_id(arena: Arena) -> None:
-    first, second, third = arena.beings
-    exported = [item async for item in first.client.export()]
-    assert arena.watch.leaks(first.name, exported) == []
-    assert {one.group for one in exported} == {first.entity.group}
-    assert len(exported) == len(first.nodes) + len(first.facts) + len(first.episodes) + len(first.communities)
-
-    async def items():
-        for one in exported:
-            yield one
-
-    before = await second.client.counts()
-    changes = await second.client.import_(items())
-    made = {*changes.nodes, *changes.facts, *changes.episodes, *changes.communities}
-    assert not made & {one.item.uuid for one in exported}
-    after = await second.client.counts()
-    assert after.nodes == before.nodes + len(first.nodes)
-    assert after.facts == before.facts + len(first.facts)
-    assert await second.client.import_(items()) == changes, "run again, it makes the same ids"
-    assert (await second.client.counts()) == after
-    for being in (first, third):
-        assert await Honest(arena).differences(being) == []
-
-
-async def test_an_own_export_comes_back_under_its_own_ids(arena: Arena) -> None:
-    being = arena.beings[0]
-    exported = [item async for item in being.client.export()]
-
-    async def items():
-        for one in exported:
-            yield one
-
-    saga = being.saga
-    await being.client.clear()
-    await being.client.import_(items())
-    assert {node.uuid: node for node in await being.client.scan_nodes("", 100)} == being.nodes
-    assert {fact.uuid: fact for fact in await being.client.scan_facts("", 100)} == being.facts
-    assert {one.uuid: one for one in await being.client.scan_communities("", 100)} == being.communities
-    assert saga not in [one.uuid for one in await being.client.sagas()], "sagas are Graphiti's and are not exported"
-
-
 async def test_a_row_that_was_not_asked_for_is_refused_counted_and_not_shown(
     arena: Arena, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,7 +12,7 @@ from graphiti_core.nodes import EntityNode
 from pps.core.errors import IsolationError, PPSError
 from pps.proof.arena import Arena, Being, dice
 from pps.proof.by_id import Ids
-from pps.proof.by_statement import _WAYS, STOCK, Strike, _raw
+from pps.proof.by_statement import _WAYS, HOOKED, STOCK, Strike, _raw
 from pps.proof.honest import Honest
 
 UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
@@ -53,6 +53,27 @@ async def test_every_call_of_graphiti_that_reaches_out_is_refused_or_finds_nothi
             await take_away_what_was_made(strike.being, strike.ids)
     for being in arena.beings:
         assert await Honest(arena).differences(being) == []
+
+
+async def test_what_graphitis_pipeline_asks_in_place_of_the_database_finds_nothing_of_anothers(arena: Arena) -> None:
+    chance = dice(13)
+    for attack in HOOKED:
+        for _ in arena.beings:
+            strike = strike_of(arena, chance)
+            seen = await attack.call(strike)
+            assert arena.watch.leaks(strike.being.name, seen, strike.ids.all()) == [], attack.name
+    for being in arena.beings:
+        assert await Honest(arena).differences(being) == []
+    assert arena.counters.total == 0
+    strike = strike_of(arena, chance)
+    hooks = strike.being.client._inside.guard
+    for reached in (
+        hooks.graph_operations_interface.node_get_by_names(None, strike.guard, ["Ana"], [strike.group]),
+        hooks.search_interface.community_fulltext_search(strike.guard, "Kitchen", [strike.own_group]),
+        hooks.search_interface.node_distance_reranker(strike.guard, [], strike.ids.node),
+    ):
+        with pytest.raises(IsolationError):
+            await reached
 
 
 @pytest.mark.parametrize("way", [name for name, _ in _WAYS])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pps.config import Settings
+from pps.graph.neo4j import open_neo4j
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.isolation.drivers import Neo4jServer
 from pps.proof import verify as proving
 from pps.proof.arena import Arena
 from pps.proof.by_statement import GuardAttack, Strike
@@ -15,7 +15,7 @@ from tests.isolation.unlocked import FirstLockGone, without_guard
 
 pytestmark = pytest.mark.timeout(600)
 
-THROUGH_THE_CLIENT = tuple(kind for kind in KINDS if kind not in ("statement", "stock call"))
+THROUGH_THE_CLIENT = tuple(kind for kind in KINDS if kind not in ("statement", "stock call", "hook"))
 WITH_IDS = tuple(kind for kind in KINDS if kind != "malformed")  # which shapes are ids is the first lock's business
 
 
@@ -50,15 +50,15 @@ async def test_the_kinds_of_a_run_can_be_repeated(settings: Settings) -> None:
 @pytest.mark.neo4j
 async def test_nothing_stays_on_a_shared_server(shared_settings: Settings) -> None:
     at = shared_settings.neo4j
-    server = await Neo4jServer.open(at.uri, at.user, at.password.get_secret_value(), at.database)
+    pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
     count = "MATCH (n) RETURN count(n) AS number"
     try:
-        driver = (await server.driver()).driver
+        driver = pool.driver()
         before = (await driver.execute_query(count))[0]
         await verify(shared_settings, operations=30, seed=6)
         assert (await driver.execute_query(count))[0] == before
     finally:
-        await server.close()
+        await pool.close()
 
 
 @pytest.mark.neo4j

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pps.core.errors import NotFound
-from pps.core.values import Community, Episode, Fact, Node
+from pps.core.values import Episode, Fact, Node
 from pps.proof.arena import Arena, Being, dice
 from pps.proof.by_id import CREATES, Ids
 from pps.proof.honest import Honest
@@ -24,13 +24,11 @@ MAKES: dict[str, Callable[[Being, str], Awaitable[None]]] = {
     "node": lambda b, i: b.client.save_nodes([Node(i, b.mark, NOW)], {}),
     "fact": lambda b, i: b.client.save_facts([Fact(i, *list(b.nodes)[:2], "KNOWS", b.mark, NOW)], {}),
     "episode": lambda b, i: b.client.save_episodes([Episode(i, "x", b.mark, NOW, NOW)]),
-    "community": lambda b, i: b.client.save_communities([Community(i, b.mark, NOW)], {}),
 }
 READS: dict[str, Callable[[Being, str], Awaitable[list[Any]]]] = {
     "node": lambda b, i: b.client.nodes([i]),
     "fact": lambda b, i: b.client.facts([i]),
     "episode": lambda b, i: b.client.episodes([i]),
-    "community": lambda b, i: b.client.communities([i]),
 }
 
 

@@ -1,4 +1,4 @@
-"""S2-03: Graphiti's sixteen recipes by name, through the boundary, on both stores."""
+"""S2-03: Graphiti's recipes by name, through the boundary, on both stores."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import pytest
 import pytest_asyncio
 from graphiti_core.search import search_config_recipes as stock
 from graphiti_core.search.search_config import SearchConfig
+from graphiti_core.search.search_filters import SearchFilters
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact, Node
-from pps.isolation.bound import Models
-from pps.isolation.recipe_search import TOO_LATE
-from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES
-from pps.isolation.requests import GraphFilters
+from pps.isolation.binding import Models
+from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES, TOO_LATE, GraphFilters
 from pps.models.protocols import Reranked
 from pps.models.reranker import MiniLMReranker
 from pps.proof.arena import Arena, Being
@@ -89,12 +88,11 @@ class Slow:
 
 async def test_all_recipes_of_graphiti_are_there_by_name() -> None:
     theirs = {name for name, value in vars(stock).items() if isinstance(value, SearchConfig)}
-    assert set(RECIPES) == theirs
-    assert len(RECIPES) == 16
+    assert set(RECIPES) == {name for name in theirs if not name.startswith("COMMUNITY")}
+    assert len(RECIPES) == 13
 
 
 async def test_each_recipe_fills_its_own_channels_and_no_other(being: Being) -> None:
-    assert being.client.recipes() == list(RECIPES)
     center = named(being, "Ana").uuid
     for recipe in RECIPES:
         found = await being.client.search("Ana drinks coffee in the kitchen", recipe=recipe, limit=4, center=center)
@@ -103,39 +101,19 @@ async def test_each_recipe_fills_its_own_channels_and_no_other(being: Being) -> 
             "nodes": found.nodes,
             "facts": found.facts,
             "episodes": found.episodes,
-            "communities": found.communities,
         }
         filled = {name for name, hits in channels.items() if hits}
         expected = {
             "EDGE": {"facts"},
             "NODE": {"nodes"},
-            "COMMUNITY": set(),
             "COMBINED": {"facts", "nodes", "episodes"},
         }
-        assert filled - {"communities"} == expected[head], recipe
+        assert filled == expected[head], recipe
         assert all(len(hits) <= 4 for hits in channels.values())
         for hits in channels.values():
             scores = [score for _, score in hits]
             assert scores == sorted(scores, reverse=True), recipe
         assert found.notes == ()
-
-
-async def test_communities_are_found_when_they_are_indexed(being: Being) -> None:
-    from pps.index.entity import IndexDoc
-    from pps.models.hash import HashEmbedder
-
-    (community,) = being.communities.values()
-    vectors = HashEmbedder(32).embed_passages([community.name])
-    await being.indexes.apply(
-        [IndexDoc("community", community.uuid, "communities", community.summary, community.name, vectors=vectors)]
-    )
-    for recipe in (
-        "COMMUNITY_HYBRID_SEARCH_RRF",
-        "COMMUNITY_HYBRID_SEARCH_MMR",
-        "COMMUNITY_HYBRID_SEARCH_CROSS_ENCODER",
-    ):
-        found = await being.client.search("Kitchen", recipe=recipe)
-        assert [one.uuid for one, _ in found.communities] == [community.uuid], recipe
 
 
 async def test_no_recipe_is_changed_by_being_used(being: Being) -> None:
@@ -155,9 +133,9 @@ async def test_a_large_search_beside_a_small_one_keeps_its_size(being: Being) ->
 
 
 async def test_a_list_is_full_when_the_entity_has_enough_that_passes_the_filter(being: Being) -> None:
-    filters = GraphFilters(relations=("JOINS",), past=True)
-    found = await being.client.search("tram", recipe=RRF, limit=3, filters=filters)
-    assert len(found.facts) == 3
+    filters = GraphFilters(relations=("JOINS",))
+    found = await being.client.search("tram", recipe=RRF, limit=2, filters=filters)
+    assert len(found.facts) == 2
     assert {fact.relation for fact, _ in found.facts} == {"JOINS"}
     for recipe in ("EDGE_HYBRID_SEARCH_MMR", "EDGE_HYBRID_SEARCH_CROSS_ENCODER"):
         assert len((await being.client.search("tram station", recipe=recipe, limit=5)).facts) == 5, recipe
@@ -242,13 +220,27 @@ async def test_equal_texts_stay_apart_in_the_cross_encoder_recipe(being: Being) 
 
 
 async def test_breadth_first_search_brings_what_the_words_do_not(being: Being) -> None:
-    recipe = "EDGE_HYBRID_SEARCH_CROSS_ENCODER"
-    start = named(being, "Station 4").uuid
-    found = await being.client.search("zebra", recipe=recipe, limit=20, bfs_origins=[start])
-    assert {"The tram stops at station 4.", "The tram stops at station 5."} <= set(texts(found.facts))
+    search = being.client._inside.guard.search_interface
+    own, start = [being.entity.group], named(being, "Station 4").uuid
+    found = await search.edge_bfs_search(None, [start], 3, SearchFilters(), own, 20)
+    assert {"The tram stops at station 4.", "The tram stops at station 5."} <= {edge.fact for edge in found}
     episode = next(iter(being.episodes))
-    found = await being.client.search("zebra", recipe=recipe, limit=20, bfs_origins=[episode])
-    assert "Ana lives in Lisbon." in texts(found.facts), "an episode leads to what it mentions"
+    found = await search.edge_bfs_search(None, [episode], 3, SearchFilters(), own, 20)
+    assert "Ana lives in Lisbon." in {edge.fact for edge in found}, "an episode leads to what it mentions"
+
+
+async def test_graphitis_own_pipeline_searches_by_ids_in_all_facts(being: Being) -> None:
+    search = being.client._inside.guard.search_interface
+
+    async def found(**ids: list[str]) -> set[str]:
+        edges = await search.edge_fulltext_search(None, "tram stops at", SearchFilters(**ids), [being.entity.group], 20)
+        return {edge.fact[-2] for edge in edges if "tram" in edge.fact}
+
+    tram = sorted((fact for fact in being.facts.values() if "tram" in fact.text), key=lambda fact: fact.text)
+    assert await found() == {"0", "1", "2", "3", "4", "5"}, "one that has ended too"
+    assert await found(edge_uuids=[tram[2].uuid]) == {"2"}
+    ends = [tram[3].object, tram[3].subject]
+    assert await found(edge_source_node_uuids=ends, edge_target_node_uuids=ends) == {"3"}
 
 
 async def test_as_of_brings_what_held_then_and_by_default_what_holds_now(being: Being) -> None:
@@ -260,26 +252,19 @@ async def test_as_of_brings_what_held_then_and_by_default_what_holds_now(being: 
     assert await found(as_of=BEGAN + timedelta(days=2)) == {"0", "1", "2"}
     assert await found(as_of=BEGAN + timedelta(days=30)) == {"1", "2", "3", "4", "5"}, "an end is not part of it"
     assert await found(as_of=BEGAN - timedelta(days=1)) == set()
-    assert await found(filters=GraphFilters(past=True)) == {"0", "1", "2", "3", "4", "5"}
     with pytest.raises(InvalidRequest):
         await found(as_of=datetime(2025, 1, 1))  # noqa: DTZ001 - that is what is refused
 
 
 async def test_every_filter_is_honoured(being: Being) -> None:
     async def found(**parts: Any) -> set[str]:
-        filters = GraphFilters(past=True, **parts)
-        hits = await being.client.search("tram stops at station", recipe=RRF, limit=20, filters=filters)
+        filters, at = GraphFilters(**parts), BEGAN + timedelta(days=10)
+        hits = await being.client.search("tram stops at station", recipe=RRF, limit=20, filters=filters, as_of=at)
         return {fact.text[-2] for fact, _ in hits.facts if "tram" in fact.text}
 
-    tram = sorted((fact for fact in being.facts.values() if "tram" in fact.text), key=lambda fact: fact.text)
     assert await found(relations=("LEADS_TO",)) == {"1", "3", "5"}
-    assert await found(facts=(tram[2].uuid,)) == {"2"}
-    assert await found(subjects=(tram[3].subject,)) == {"3"}
-    assert await found(objects=(tram[3].object,)) == {"3"}
-    assert await found(subjects=(tram[3].subject,), objects=(tram[4].object,)) == set()
     assert await found(valid=(BEGAN + timedelta(days=2), BEGAN + timedelta(days=4))) == {"2", "3"}
     assert await found(valid=(None, BEGAN + timedelta(days=1))) == {"0"}
-    assert await found(created=(BEGAN + timedelta(days=1), None)) == set()
     assert await found(kinds=("Place",)) == set(), "both ends need a label"
     nodes = await being.client.search(
         "station", recipe="NODE_HYBRID_SEARCH_RRF", limit=20, filters=GraphFilters(kinds=("Place",))

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from pps.config import Settings
-from pps.isolation.adapters import make_llm
-from pps.isolation.drivers import Neo4jServer, open_embedded
+from pps.graph.ladybug import open_ladybug
+from pps.graph.neo4j import open_neo4j
+from pps.isolation.graphiti_models import make_llm
+from pps.isolation.graphiti_objects import GroupOperations
+from pps.isolation.graphiti_search import GroupSearch
 from pps.isolation.guard import GuardedDriver
-from pps.isolation.operations import GroupOperations
-from pps.isolation.search import GroupSearch
 from pps.models.protocols import ExtractorModel
 from tests.isolation.recorder import interfaces, record
 from tests.model_server import model_server
@@ -72,21 +73,21 @@ async def recorded(driver: Any) -> dict[str, Any]:
 
 
 async def test_graphiti_sends_what_was_recorded_on_the_embedded_store(tmp_path: Path) -> None:
-    opened = await open_embedded(tmp_path / "graph.lbug")
+    driver = await open_ladybug(tmp_path / "graph.lbug")
     try:
-        check("embedded", await recorded(opened.driver))
+        check("embedded", await recorded(driver))
     finally:
-        await opened.close()
+        await driver.close()
 
 
 @pytest.mark.neo4j
 async def test_graphiti_sends_what_was_recorded_on_neo4j(shared_settings: Settings) -> None:
     at = shared_settings.neo4j
-    server = await Neo4jServer.open(at.uri, at.user, at.password.get_secret_value(), at.database)
+    pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
     try:
-        check("neo4j", await recorded((await server.driver()).driver))
+        check("neo4j", await recorded(pool.driver()))
     finally:
-        await server.close()
+        await pool.close()
 
 
 def test_graphitis_hooks_and_public_methods_are_what_they_were() -> None:
@@ -113,4 +114,6 @@ def test_every_way_that_a_driver_has_to_a_statement_is_guarded() -> None:
     ours = vars(GuardedDriver).keys()
     public = {name for name in vars(GraphDriver) if not name.startswith("_")}
     plain = {"provider", "fulltext_syntax", "default_group_id", "search_interface", "graph_operations_interface"}
-    assert public - plain - ours == {"build_fulltext_query"}, "a way that nobody thought of"
+    tables = {name for name in public if name.endswith("_ops")}
+    assert all(getattr(GraphDriver, name).fget(None) is None for name in tables), "none of them is handed out"
+    assert public - plain - tables - ours == {"build_fulltext_query"}, "a way that nobody thought of"

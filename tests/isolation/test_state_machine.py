@@ -90,7 +90,7 @@ class ThreeEntities(RuleBasedStateMachine):
         being = self.being(who)
         self.run(being.client.clear())
         self.run(being.indexes.clear())
-        for held in (being.nodes, being.facts, being.episodes, being.communities):
+        for held in (being.nodes, being.facts, being.episodes):
             held.clear()
         self.run(self.arena.plant(being))
 

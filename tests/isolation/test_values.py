@@ -11,7 +11,7 @@ import pytest
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId, new_group
 from pps.isolation.counters import IsolationCounters, NoBreach
-from pps.isolation.values import Refused, check_rows, ids_of_unbound_rows, names_of
+from pps.isolation.guarded_values import Refused, check_rows, ids_of_unbound_rows, names_of
 
 GROUP, OTHER = new_group(), new_group()
 UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"

@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from graphiti_core.edges import Edge, EntityEdge, EpisodicEdge
-from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode, Node, SagaNode
+from graphiti_core.nodes import EntityNode, EpisodicNode, Node
 from graphiti_core.search.search_utils import get_mentioned_nodes
 
 from pps.core import values
 from pps.core.time import now
-from pps.graph.mapping import ATTRIBUTE, community_of, episode_of, fact_of, fact_pps, node_labels, node_of, node_pps
+from pps.graph.mapping import ATTRIBUTE, episode_of, fact_of, fact_pps, node_labels, node_of, node_pps
 from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation import client as client_module
-from pps.isolation.bound import Inside
+from pps.isolation.binding import FirstLock, Inside
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.graphiti_objects import GroupObjects
+from pps.isolation.graphiti_search import GroupSearch
 from pps.isolation.guard import GuardedDriver, _Checks
-from pps.isolation.objects import GroupObjects
-from pps.isolation.search import GroupSearch, SearchParts
 from pps.models.protocols import Vector
 
 
@@ -40,9 +40,6 @@ class StockStore(Neo4jStore):
     async def episodes(self, uuids: Sequence[str]) -> list[values.Episode]:
         found = await EpisodicNode.get_by_uuids(self._driver, list(uuids))
         return [episode_of({**one.model_dump(), "source": one.source.value}) for one in found]
-
-    async def communities(self, uuids: Sequence[str]) -> list[values.Community]:
-        return [community_of(one.model_dump()) for one in await CommunityNode.get_by_uuids(self._driver, list(uuids))]
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[values.Fact]:
         found = [edge for uuid in uuids for edge in await EntityEdge.get_by_node_uuid(self._driver, uuid)]
@@ -141,9 +138,6 @@ class StockObjects(GroupObjects):
     async def episodes(self, uuids: Sequence[str]) -> list[EpisodicNode]:
         return await EpisodicNode.get_by_uuids(self._driver, list(uuids))
 
-    async def communities(self, uuids: Sequence[str]) -> list[CommunityNode]:
-        return await CommunityNode.get_by_uuids(self._driver, list(uuids))
-
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for uuid in nodes:
@@ -151,18 +145,19 @@ class StockObjects(GroupObjects):
                 found[uuid] = sorted(episode.uuid for episode in episodes)
         return found
 
-    async def saga_episodes(self, saga: str, limit: int) -> Any:
-        text = """
-            MATCH (s:Saga {uuid: $saga_uuid})-[:HAS_EPISODE]->(e:Episodic)
-            RETURN e.uuid AS uuid, e.name AS name, e.content AS content, e.valid_at AS valid_at,
-                   e.created_at AS created_at, e.source AS source, e.entity_edges AS entity_edges"""
-        return (await self._driver.execute_query(text, saga_uuid=saga))[0]
 
-    async def delete_saga(self, saga: str) -> None:
-        await SagaNode(uuid=saga, name="", group_id=self._group).delete(self._driver)
+class _NoLock(FirstLock):
+    async def free(self, ids: Sequence[str]) -> None:
+        return None
 
-    async def present(self, label: str, uuids: Sequence[str]) -> set[str]:
-        return set(uuids)
+    def asked(self, found: Any, wanted: Any) -> None:
+        return None
+
+    def own_groups(self, groups: Any) -> None:
+        return None
+
+    def all_there(self, found: int, wanted: int) -> None:
+        return None
 
 
 class FirstLockGone(IsolatedGraphitiClient):
@@ -173,27 +168,9 @@ class FirstLockGone(IsolatedGraphitiClient):
         own = guard.for_own_statements()
         store, objects = StockStore(guard, own, group), StockObjects(guard, own, group)
         guard.graph_operations_interface = None
-        parts = SearchParts(inside.entity, store, objects, inside.indexes, inside.counters)
-        guard.search_interface = GroupSearch(parts)
-        super().__init__(replace(inside, store=store, objects=objects))
-
-    async def _owned(self, label: Any, uuids: Sequence[str]) -> list[str]:
-        return list(uuids)
-
-    async def _owned_facts(self, uuids: Sequence[str]) -> list[str]:
-        return list(uuids)
-
-    async def _owned_origins(self, uuids: Sequence[str]) -> list[str]:
-        return list(uuids)
-
-    async def _free(self, ids: Sequence[str]) -> None:
-        return None
-
-    def _asked(self, items: Any, wanted: Any) -> None:
-        return None
-
-    def _own_groups(self, groups: Any) -> None:
-        return None
+        guard.search_interface = GroupSearch(inside.entity, store, objects, inside.indexes, inside.counters)
+        lock = _NoLock(inside.entity, guard, inside.counters)
+        super().__init__(replace(inside, lock=lock, store=store, objects=objects))
 
 
 class _NoChecks(_Checks):

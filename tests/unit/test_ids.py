@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import are_uuids, is_uuid, new_group, stable_id
-from pps.isolation.requests import check_uuids
+from pps.isolation.binding import check_uuids
 
 _GROUP = "ent_" + "a" * 26
 _ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"

@@ -7,11 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from graphiti_core.edges import EntityEdge
-from graphiti_core.errors import NodeNotFoundError
-from graphiti_core.namespaces.edges import EdgeNamespace
-from graphiti_core.nodes import EntityNode, SagaNode
+from graphiti_core.nodes import EntityNode
 from graphiti_core.utils.bulk_utils import add_nodes_and_edges_bulk
 
 from pps.core.ids import new_group
@@ -45,70 +42,13 @@ async def test_facts_saved_by_graphiti_name_their_ends_whichever_way_they_are_sa
 ) -> None:
     nodes, edges = await saved_by_graphiti(driver, store.group)
     await edges[0].save(driver)
-    await EdgeNamespace(driver, None).entity._ops.save(driver, edges[1])  # type: ignore[arg-type]
+    await edges[1].save(driver)
     await add_nodes_and_edges_bulk(driver, [], [], [], [edges[2]], None)  # type: ignore[arg-type]
     found = {fact.uuid: (fact.subject, fact.object) for fact in await store.scan_facts("", 10)}
     assert found == {edge.uuid: (edge.source_node_uuid, edge.target_node_uuid) for edge in edges}
     assert await store.distances(nodes[0].uuid, 1) == {nodes[0].uuid: 0, nodes[1].uuid: 1, nodes[2].uuid: 1}
     for edge in edges:
         assert (await EntityEdge.get_by_uuid(driver, edge.uuid)).reference_time == T0
-
-
-async def test_graphiti_finds_the_facts_of_a_node_from_both_sides(driver: LadybugDriver, store: EmbeddedStore) -> None:
-    nodes, edges = await saved_by_graphiti(driver, store.group)
-    for edge in edges:
-        await edge.save(driver)
-    for number_, node in enumerate(nodes):
-        expected = {edges[number_].uuid, edges[number_ - 1].uuid}
-        for found in (
-            await EntityEdge.get_by_node_uuid(driver, node.uuid),
-            await driver.entity_edge_ops.get_by_node_uuid(driver, node.uuid),
-        ):
-            assert {edge.uuid for edge in found} == expected
-            ends = {edge.uuid: (edge.source_node_uuid, edge.target_node_uuid) for edge in edges}
-            assert all((edge.source_node_uuid, edge.target_node_uuid) == ends[edge.uuid] for edge in found)
-
-
-@pytest.mark.parametrize("way", ["node", "uuids", "group", "operations", "operations uuids", "operations group"])
-async def test_a_node_deleted_by_graphiti_leaves_no_half_of_a_fact(
-    driver: LadybugDriver, store: EmbeddedStore, way: str
-) -> None:
-    nodes, edges = await saved_by_graphiti(driver, store.group)
-    for edge in edges:
-        await edge.save(driver)
-    node, operations = nodes[0], driver.entity_node_ops
-    await {
-        "node": lambda: node.delete(driver),
-        "uuids": lambda: EntityNode.delete_by_uuids(driver, [node.uuid]),
-        "group": lambda: EntityNode.delete_by_group_id(driver, store.group),
-        "operations": lambda: operations.delete(driver, node),
-        "operations uuids": lambda: operations.delete_by_uuids(driver, [node.uuid]),
-        "operations group": lambda: operations.delete_by_group_id(driver, store.group),
-    }[way]()
-    left = [] if "group" in way else [edges[1].uuid]
-    assert [fact.uuid for fact in await store.scan_facts("", 10)] == left
-
-
-async def test_sagas_keep_all_their_columns(driver: LadybugDriver) -> None:
-    saga = SagaNode(
-        name="kitchen",
-        group_id="g",
-        created_at=T0,
-        summary="s",
-        first_episode_uuid=new_id(),
-        last_episode_uuid=new_id(),
-        last_summarized_at=T0,
-        last_summarized_episode_valid_at=T0,
-    )
-    await saga.save(driver)
-    assert (await SagaNode.get_by_uuid(driver, saga.uuid)).model_dump() == saga.model_dump()
-    other = saga.model_copy(update={"uuid": new_id(), "summary": "other"})
-    operations = driver.saga_node_ops
-    await operations.save(driver, other)
-    assert (await operations.get_by_uuid(driver, other.uuid)).model_dump() == other.model_dump()
-    assert [one.uuid for one in await operations.get_by_group_ids(driver, ["g"], 1)] == [max(saga.uuid, other.uuid)]
-    with pytest.raises(NodeNotFoundError):
-        await operations.get_by_uuid(driver, new_id())
 
 
 async def test_facts_that_do_not_name_their_ends_are_put_right_when_the_file_is_opened(path: Path) -> None:
@@ -129,7 +69,6 @@ async def test_facts_that_do_not_name_their_ends_are_put_right_when_the_file_is_
 async def test_building_indexes_changes_nothing(driver: LadybugDriver) -> None:
     await driver.build_indices_and_constraints(delete_existing=True)
     await driver.delete_all_indexes()
-    await driver.graph_ops.build_indices_and_constraints(driver)
     assert driver.clone("other") is driver
 
 

@@ -58,7 +58,7 @@ async def test_ten_thousand_facts_with_vectors_fit_into_one_batch(store: Embedde
     ]
     await store.save_nodes(nodes, {})
     await store.save_facts(facts, {fact.uuid: np.full(384, 0.5, dtype=np.float32) for fact in facts})
-    assert await store.counts() == GraphCounts(1_000, 10_000, 0, 0, 0)
+    assert await store.counts() == GraphCounts(1_000, 10_000, 0, 0)
     assert (await store.fact_vectors([facts[-1].uuid]))[facts[-1].uuid].shape == (384,)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.ids import new_group
-from pps.graph.protocol import GraphStore
+from pps.graph.graph_store import GraphStore
 from tests.graph_backend import Backend, EmbeddedBackend, Neo4jBackend
 
 

@@ -8,8 +8,8 @@ import pytest
 from graphiti_core.driver.driver import GraphProvider
 
 from pps.core.errors import NotFound
-from pps.core.values import Community, GraphCounts
-from pps.graph.protocol import GraphStore
+from pps.core.values import GraphCounts
+from pps.graph.graph_store import GraphStore
 from tests.graph_backend import Backend
 from tests.integration.graph_items import T0, a_fact, a_node, an_episode, new_id, two_nodes, vector
 
@@ -32,56 +32,41 @@ async def test_a_mention_with_an_absent_end_is_refused_and_nothing_of_its_batch_
     assert (await store.counts()).mentions == 0
 
 
-async def test_a_community_with_an_absent_member_is_refused(store: GraphStore) -> None:
-    with pytest.raises(NotFound):
-        await store.save_communities([Community(new_id(), "c", T0, "", (new_id(),))], {})
-    assert (await store.counts()).communities == 0
-
-
 async def test_what_belongs_to_another_group_reads_as_absent(store: GraphStore, other: GraphStore) -> None:
     ana, ben = await two_nodes(other)
     fact, episode = a_fact(ana, ben, valid_at=T0), an_episode()
     fact = replace(fact, episodes=(episode.uuid,))
-    community = Community(new_id(), "c", T0, "", (ana.uuid,))
     await other.save_facts([fact], {fact.uuid: vector(1)})
     await other.save_episodes([episode])
     await other.save_mentions([(episode.uuid, ana.uuid)])
-    await other.save_communities([community], {})
     assert await store.nodes([ana.uuid]) == []
     assert await store.facts([fact.uuid]) == []
     assert await store.episodes([episode.uuid]) == []
-    assert await store.communities([community.uuid]) == []
     assert await store.fact_vectors([fact.uuid]) == {}
     assert await store.scan_nodes("", 10) == []
     assert await store.scan_facts("", 10) == []
     assert await store.scan_episodes("", 10) == []
-    assert await store.scan_communities("", 10) == []
     assert await store.facts_of_nodes([ana.uuid], 10) == []
     assert await store.facts_of_episodes([episode.uuid]) == []
     assert await store.facts_between([(ana.uuid, ben.uuid)]) == []
     assert await store.mentioned_nodes([episode.uuid]) == {}
     assert await store.distances(ana.uuid, 3) == {}
-    assert (await store.neighbours(ana.uuid, 3, 10)).nodes == ()
-    assert await store.shortest_path(ana.uuid, ben.uuid, 3) is None
-    assert (await store.subgraph([ana.uuid, ben.uuid])).nodes == ()
     assert await store.timeline() == []
     assert await store.timeline(node=ana.uuid) == []
     assert await store.delete_nodes([ana.uuid]) == 0
     assert await store.delete_facts([fact.uuid]) == 0
     assert await store.delete_episodes([episode.uuid]) == 0
     await store.clear()
-    assert await store.counts() == GraphCounts(0, 0, 0, 0, 0)
-    assert await other.counts() == GraphCounts(2, 1, 1, 1, 1)
+    assert await store.counts() == GraphCounts(0, 0, 0, 0)
+    assert await other.counts() == GraphCounts(2, 1, 1, 1)
 
 
 async def test_an_id_of_another_group_cannot_be_saved_under(store: GraphStore, other: GraphStore) -> None:
     ana, ben = await two_nodes(other)
     mine = (await two_nodes(store))[0]
     fact, episode = a_fact(ana, ben), an_episode()
-    community = Community(new_id(), "c", T0, "", (ana.uuid,))
     await other.save_facts([fact], {})
     await other.save_episodes([episode])
-    await other.save_communities([community], {})
     with pytest.raises(NotFound):
         await store.save_nodes([a_node("new"), replace(ana, name="stolen")], {ana.uuid: vector(1)})
     with pytest.raises(NotFound):
@@ -92,22 +77,19 @@ async def test_an_id_of_another_group_cannot_be_saved_under(store: GraphStore, o
         await store.save_episodes([replace(episode, content="stolen")])
     with pytest.raises(NotFound):
         await store.save_mentions([(episode.uuid, mine.uuid)])
-    with pytest.raises(NotFound):
-        await store.save_communities([replace(community, members=())], {})
     assert await other.nodes([ana.uuid]) == [ana]
     assert await other.facts([fact.uuid]) == [fact]
     assert await other.episodes([episode.uuid]) == [episode]
-    assert await other.communities([community.uuid]) == [community]
-    assert await store.counts() == GraphCounts(2, 0, 0, 0, 0)
+    assert await store.counts() == GraphCounts(2, 0, 0, 0)
 
 
 async def test_equal_contents_of_two_groups_stay_apart(store: GraphStore, other: GraphStore) -> None:
     for one in (store, other):
         ana, ben = await two_nodes(one)
         await one.save_facts([a_fact(ana, ben)], {})
-    assert await store.counts() == await other.counts() == GraphCounts(2, 1, 0, 0, 0)
+    assert await store.counts() == await other.counts() == GraphCounts(2, 1, 0, 0)
     await other.clear()
-    assert await store.counts() == GraphCounts(2, 1, 0, 0, 0)
+    assert await store.counts() == GraphCounts(2, 1, 0, 0)
     assert await store.foreign_edges() == 0
 
 

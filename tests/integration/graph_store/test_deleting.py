@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pps.core.values import Community, GraphCounts
-from pps.graph.protocol import GraphStore
-from tests.integration.graph_items import T0, a_fact, a_node, an_episode, new_id, two_nodes
+from pps.core.values import GraphCounts
+from pps.graph.graph_store import GraphStore
+from tests.integration.graph_items import a_fact, a_node, an_episode, new_id, two_nodes
 
 
 async def test_deleting_a_node_deletes_its_facts_on_both_sides_and_its_mentions(store: GraphStore) -> None:
@@ -12,16 +12,13 @@ async def test_deleting_a_node_deletes_its_facts_on_both_sides_and_its_mentions(
     eva, episode = a_node("Eva"), an_episode()
     await store.save_nodes([eva], {})
     await store.save_episodes([episode])
-    await store.save_communities([Community(new_id(), "c", T0, "", (ana.uuid, ben.uuid))], {})
     await store.save_mentions([(episode.uuid, ana.uuid), (episode.uuid, ben.uuid)])
     stays = a_fact(ben, eva)
     await store.save_facts([a_fact(ana, ben), a_fact(ben, ana), a_fact(ana, ana), stays], {})
     assert await store.delete_nodes([ana.uuid, new_id(), ana.uuid]) == 1
-    assert await store.counts() == GraphCounts(2, 1, 1, 1, 1)
+    assert await store.counts() == GraphCounts(2, 1, 1, 1)
     assert await store.scan_facts("", 10) == [stays]
     assert await store.mentioned_nodes([episode.uuid]) == {episode.uuid: [ben.uuid]}
-    [community] = await store.scan_communities("", 10)
-    assert community.members == (ben.uuid,)
 
 
 async def test_deleting_facts_and_episodes_leaves_the_rest(store: GraphStore) -> None:
@@ -34,7 +31,7 @@ async def test_deleting_facts_and_episodes_leaves_the_rest(store: GraphStore) ->
     assert await store.delete_facts([fact.uuid for fact in facts[:2]]) == 2
     assert await store.delete_facts([facts[0].uuid]) == 0
     assert await store.delete_episodes([episodes[0].uuid, new_id()]) == 1
-    assert await store.counts() == GraphCounts(2, 1, 2, 0, 2)
+    assert await store.counts() == GraphCounts(2, 1, 2, 2)
     assert await store.facts([facts[2].uuid]) == [facts[2]]
     assert await store.facts_of_episodes([episodes[0].uuid]) == [facts[2]]
     await store.save_facts(facts, {})
@@ -46,7 +43,7 @@ async def test_deleting_hundreds_at_once_deletes_exactly_those(store: GraphStore
     await store.save_nodes(nodes, {})
     await store.save_facts([a_fact(nodes[i], nodes[i + 1]) for i in range(299)], {})
     assert await store.delete_nodes([node.uuid for node in nodes[:200]]) == 200
-    assert await store.counts() == GraphCounts(100, 99, 0, 0, 0)
+    assert await store.counts() == GraphCounts(100, 99, 0, 0)
 
 
 async def test_clearing_leaves_nothing(store: GraphStore) -> None:
@@ -55,9 +52,8 @@ async def test_clearing_leaves_nothing(store: GraphStore) -> None:
     await store.save_facts([a_fact(ana, ben)], {})
     await store.save_episodes([episode])
     await store.save_mentions([(episode.uuid, ana.uuid)])
-    await store.save_communities([Community(new_id(), "c", T0, "", (ana.uuid,))], {})
     await store.clear()
-    assert await store.counts() == GraphCounts(0, 0, 0, 0, 0)
+    assert await store.counts() == GraphCounts(0, 0, 0, 0)
     await two_nodes(store)
     assert (await store.counts()).nodes == 2
 

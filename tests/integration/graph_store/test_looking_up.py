@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pps.graph.protocol import GraphStore
+from pps.graph.graph_store import GraphStore
 from tests.integration.graph_items import DAY, T0, a_fact, a_node, an_episode, new_id, two_nodes
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.core.values import Community, GraphCounts
-from pps.graph.protocol import GraphStore
+from pps.core.values import GraphCounts
+from pps.graph.graph_store import GraphStore
 from tests.integration.graph_items import DAY, T0, TEXT, a_fact, a_node, an_episode, new_id, two_nodes, vector
 
 
@@ -59,17 +59,6 @@ async def test_an_episode_comes_back_as_it_was_saved(store: GraphStore, source: 
     assert await store.episodes([episode.uuid]) == [episode]
 
 
-async def test_a_community_comes_back_with_its_members(store: GraphStore) -> None:
-    ana, ben = await two_nodes(store)
-    community = Community(new_id(), TEXT, T0, TEXT, tuple(sorted((ana.uuid, ben.uuid))))
-    await store.save_communities([community], {community.uuid: vector(1)})
-    assert await store.communities([community.uuid]) == [community]
-    smaller = replace(community, members=(ben.uuid,), summary="")
-    await store.save_communities([smaller], {})
-    assert await store.communities([community.uuid]) == [smaller]
-    assert await store.scan_communities("", 5) == [smaller]
-
-
 async def test_items_come_in_the_order_asked_once_each_and_absent_ones_are_left_out(store: GraphStore) -> None:
     nodes = [a_node(str(i)) for i in range(20)]
     await store.save_nodes(nodes, {})
@@ -81,7 +70,6 @@ async def test_items_come_in_the_order_asked_once_each_and_absent_ones_are_left_
     assert await store.nodes([]) == []
     assert await store.facts([new_id()]) == []
     assert await store.episodes([new_id()]) == []
-    assert await store.communities([new_id()]) == []
 
 
 async def test_saving_again_updates_and_adds_nothing(store: GraphStore) -> None:
@@ -92,7 +80,7 @@ async def test_saving_again_updates_and_adds_nothing(store: GraphStore) -> None:
         await store.save_facts([fact], {})
         await store.save_episodes([episode])
         await store.save_mentions([(episode.uuid, ana.uuid), (episode.uuid, ana.uuid)])
-    assert await store.counts() == GraphCounts(2, 1, 1, 0, 1)
+    assert await store.counts() == GraphCounts(2, 1, 1, 1)
     renamed = replace(ana, name="Ana María", kind="Person", summary="s", tags=("x",), attributes={})
     closed = replace(fact, text="no more", invalid_at=T0 + DAY, expired_at=T0, episodes=(episode.uuid,))
     told = replace(episode, content="other", facts=(fact.uuid,))
@@ -118,8 +106,7 @@ async def test_saving_nothing_does_nothing(store: GraphStore) -> None:
     await store.save_facts([], {})
     await store.save_episodes([])
     await store.save_mentions([])
-    await store.save_communities([], {})
-    assert await store.counts() == GraphCounts(0, 0, 0, 0, 0)
+    assert await store.counts() == GraphCounts(0, 0, 0, 0)
 
 
 async def test_a_fact_whose_ends_change_is_moved(store: GraphStore) -> None:
@@ -139,13 +126,12 @@ async def test_a_fact_whose_ends_change_is_moved(store: GraphStore) -> None:
 
 
 async def test_a_fact_may_join_a_node_to_itself(store: GraphStore) -> None:
-    ana, ben = await two_nodes(store)
+    ana, _ = await two_nodes(store)
     fact = a_fact(ana, ana, "Ana trusts herself")
     await store.save_facts([fact], {})
     assert await store.facts_of_nodes([ana.uuid], 5) == [fact]
     assert await store.facts_between([(ana.uuid, ana.uuid)]) == [fact]
     assert await store.distances(ana.uuid, 2) == {ana.uuid: 0}
-    assert await store.shortest_path(ana.uuid, ben.uuid, 3) is None
 
 
 @pytest.mark.parametrize("text", ["half of a pair: \ud800", "\udfff"])
@@ -154,7 +140,7 @@ async def test_a_text_that_is_not_unicode_is_refused(store: GraphStore, text: st
         await store.save_nodes([a_node("good"), a_node(text)], {})
     with pytest.raises((InvalidRequest, StoreError)):
         await store.save_episodes([an_episode(text)])
-    assert await store.counts() == GraphCounts(0, 0, 0, 0, 0)
+    assert await store.counts() == GraphCounts(0, 0, 0, 0)
 
 
 async def test_vectors_come_back_and_stay_when_none_is_given(store: GraphStore) -> None:

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 from graphiti_core.edges import EntityEdge
-from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode
+from graphiti_core.nodes import EntityNode, EpisodicNode
 
-from pps.core.values import Community
-from pps.graph.protocol import GraphStore
+from pps.graph.graph_store import GraphStore
 from tests.graph_backend import Backend
 from tests.integration.graph_items import T0, a_fact, a_node, an_episode, new_id, vector
 
@@ -18,11 +17,9 @@ async def test_stock_graphiti_reads_what_the_store_wrote(backend: Backend, store
     ana, ben = a_node("Ana", kind="Person", summary="s", aliases=("A",)), a_node("Ben")
     await store.save_nodes([ana, ben], {ana.uuid: vector(1)})
     fact, episode = a_fact(ana, ben, valid_at=T0, episodes=(new_id(),)), an_episode()
-    community = Community(new_id(), "friends", T0, "s", (ana.uuid,))
     await store.save_facts([fact], {fact.uuid: vector(2)})
     await store.save_episodes([episode])
     await store.save_mentions([(episode.uuid, ana.uuid)])
-    await store.save_communities([community], {community.uuid: vector(3)})
     node = await EntityNode.get_by_uuid(backend.driver, ana.uuid)
     assert (node.name, node.summary, node.group_id, set(node.labels)) == ("Ana", "s", store.group, {"Entity", "Person"})
     assert node.created_at == T0
@@ -33,8 +30,6 @@ async def test_stock_graphiti_reads_what_the_store_wrote(backend: Backend, store
     assert (edge.valid_at, edge.invalid_at, edge.episodes) == (T0, None, list(fact.episodes))
     [told] = await EpisodicNode.get_by_entity_node_uuid(backend.driver, ana.uuid)
     assert (told.uuid, told.content, told.valid_at) == (episode.uuid, episode.content, T0)
-    [group] = await CommunityNode.get_by_uuids(backend.driver, [community.uuid])
-    assert group.name == "friends"
 
 
 async def test_the_store_reads_what_stock_graphiti_wrote(backend: Backend, store: GraphStore) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact
+from pps.graph.graph_store import GraphStore
 from pps.graph.mapping import timeline_cursor
-from pps.graph.protocol import GraphStore
 from tests.integration.graph_items import DAY, T0, a_fact, a_node, two_nodes
 
 

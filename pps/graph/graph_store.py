@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from pps.core.values import Community, Episode, Fact, GraphCounts, Node, Path, Subgraph
+from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.core.vectors import Vector
 
 Rows: TypeAlias = list[dict[str, Any]]
@@ -110,10 +110,6 @@ class GraphStore(Protocol):
         """Part (episode, node) pairs; a pair that is not joined is passed over."""
         ...
 
-    async def save_communities(self, communities: Sequence[Community], vectors: Mapping[str, Vector]) -> None:
-        """Create or update communities with exactly the members given; NotFound when a member is absent."""
-        ...
-
     async def nodes(self, uuids: Sequence[str]) -> list[Node]:
         """Return nodes in the order asked; absent and foreign ids are left out, as in the next three."""
         ...
@@ -124,10 +120,6 @@ class GraphStore(Protocol):
 
     async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
         """Return episodes in the order asked."""
-        ...
-
-    async def communities(self, uuids: Sequence[str]) -> list[Community]:
-        """Return communities in the order asked, members in uuid order."""
         ...
 
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
@@ -148,10 +140,6 @@ class GraphStore(Protocol):
 
     async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
         """Return at most ``limit`` episodes with ``uuid > after`` in uuid order."""
-        ...
-
-    async def scan_communities(self, after: str, limit: int) -> list[Community]:
-        """Return at most ``limit`` communities with ``uuid > after`` in uuid order."""
         ...
 
     async def delete_nodes(self, uuids: Sequence[str]) -> int:
@@ -189,18 +177,6 @@ class GraphStore(Protocol):
         """
         ...
 
-    async def neighbours(self, uuid: str, max_hops: int, limit: int) -> Subgraph:
-        """Return the node, the nearest ``limit`` nodes around it and the facts among them."""
-        ...
-
-    async def shortest_path(self, start: str, end: str, max_hops: int) -> Path | None:
-        """Return a shortest walk between two nodes in either direction, or None within ``max_hops``."""
-        ...
-
-    async def subgraph(self, uuids: Sequence[str]) -> Subgraph:
-        """Return the nodes and all facts among them; every hop is 0."""
-        ...
-
     async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
         """Return facts ordered by (``valid_at``, uuid); undated facts come last."""
         ...
@@ -210,7 +186,7 @@ class GraphStore(Protocol):
         ...
 
     async def clear(self) -> None:
-        """Delete everything of the group, sagas and communities too."""
+        """Delete everything of the group, what Graphiti made of it too."""
         ...
 
     async def foreign_edges(self) -> int:

@@ -1,24 +1,45 @@
-"""Our embedder, reranker and language model in the shapes that Graphiti takes. It always gets all three."""
+"""Our embedder, reranker and language model in the shapes that Graphiti takes, and what they raise as errors of PPS.
+
+Graphiti always gets all three. No message quotes an answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
 from typing import Any, cast
 
+import httpx
 from graphiti_core.cross_encoder.client import CrossEncoderClient
 from graphiti_core.embedder.client import EmbedderClient
+from graphiti_core.errors import EdgeNotFoundError, GraphitiError, NodeNotFoundError
 from graphiti_core.llm_client.client import LLMClient
 from graphiti_core.llm_client.config import LLMConfig
+from graphiti_core.llm_client.errors import EmptyResponseError, RateLimitError, RefusalError
 from graphiti_core.prompts.models import Message
 from pydantic import BaseModel, ValidationError
 
-from pps.core.errors import ModelOutputInvalid, ModelUnavailable, NotSet
-from pps.isolation.model_errors import model_error
+from pps.core.errors import (
+    ConfigError,
+    InvalidRequest,
+    ModelError,
+    ModelOutputInvalid,
+    ModelUnavailable,
+    NotFound,
+    NotSet,
+    PPSError,
+)
 from pps.isolation.providers import Connection, connect
 from pps.models.protocols import Embedder, ExtractorModel, Reranker
 
 _ATTEMPTS = 2
+_REFUSED_KEY = frozenset((401, 403))
+_LATER = frozenset((408, 409, 425, 429))
+_NETWORK = (TimeoutError, ConnectionError, httpx.TransportError)
+_BAD_ANSWER = (json.JSONDecodeError, ValidationError, EmptyResponseError, RefusalError, ValueError, KeyError, TypeError)
 
 NO_EMBEDDER = "no embedder is set (embedder.name is 'none'), and this call needs one"
 NO_RERANKER = "no reranker is set (reranker.name is 'none'), and this call needs one"
@@ -28,6 +49,19 @@ NO_EXTRACTOR = (
 )
 
 
+class GraphitiErrors:
+    """A block in which Graphiti's errors become ours."""
+
+    def __enter__(self) -> None:
+        """Enter the block."""
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if isinstance(error, (NodeNotFoundError, EdgeNotFoundError)):
+            raise NotFound() from None
+        if isinstance(error, GraphitiError):
+            raise InvalidRequest("graphiti", f"refused the request ({type(error).__name__})") from error
+
+
 class GraphitiEmbedder(EmbedderClient):
     """Embeds as passages: names and facts are compared with names and facts. Queries are embedded by the client."""
 
@@ -35,12 +69,10 @@ class GraphitiEmbedder(EmbedderClient):
         self._embedder = embedder
 
     async def create(self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]) -> list[float]:
-        """Return the vector of a text, or of the first of a list."""
         texts = [input_data] if isinstance(input_data, str) else cast("list[str]", input_data)
         return (await self.create_batch(texts[:1]))[0]
 
     async def create_batch(self, input_data_list: list[str]) -> list[list[float]]:
-        """Return one vector a text, in order."""
         if self._embedder is None:
             raise ModelUnavailable(NO_EMBEDDER)
         rows = await asyncio.to_thread(self._embedder.embed_passages, input_data_list)
@@ -55,7 +87,6 @@ class GraphitiReranker(CrossEncoderClient):
         self._deadline_s = deadline_s
 
     async def rank(self, query: str, passages: list[str]) -> list[tuple[str, float]]:
-        """Return (passage, score), best first."""
         scores = await rerank_scores(self._reranker, query, passages, self._deadline_s)
         if scores is None:
             raise ModelUnavailable("the reranker did not finish in time")
@@ -88,7 +119,6 @@ class NoExtractor(LLMClient):
         raise NotSet(NO_EXTRACTOR)
 
     async def generate_response(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """Raise NotSet."""
         raise NotSet(NO_EXTRACTOR)
 
 
@@ -131,7 +161,6 @@ class Extractor(LLMClient):
         raise AssertionError  # the loop returns or raises
 
     async def close(self) -> None:
-        """Close the connections to the provider."""
         await self._connection.close()
 
     async def _answer(
@@ -166,3 +195,85 @@ def make_llm(extractor: ExtractorModel | None) -> Extractor | NoExtractor:
         ConfigError: The provider's package is not installed.
     """
     return Extractor(connect(extractor), extractor.timeout_s) if extractor else NoExtractor()
+
+
+def model_error(error: BaseException) -> PPSError:
+    """Return the error of ours that says the same; one of ours is returned as it is."""
+    for cause in _causes(error):
+        mapped = _mapped(cause)
+        if mapped is not None:
+            return mapped
+    return ModelOutputInvalid(f"the language model's answer could not be used ({type(error).__name__})")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and what caused it: some clients wrap everything in a bare Exception."""
+    present: BaseException | None = error
+    while present is not None:
+        yield present
+        present = present.__cause__
+
+
+def _mapped(error: BaseException) -> PPSError | None:
+    name = type(error).__name__
+    if isinstance(error, PPSError):
+        return error
+    if isinstance(error, RateLimitError):
+        return ModelUnavailable(
+            "the language model's provider limits the rate of requests",
+            provider="extractor",
+            retry_after_s=_retry_after_s(error),
+        )
+    if isinstance(error, _NETWORK) or name in ("APIConnectionError", "APITimeoutError"):
+        return ModelUnavailable(f"the language model cannot be reached ({name})", provider="extractor")
+    status = _status(error)
+    if status is not None:
+        return _of_status(status, _retry_after_s(error))
+    if isinstance(error, _BAD_ANSWER):
+        return ModelOutputInvalid(f"the language model's answer could not be used ({name})")
+    return None
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status: ``status_code`` in most libraries' errors, ``code`` in Google's."""
+    for name in ("status_code", "code"):
+        value = getattr(error, name, None)
+        if isinstance(value, int) and 400 <= value < 600:
+            return value
+    return None
+
+
+def _retry_after_s(error: BaseException) -> float | None:
+    """Return how long the answer asks to be left alone, in seconds; a date there is not read.
+
+    Graphiti's error of a limited rate has no answer, what caused it has.
+    """
+    for cause in _causes(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None)
+        if isinstance(headers, Mapping):
+            return _seconds(str(cast("Mapping[str, object]", headers).get("retry-after", "")))
+    return None
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        asked = float(text)
+    except ValueError:
+        return None
+    return asked if math.isfinite(asked) and asked > 0 else None
+
+
+def _of_status(status: int, retry_after_s: float | None) -> PPSError:
+    if status >= 500 or status in _LATER:
+        return ModelUnavailable(
+            f"the language model's provider answered with HTTP {status}",
+            provider="extractor",
+            retry_after_s=retry_after_s,
+        )
+    if status in _REFUSED_KEY:
+        return ConfigError(f"extractor.api_key: the language model's provider refused it (HTTP {status})")
+    if status == 404:
+        return ConfigError(
+            "extractor.base_url, extractor.model: the language model's provider knows no such thing (HTTP 404)"
+        )
+    return ModelError(f"the language model's provider refused the request (HTTP {status})", provider="extractor")

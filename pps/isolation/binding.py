@@ -1,0 +1,92 @@
+"""What is bound to one entity, and the first lock: what an id from outside may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from graphiti_core import Graphiti
+
+from pps.core.errors import InvalidRequest, IsolationError, NotFound
+from pps.core.ids import EntityId, are_uuids, check_uuid
+from pps.graph.graph_store import GraphStore
+from pps.index.entity import EntityIndexes
+from pps.isolation.counters import IsolationCounters
+from pps.isolation.graphiti_objects import GroupObjects
+from pps.isolation.guard import GuardedDriver
+from pps.models.protocols import Embedder, ExtractorModel, Reranker
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models that a client may use; each may be absent."""
+
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    extractor: ExtractorModel | None = None
+    rerank_deadline_s: float = 0.5
+
+
+class FirstLock:
+    """The checks before a call starts and after it answered. An absent id and a foreign one raise the same."""
+
+    def __init__(self, entity: EntityId, guard: GuardedDriver, counters: IsolationCounters) -> None:
+        self._entity = entity
+        self._guard = guard
+        self._counters = counters
+
+    async def free(self, ids: Sequence[str]) -> None:
+        """Raise NotFound when something of another entity, of whatever kind, has one of the ids already."""
+        if not await self._guard.free(ids):
+            raise NotFound()
+
+    def asked(self, found: Iterable[str], wanted: Sequence[str]) -> None:
+        """Refuse an answer that holds what was not asked for."""
+        if not set(found) <= set(wanted):
+            raise self._refuse("an answer held something that was not asked for")
+
+    def own_groups(self, groups: Iterable[str | None]) -> None:
+        """Refuse results of Graphiti's that are of another group."""
+        if any(group != self._entity.group for group in groups):
+            raise self._refuse("a result of another group came back")
+
+    def all_there(self, found: int, wanted: int) -> None:
+        """Raise NotFound unless every id was found."""
+        if found != wanted:
+            raise NotFound()
+
+    def _refuse(self, why: str) -> IsolationError:
+        return self._counters.refuse(self._entity, "row", why)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """All that is bound to one entity. Never leaves this package."""
+
+    entity: EntityId
+    guard: GuardedDriver
+    lock: FirstLock
+    store: GraphStore
+    objects: GroupObjects
+    indexes: EntityIndexes
+    graphiti: Graphiti
+    models: Models
+    counters: IsolationCounters
+
+
+def check_uuids(uuids: Sequence[str]) -> list[str]:
+    """Return the ids without repeats, in order; raise InvalidRequest when one is not a canonical UUID."""
+    if isinstance(uuids, str) or not isinstance(uuids, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest("id", "must be a list of ids")
+    given = list(uuids)
+    if not are_uuids(given):
+        for uuid in given:
+            check_uuid(uuid)
+    return list(dict.fromkeys(given))
+
+
+def check_limit(limit: int, most: int = 10_000) -> int:
+    """Return a limit of 1 to ``most`` unchanged, or raise InvalidRequest."""
+    if isinstance(limit, bool) or not 1 <= limit <= most:
+        raise InvalidRequest("limit", f"must be 1 to {most}")
+    return limit
