@@ -1,0 +1,121 @@
+"""Whatever changes a graph goes through one door: relations and merges leave nothing of what is forgotten meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pps.app import App
+from pps.config import EmbedderSettings, Settings
+from pps.core.errors import NotFound
+from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.memory import Memory
+from pps.models.protocols import Vector
+
+ROUNDS = 25
+WRITES = (
+    "save_nodes",
+    "save_facts",
+    "save_episodes",
+    "save_mentions",
+    "delete_mentions",
+    "delete_nodes",
+    "delete_facts",
+    "delete_episodes",
+)
+
+
+async def _related(memory: Memory, source: str, target: str, wait_s: float) -> None:
+    await asyncio.sleep(wait_s)
+    await memory.records.relate([RelationDraft(source, target, "NEAR")])
+
+
+async def _forgotten(memory: Memory, ids: list[str], wait_s: float) -> None:
+    await asyncio.sleep(wait_s)
+    await memory.forget(ids, dry_run=False)
+
+
+async def _nothing_left(memory: Memory, gone: set[str]) -> None:
+    client = memory._parts.client
+    nodes = {node.uuid for node in await client.scan_nodes("", 1_000)}
+    facts = await client.scan_facts("", 1_000)
+    assert not gone & nodes
+    assert not [fact for fact in facts if not {fact.subject, fact.object} <= nodes]
+    for uuid in gone:
+        with pytest.raises(NotFound):
+            await memory.get([uuid])
+    mirrored = await memory._parts.journal.mirrored("node")
+    assert mirrored == nodes
+    assert (await memory.ledger()).problems == ()
+
+
+async def test_a_relation_that_is_made_while_its_end_is_forgotten_leaves_nothing_behind(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both orders, many times, with turns that name the same nodes coming in between; a plan is slow to be written."""
+    save = IsolatedGraphitiClient.save_facts
+
+    async def slowly(client: IsolatedGraphitiClient, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+        await asyncio.sleep(0.01)
+        await save(client, facts, vectors)
+
+    monkeypatch.setattr(IsolatedGraphitiClient, "save_facts", slowly)
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await memory.remember("Sea and shore.", nodes=[NodeDraft("Sea"), NodeDraft("Shore")])
+        ids = {node.name: node.uuid for node in await memory._parts.client.scan_nodes("", 1_000)}
+        gone = set[str]()
+        for number in range(ROUNDS):
+            name = f"Boat {number}"
+            told = await memory.remember(f"{name} lies ashore.", facts=[FactDraft(name, "LIES_AT", "Shore")])
+            boat = next(n.uuid for n in await memory._parts.client.scan_nodes("", 1_000) if n.name == name)
+            await memory.remember(f"A gull sits by the sea, {number}.", nodes=[NodeDraft("Gull")], wait="journal")
+            await asyncio.gather(
+                _related(memory, ids["Sea"], boat, 0.004 * (number % 5)),
+                _forgotten(memory, [told.turn_id, boat], 0.004 * (number % 3)),
+                _related(memory, boat, ids["Shore"], 0.004 * (number % 4)),
+            )
+            gone.add(boat)
+        assert await memory.settled()
+        await _nothing_left(memory, gone)
+
+
+async def test_every_write_to_a_graph_is_made_by_whoever_holds_the_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_at: list[str] = []
+    async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            door = memory._parts.worker.door
+
+            def watched(name: str) -> None:
+                write = getattr(IsolatedGraphitiClient, name)
+
+                async def called(client: IsolatedGraphitiClient, *arguments: object) -> object:
+                    if not door.shut:
+                        open_at.append(name)
+                    return await write(client, *arguments)
+
+                monkeypatch.setattr(IsolatedGraphitiClient, name, called)
+
+            for name in WRITES:
+                watched(name)
+            one = await memory.remember("Ana met Tom.", facts=[FactDraft("Ana", "MET", "Tom")])
+            two = await memory.records.add_event("Tom sails to [[Ana]].", title="Trip")
+            await memory.records.update(two.node_id, content="Tom rows.")
+            await memory.records.append(two.node_id, "And swims.")
+            await memory.records.relate([RelationDraft("Ana", "Trip", "NEAR")])
+            nodes = {node.name: node.uuid for node in await memory._parts.client.scan_nodes("", 1_000)}
+            merged = await memory.records.merging.merge(nodes["Ana"], nodes["Tom"], dry_run=False)
+            await memory.records.merging.undo(merged.id)
+            await memory.reindex()
+            await memory.reembed()
+            await memory.rebuild()
+            await memory.forget([one.turn_id, two.turn_id], dry_run=False)
+            assert await memory.settled()
+    assert open_at == []
