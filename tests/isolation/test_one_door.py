@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,11 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import NotFound
-from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
+from pps.core.values import FactDraft, NodeDraft, RelationDraft
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
-from pps.models.protocols import Vector
 
-ROUNDS = 25
+ROUNDS = 20
 WRITES = (
     "save_nodes",
     "save_facts",
@@ -29,14 +28,24 @@ WRITES = (
 )
 
 
-async def _related(memory: Memory, source: str, target: str, wait_s: float) -> None:
-    await asyncio.sleep(wait_s)
-    await memory.records.relate([RelationDraft(source, target, "NEAR")])
+class Halfway:
+    """Lets a forget stand still for a moment between what it deletes, and says when it does."""
 
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.reached = asyncio.Event()
+        delete = IsolatedGraphitiClient.delete_facts
 
-async def _forgotten(memory: Memory, ids: list[str], wait_s: float) -> None:
-    await asyncio.sleep(wait_s)
-    await memory.forget(ids, dry_run=False)
+        async def slowly(client: IsolatedGraphitiClient, uuids: Sequence[str]) -> int:
+            deleted = await delete(client, uuids)
+            self.reached.set()
+            await asyncio.sleep(0.03)
+            return deleted
+
+        patch.setattr(IsolatedGraphitiClient, "delete_facts", slowly)
+
+    async def relate(self, memory: Memory, source: str, target: str) -> None:
+        await self.reached.wait()
+        await memory.records.relate([RelationDraft(source, target, "NEAR")])
 
 
 async def _nothing_left(memory: Memory, gone: set[str]) -> None:
@@ -56,14 +65,8 @@ async def _nothing_left(memory: Memory, gone: set[str]) -> None:
 async def test_a_relation_that_is_made_while_its_end_is_forgotten_leaves_nothing_behind(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both orders, many times, with turns that name the same nodes coming in between; a plan is slow to be written."""
-    save = IsolatedGraphitiClient.save_facts
-
-    async def slowly(client: IsolatedGraphitiClient, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
-        await asyncio.sleep(0.01)
-        await save(client, facts, vectors)
-
-    monkeypatch.setattr(IsolatedGraphitiClient, "save_facts", slowly)
+    """Before, amid and after it, many times, with turns that name the same nodes coming in between."""
+    halfway = Halfway(monkeypatch)
     await app.create("ana")
     async with app.memory("ana") as memory:
         await memory.remember("Sea and shore.", nodes=[NodeDraft("Sea"), NodeDraft("Shore")])
@@ -74,10 +77,12 @@ async def test_a_relation_that_is_made_while_its_end_is_forgotten_leaves_nothing
             told = await memory.remember(f"{name} lies ashore.", facts=[FactDraft(name, "LIES_AT", "Shore")])
             boat = next(n.uuid for n in await memory._parts.client.scan_nodes("", 1_000) if n.name == name)
             await memory.remember(f"A gull sits by the sea, {number}.", nodes=[NodeDraft("Gull")], wait="journal")
+            halfway.reached.clear()
             await asyncio.gather(
-                _related(memory, ids["Sea"], boat, 0.004 * (number % 5)),
-                _forgotten(memory, [told.turn_id, boat], 0.004 * (number % 3)),
-                _related(memory, boat, ids["Shore"], 0.004 * (number % 4)),
+                memory.records.relate([RelationDraft(ids["Sea"], boat, "SEEN_FROM")]),
+                memory.forget([told.turn_id, boat], dry_run=False),
+                halfway.relate(memory, ids["Sea"], boat),
+                halfway.relate(memory, boat, ids["Shore"]),
             )
             gone.add(boat)
         assert await memory.settled()
