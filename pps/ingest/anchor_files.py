@@ -1,7 +1,7 @@
-"""The anchors' folder of one entity: Markdown files by slug, written whole or not at all.
+"""Markdown files: their text with its front matter, the anchors' folder of an entity, and folders elsewhere.
 
-Every call goes through a handle of the folder itself, with names that cannot hold a slash, and no
-link is ever followed: nothing outside the folder can be read or written.
+Every call goes through a handle of the folder itself, with names that cannot hold a slash, and no link is ever
+followed: nothing outside the folder can be read or written. A file is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -9,22 +9,155 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
+import json
 import os
+import re
 import secrets
 import stat
-from collections.abc import Generator, Mapping
+import unicodedata
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pps.core.errors import StoreError
-from pps.core.text import shown_name
-from pps.ingest.anchor_text import SLUG, check_slug
+from pps.core.errors import InvalidRequest, StoreError
+from pps.core.text import fold, normalise, shown_name
+from pps.ingest.redact import whole
 
 MAX_BYTES = 4_000_000
 MARKDOWN = (".md", ".markdown")
+SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
+_LONGEST_SLUG = 67
+"""Room is left for a number and a digest."""
+_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+_FIELD = re.compile(r"(title|tags|source)\s*:\s*(.*)")
+_ITEM = re.compile(r"\s*-\s+(.+)")
+_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*")
+_FRONT = re.compile(r"\s*$|\s+\S|#|- |[\w-]+\s*:(\s|$)")
+_FENCE = "---"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorText:
+    """An anchor as its file holds it.
+
+    Attributes:
+        title: From the front matter, else the first heading, else the slug.
+        body: Markdown after the front matter, without blank lines at its ends.
+        source: Where it was imported from: a path relative to the imported folder; else empty.
+        others: Lines of the front matter that PPS does not read; they are kept.
+    """
+
+    title: str
+    body: str
+    tags: tuple[str, ...] = ()
+    source: str = ""
+    others: tuple[str, ...] = ()
+
+
+def check_slug(slug: str) -> str:
+    """Return a slug unchanged; raise InvalidRequest for anything else, a path above all."""
+    if not SLUG.fullmatch(slug):
+        raise InvalidRequest("slug", "must be 1 to 80 of a-z, 0-9 and '-', not '-' first")
+    return slug
+
+
+def slug_of(title: str) -> str:
+    """Return a slug for a title in any script; the same title always gives the same one.
+
+    Accents are dropped. Where a script has no such letters, six digits of the title's digest stand
+    for what was lost, so that two titles stay apart.
+    """
+    folded = unicodedata.normalize("NFKD", fold(title))
+    plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    words = _NOT_SLUG.sub("-", plain).strip("-")[:_LONGEST_SLUG].strip("-")
+    if not any(letter.isalnum() and not letter.isascii() for letter in plain) and words:
+        return words
+    digest = hashlib.sha256(fold(title).encode()).hexdigest()[:6]
+    return f"{words or 'anchor'}-{digest}"
+
+
+def free_slug(wanted: str, taken: set[str]) -> str:
+    """Return the slug, or the first of ``slug-2``, ``slug-3``, … that is free."""
+    numbered = itertools.chain([wanted], (f"{wanted}-{number}" for number in itertools.count(2)))
+    return next(slug for slug in numbered if slug not in taken)
+
+
+def parse(text: str, slug: str) -> AnchorText:
+    """Read a file's text; nothing in it is an error."""
+    lines = normalise(text.removeprefix("\ufeff")).split("\n")
+    front, body = _divided(lines)
+    fields: dict[str, list[str]] = {}
+    others: list[str] = []
+    current: list[str] | None = None
+    for line in front:
+        if found := _FIELD.fullmatch(line):
+            current = fields.setdefault(found[1], [])
+            current += _values(found[2])
+        elif current is not None and (item := _ITEM.fullmatch(line)):
+            current += _values(item[1])
+        else:
+            current = None
+            others.append(line)
+    tags = tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in fields.get("tags", []) if tag))
+    title = " ".join(", ".join(fields.get("title", [])).split()) or _heading(body) or slug
+    return AnchorText(title[: whole(title, 200)], body, tags, ", ".join(fields.get("source", [])), tuple(others))
+
+
+def compose(anchor: AnchorText) -> str:
+    """Return the file's text; ``parse`` gives the same value back."""
+    front = [f"title: {_quoted(anchor.title)}"]
+    if anchor.tags:
+        front.append(f"tags: [{', '.join(_quoted(tag) for tag in anchor.tags)}]")
+    if anchor.source:
+        front.append(f"source: {_quoted(anchor.source)}")
+    return "\n".join([_FENCE, *front, *anchor.others, _FENCE, "", anchor.body, ""])
+
+
+def tidy(text: str) -> str:
+    """Return a body as it is kept: NFC, without blank lines at its ends."""
+    return normalise(text).strip("\n").rstrip()
+
+
+def _divided(lines: Sequence[str]) -> tuple[Sequence[str], str]:
+    if lines and lines[0].rstrip() == _FENCE:
+        end = next((at for at in range(1, len(lines)) if lines[at].rstrip() == _FENCE), 0)
+        if all(_FRONT.match(line) for line in lines[1:end]) and end > 0:  # else the first line is a rule
+            return lines[1:end], tidy("\n".join(lines[end + 1 :]))
+    return (), tidy("\n".join(lines))
+
+
+def _heading(body: str) -> str:
+    first = next((line for line in body.split("\n") if line.strip()), "")
+    found = _HEADING.fullmatch(first)
+    return found[1] if found else ""
+
+
+def _values(text: str) -> Iterator[str]:
+    """Yield the values of ``one``, ``"one"``, ``[one, "two"]``; the YAML that note programs write."""
+    text = text.strip()
+    if text.startswith("[") and text.endswith("]"):
+        for part in re.findall(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|[^,\[\]]+', text[1:-1]):
+            if part.strip():
+                yield _unquoted(part.strip())
+    elif text:
+        yield _unquoted(text)
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        try:
+            return str(json.loads(text))
+        except ValueError:
+            return text[1:-1]
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +167,6 @@ class AnchorFile:
     slug: str
     text: str
     digest: str
-    size: int
     modified_at: datetime
 
 
@@ -59,18 +191,9 @@ class AnchorFolder:
 
     def scan(self) -> tuple[list[AnchorFile], list[Unread]]:
         """Return the anchors by slug, and what else lies there; hidden names and folders are left alone."""
-        found: list[AnchorFile] = []
-        unread: list[Unread] = []
         with self._opened() as folder:
-            for name in _names(folder):
-                if name.startswith("."):
-                    continue
-                one = _read(folder, name)
-                if isinstance(one, AnchorFile):
-                    found.append(one)
-                elif one is not None:
-                    unread.append(one)
-        return found, unread
+            read = [_read(folder, name) for name in _names(folder) if not name.startswith(".")]
+        return [one for one in read if isinstance(one, AnchorFile)], [one for one in read if isinstance(one, Unread)]
 
     def slugs(self) -> set[str]:
         """Return every slug whose file name is taken, whatever lies there."""
@@ -89,7 +212,10 @@ class AnchorFolder:
         with self._opened() as folder, _mapped(name):
             temporary = f".{slug}.{secrets.token_hex(6)}.tmp"
             try:
-                _write(folder, temporary, text.encode("utf-8"))
+                with os.fdopen(os.open(temporary, _WRITE, 0o600, dir_fd=folder), "wb") as file:
+                    file.write(text.encode("utf-8"))
+                    file.flush()
+                    os.fsync(file.fileno())
                 os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
@@ -180,13 +306,6 @@ def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Genera
         yield Outside(path, (0, 0), Unread(path, f"cannot be opened ({why})", is_away=True))
 
 
-def _is_link(folder: int, name: str) -> bool:
-    try:
-        return stat.S_ISLNK(_mode(folder, name) or 0)
-    except OSError:  # whoever opens it is told why
-        return False
-
-
 def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> Outside:
     shown = shown_name(path)
     if shown != path:
@@ -204,29 +323,28 @@ def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> O
     return Outside(path, stamp, read)
 
 
-def _names(folder: int) -> list[str]:
-    return sorted(os.listdir(folder))
-
-
 def _read(folder: int, name: str) -> AnchorFile | Unread | None:
     """Return an anchor, or why the name is none; None for a folder or a name that has gone."""
-    mode = _mode(folder, name)
-    if mode is None or stat.S_ISDIR(mode):
-        return None
-    slug = name.removesuffix(".md")
-    if slug == name or not SLUG.fullmatch(slug):
-        return Unread(shown_name(name), "an anchor's name is 1 to 80 of a-z, 0-9 and '-', then .md")
     try:
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            return None
+        slug = name.removesuffix(".md")
+        if slug == name or not SLUG.fullmatch(slug):
+            return Unread(shown_name(name), "an anchor's name is 1 to 80 of a-z, 0-9 and '-', then .md")
         return _content(folder, name, slug)
     except FileNotFoundError:
         return None
 
 
-def _mode(folder: int, name: str) -> int | None:
+def _names(folder: int) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def _is_link(folder: int, name: str) -> bool:
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    except FileNotFoundError:
-        return None
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:  # whoever opens it is told why
+        return False
 
 
 def _content(folder: int, name: str, slug: str) -> AnchorFile | Unread:
@@ -244,14 +362,7 @@ def _content(folder: int, name: str, slug: str) -> AnchorFile | Unread:
     except UnicodeDecodeError:
         return Unread(name, "not UTF-8")
     modified_at = datetime.fromtimestamp(status.st_mtime, UTC)
-    return AnchorFile(slug, text, hashlib.sha256(data).hexdigest(), len(data), modified_at)
-
-
-def _write(folder: int, name: str, data: bytes) -> None:
-    with os.fdopen(os.open(name, _WRITE, 0o600, dir_fd=folder), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    return AnchorFile(slug, text, hashlib.sha256(data).hexdigest(), modified_at)
 
 
 @contextlib.contextmanager

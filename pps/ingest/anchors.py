@@ -18,8 +18,8 @@ from pps.core.text import chunks, normalise
 from pps.core.time import micros
 from pps.core.values import AnchorPassage, Skipped
 from pps.index.entity import EntityIndexes, IndexDoc
-from pps.ingest.anchor_files import AnchorFile, AnchorFolder, read_below
-from pps.ingest.anchor_text import AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
+from pps.ingest import anchor_files
+from pps.ingest.anchor_files import AnchorFile, AnchorFolder, AnchorText, Unread, parse
 from pps.ingest.redact import Redactor, clipped
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder
@@ -33,11 +33,7 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class AnchorInfo:
-    """What an anchor is, without its text. ``characters`` is the length of its body.
-
-    Attributes:
-        redacted: Secrets that were taken out when it was saved.
-    """
+    """What an anchor is, without its text; ``redacted`` counts secrets that were taken out when it was saved."""
 
     slug: str
     title: str
@@ -65,11 +61,6 @@ class ResyncReport:
     unchanged: int = 0
     skipped: tuple[Skipped, ...] = ()
 
-    @property
-    def indexed(self) -> int:
-        """Anchors that were indexed by this resync."""
-        return self.added + self.changed
-
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
@@ -83,12 +74,8 @@ class ImportReport:
 class Anchors:
     """The anchors of one entity; calls that change something run one after another.
 
-    Args:
-        folder: The entity's ``anchors/``; made when it is not there, refused when it is a link.
-        indexes, embedder: Where passages go; without an embedder only the text index is fed.
-        journal: Keeps which digests the indexes hold.
-        redaction: Whether secrets are taken out: of what is saved or imported before it is written, of a
-            file that somebody else wrote before it is indexed or shown.
+    Secrets are taken out of what is saved or imported before it is written, and of a file that somebody else wrote
+    before it is indexed or shown. The journal keeps which digests the indexes hold.
     """
 
     def __init__(
@@ -108,23 +95,14 @@ class Anchors:
         self._lock = asyncio.Lock()
 
     async def save(self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()) -> AnchorInfo:
-        """Write an anchor to disk and index it.
+        """Write an anchor to disk and index it; after a ModelError it is on disk, and the next ``resync`` indexes it.
 
-        Args:
-            title: 1 to 200 characters, any script.
-            text: Markdown, 1 to 1,000,000 characters.
-            slug: Name of the file; one that exists is replaced. None makes one of the title, with a
-                number when another anchor has it; the same title and text again change nothing.
-            tags: Kept with the file.
-
-        Raises:
-            InvalidRequest: A bound above is broken, or the slug is none.
-            StoreError: The file cannot be written.
-            ModelError: It is on disk but not indexed yet; the next ``resync`` does it.
+        A slug that exists is replaced. None makes one of the title, with a number when another anchor has it; the
+        same title (1 to 200 characters) and text (1 to 1,000,000) again change nothing.
         """
         anchor, redacted = await asyncio.to_thread(self._redacted, _checked(title, text, tags))
         if slug is not None:
-            check_slug(slug)
+            anchor_files.check_slug(slug)
         async with self._lock:
             name = slug or await asyncio.to_thread(self._name_for, anchor)
             return replace(await self._put(name, anchor), redacted=redacted)
@@ -151,7 +129,7 @@ class Anchors:
 
     async def delete(self, slug: str, *, missing_ok: bool = False) -> None:
         """Delete an anchor's file and its index entries; NotFound when there is none."""
-        check_slug(slug)
+        anchor_files.check_slug(slug)
         async with self._lock:
             removed = await asyncio.to_thread(self._folder.remove, slug)
             if not removed and not missing_ok:
@@ -163,11 +141,7 @@ class Anchors:
             await self._keep(state)
 
     async def resync(self, *, force: bool = False) -> ResyncReport:
-        """Index files that are new or changed and drop those that are gone.
-
-        Args:
-            force: Index every file again, whatever is known of it.
-        """
+        """Index files that are new or changed (``force``: every file) and drop those that are gone."""
         async with self._lock:
             await asyncio.to_thread(self._folder.sweep)
             files, unread = await asyncio.to_thread(self._folder.scan)
@@ -191,9 +165,6 @@ class Anchors:
         """Copy the Markdown files of a folder, and of those below it, into the anchors.
 
         Hidden names and links are left alone. A file that was imported before is updated in place.
-
-        Raises:
-            InvalidRequest: ``path`` is not a folder.
         """
         found, skipped = await asyncio.to_thread(_outside, path)
         saved: list[AnchorInfo] = []
@@ -210,7 +181,7 @@ class Anchors:
         return ImportReport(tuple(saved), unchanged, tuple(skipped))
 
     async def _put(self, slug: str, anchor: AnchorText) -> AnchorInfo:
-        file = await asyncio.to_thread(self._folder.write, slug, compose(anchor))
+        file = await asyncio.to_thread(self._folder.write, slug, anchor_files.compose(anchor))
         await self._index([file])
         state = await self._state()
         await self._keep({**state, slug: file.digest})
@@ -227,16 +198,8 @@ class Anchors:
         if self._embedder is not None:
             # A passage of a long anchor says little without the title that it stands under.
             vectors = self._embedder.embed_passages([f"{anchor.title}\n{passage}" for passage in passages])
-        return IndexDoc(
-            kind="anchor",
-            owner=file.slug,
-            collection=_COLLECTION,
-            text=anchor.body,
-            title=" ".join((anchor.title, *anchor.tags)),
-            at=micros(file.modified_at),
-            passages=passages,
-            vectors=vectors,
-        )
+        title, at = " ".join((anchor.title, *anchor.tags)), micros(file.modified_at)
+        return IndexDoc("anchor", file.slug, _COLLECTION, anchor.body, title, at, passages=passages, vectors=vectors)
 
     def _parsed(self, file: AnchorFile) -> AnchorText:
         return self._redacted(parse(file.text, file.slug))[0]
@@ -259,8 +222,10 @@ class Anchors:
 
     def _name_for(self, anchor: AnchorText) -> str:
         """Return the title's slug if it is free or already holds this very anchor, else a numbered one."""
-        wanted = slug_of(str(PurePosixPath(anchor.source).with_suffix("")) if anchor.source else anchor.title)
-        return wanted if self._is_kept(wanted, anchor) else free_slug(wanted, self._folder.slugs())
+        wanted = anchor_files.slug_of(
+            str(PurePosixPath(anchor.source).with_suffix("")) if anchor.source else anchor.title
+        )
+        return wanted if self._is_kept(wanted, anchor) else anchor_files.free_slug(wanted, self._folder.slugs())
 
     def _is_kept(self, slug: str, anchor: AnchorText) -> bool:
         file = self._folder.read(slug)
@@ -287,7 +252,7 @@ def _checked(title: str, text: str, tags: Sequence[str]) -> AnchorText:
     title = " ".join(normalise(title).split())
     if not 1 <= len(title) <= MAX_TITLE:
         raise InvalidRequest("title", f"must be 1 to {MAX_TITLE} characters")
-    body = tidy(text)
+    body = anchor_files.tidy(text)
     if not body or len(body) > MAX_TEXT:
         raise InvalidRequest("text", f"must be 1 to {MAX_TEXT:,} characters")
     return AnchorText(title, body, tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in tags)))
@@ -302,13 +267,11 @@ def _outside(folder: Path) -> tuple[list[AnchorText], list[Skipped]]:
         raise InvalidRequest("path", "must be a folder")
     found: list[AnchorText] = []
     skipped: list[Skipped] = []
-    for one in read_below(folder):
-        if isinstance(one.read, AnchorFile):
-            anchor = parse(one.read.text, PurePosixPath(one.path).stem)
-            if anchor.body:
-                found.append(replace(anchor, source=one.path))
-            else:
-                skipped.append(Skipped(one.path, "empty"))
-        elif one.read is not None:
+    for one in anchor_files.read_below(folder):
+        if isinstance(one.read, Unread):
             skipped.append(Skipped(one.path, one.read.why))
+        elif one.read and (anchor := parse(one.read.text, PurePosixPath(one.path).stem)).body:
+            found.append(replace(anchor, source=one.path))
+        else:
+            skipped.append(Skipped(one.path, "empty"))
     return found, skipped

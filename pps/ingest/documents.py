@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
 
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.values import Receipt, Skipped, Turn
@@ -37,9 +39,9 @@ _BEAT_S = 0.5
 Given = Sequence[tuple[str, RememberOptions]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Synced:
-    """What following a folder did: files by what became of them, and passages.
+    """What following a folder did so far: files by what became of them, and passages.
 
     Attributes:
         waiting: Files whose old passages could not be forgotten yet, since they are still being taken in; the
@@ -56,42 +58,18 @@ class Synced:
     away: int = 0
     stored: int = 0
     forgotten: int = 0
-    skipped: tuple[Skipped, ...] = ()
-
-
-@dataclass(slots=True)
-class _Tally:
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    unchanged: int = 0
-    waiting: int = 0
-    away: int = 0
-    stored: int = 0
-    forgotten: int = 0
     skipped: list[Skipped] = field(default_factory=list[Skipped])
 
-    def report(self) -> Synced:
-        return Synced(
-            self.added,
-            self.changed,
-            self.removed,
-            self.unchanged,
-            self.waiting,
-            self.away,
-            self.stored,
-            self.forgotten,
-            tuple(self.skipped),
-        )
 
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What was last seen of a file."""
+class _Known(NamedTuple):
+    """What was last seen of a file: its stamp, and the digest of what it held."""
 
     size: int
     changed_ns: int
     digest: str
+
+
+_State = TypeAdapter(dict[str, _Known])
 
 
 class Documents:
@@ -117,25 +95,17 @@ class Documents:
     async def import_files(self, wanted: Wanted, progress: Progress | None = None) -> Imported:
         """Remember what files and folders of other programs hold; what is there already is not stored twice.
 
-        Args:
-            wanted: The paths, and how to read them.
-            progress: Called with what is done, and how many bytes of how many.
+        ``progress`` is told what is done, and how many bytes of how many.
 
         Raises:
-            InvalidRequest: A path is not there or belongs to an entity, or nothing below the paths is in a
-                known format.
+            InvalidRequest: A path is not there or belongs to an entity, or nothing below is in a known format.
             StoreUnavailable: The journal cannot be written; run again, it goes on from there.
         """
         done = await import_files(wanted, Into(self._keep_new, self._count_known), progress)
         return done if wanted.dry_run else replace(done, settled=await self.settled(progress))
 
     async def export(self, path: Path) -> int:
-        """Write turns, nodes and facts to a new file that an import reads again; returns how many lines it has.
-
-        Raises:
-            InvalidRequest: Something is at the path already.
-            StoreError: The file cannot be written.
-        """
+        """Write turns, nodes and facts to a new file that an import reads again; returns how many lines it has."""
         await self.settled()
         return await self._exporter().write(path)
 
@@ -145,12 +115,8 @@ class Documents:
         """Bring the turns of a folder's Markdown files to what the files say now.
 
         Of a file that changed only passages that changed are stored; those that are no longer in it are
-        forgotten, with what only they supported. Hidden, binary and huge files are left out.
-
-        Args:
-            folder: Where the files are.
-            progress: Called with what is done, and how many files of how many.
-            wanted: Asked when the followings before this one are done: nothing is done if it is no longer.
+        forgotten, with what only they supported. Hidden, binary and huge files are left out. ``wanted`` is asked when
+        the followings before this one are done: nothing is done if it is no longer.
 
         Raises:
             StoreError: The folder is away or cannot be read; nothing was changed.
@@ -160,7 +126,7 @@ class Documents:
                 return Synced()
             known = await self._state(folder)
             found = await asyncio.to_thread(lambda: _looked(folder, known, self._identifier))
-            tally = _Tally()
+            tally = Synced()
             gone = _gone(found, known)
             if len(found) > MAX_FILES:
                 tally.skipped.append(Skipped(str(folder), f"holds over {MAX_FILES:,} files; the rest is left out"))
@@ -177,17 +143,13 @@ class Documents:
             else:
                 state.update(gone)
             await self._keep_state(folder, state)
-        return tally.report()
+        return tally
 
     async def drop(self, folder: Path) -> int:
-        """Forget every passage of a folder that is followed no longer; returns how many there were.
-
-        Raises:
-            StoreConflict: Some are still being taken in; call again.
-        """
+        """Forget every passage of a folder that is followed no longer; returns how many there were."""
         async with self._lock:
             known = await self._state(folder)
-            tally = _Tally()
+            tally = Synced()
             done = await self._forget([turn for path in known for turn in await self._passages(folder, path)], tally)
             if done:
                 await self._keep_state(folder, {})
@@ -195,7 +157,7 @@ class Documents:
             raise StoreConflict("some passages are still being taken in: run the command again in a minute")
         return tally.forgotten
 
-    async def _file(self, folder: Path, found: Outside, state: dict[str, _Known], tally: _Tally) -> None:
+    async def _file(self, folder: Path, found: Outside, state: dict[str, _Known], tally: Synced) -> None:
         """Bring one file's passages up to date and note what was seen of it, once all of it is done."""
         before = state.get(found.path)
         if found.read is None:
@@ -218,7 +180,7 @@ class Documents:
             tally.changed += before is not None
             tally.added += before is None
 
-    async def _rewritten(self, folder: Path, path: str, file: AnchorFile, tally: _Tally) -> bool:
+    async def _rewritten(self, folder: Path, path: str, file: AnchorFile, tally: Synced) -> bool:
         """Store what is new in a file, forget what is gone; False when the latter must wait."""
         note = Note(folder, path, file.text, file.modified_at)
         wanted = await asyncio.to_thread(lambda: _items(note))
@@ -234,7 +196,7 @@ class Documents:
             await self._journal.renumber(moved)
         return await self._forget([turn for ref, turn in held.items() if ref not in now_wanted], tally)
 
-    async def _store(self, items: Sequence[Item], tally: _Tally) -> None:
+    async def _store(self, items: Sequence[Item], tally: Synced) -> None:
         """Store passages; one that is refused is reported, and the others are stored without it."""
         try:
             await kept_patiently(self._keep, [(item.content, item.options) for item in items])
@@ -246,7 +208,7 @@ class Documents:
             for item in items:
                 await self._store([item], tally)
 
-    async def _forget(self, turns: Sequence[Turn], tally: _Tally) -> bool:
+    async def _forget(self, turns: Sequence[Turn], tally: Synced) -> bool:
         """Forget passages with what only they supported; False when some of it is still being taken in."""
         if not turns:
             return True
@@ -268,12 +230,10 @@ class Documents:
         return [turn for turn in turns if turn.source == SOURCE]
 
     async def _state(self, folder: Path) -> dict[str, _Known]:
-        raw = json.loads(await self._journal.get_meta(_key(folder)) or "{}")
-        return {path: _Known(*seen) for path, seen in raw.items()}
+        return _State.validate_json(await self._journal.get_meta(_key(folder)) or "{}")
 
     async def _keep_state(self, folder: Path, state: Mapping[str, _Known]) -> None:
-        kept = {path: (seen.size, seen.changed_ns, seen.digest) for path, seen in state.items()}
-        await self._journal.set_meta(_key(folder), json.dumps(kept, sort_keys=True))
+        await self._journal.set_meta(_key(folder), _State.dump_json(dict(state)).decode())
 
     async def _keep_new(self, given: Given) -> list[Receipt]:
         """Store messages; one that this very memory exported without a reference of its own is there already."""
@@ -320,7 +280,7 @@ def _exported(options: RememberOptions) -> str:
 
 def _looked(folder: Path, known: Mapping[str, _Known], clean: Callable[[str], str]) -> list[Outside]:
     """Return what is in a folder, each path without secrets, as it is known by; blocks."""
-    stamps = {path: (seen.size, seen.changed_ns) for path, seen in known.items()}
+    stamps = {path: seen[:2] for path, seen in known.items()}
     found: list[Outside] = []
     for one in read_below(folder, stamps):
         found.append(replace(one, path=clean(one.path)))

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from pps.core import bounds
 from pps.core.time import iso
 from pps.core.values import JSON, Chunk, FactDraft, NodeDraft
-from pps.ingest.anchor_text import AnchorText, parse
+from pps.ingest.anchor_files import AnchorText, parse
 from pps.ingest.chunking import Passage, passages
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing.items import Passed, Read, Unreadable, kind, label, pieces, short, tags

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -90,7 +90,7 @@ def _synced(done: Synced) -> dict[str, JSON]:
     return {**asdict(done), "skipped": _skipped(done.skipped)}
 
 
-def _skipped(found: tuple[Skipped, ...]) -> list[JSON]:
+def _skipped(found: Sequence[Skipped]) -> list[JSON]:
     return [{"what": one.what, "why": one.why} for one in found]
 
 

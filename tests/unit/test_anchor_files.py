@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest
-from pps.ingest.anchor_text import SLUG, AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
+from pps.ingest.anchor_files import SLUG, AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
 
 
 @pytest.mark.parametrize(
