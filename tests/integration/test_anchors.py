@@ -187,7 +187,7 @@ async def test_a_forced_resync_indexes_everything(place: Place) -> None:
 async def test_a_resync_fills_indexes_that_were_lost(place: Place) -> None:
     await place.anchors.save("Tea", "Lapsang at four.")
     await place.indexes.clear()
-    assert (await place.anchors.resync()).indexed == 1
+    assert (await place.anchors.resync()).changed == 1
     assert await place.found("lapsang") == ["tea"]
     assert await place.near("lapsang") == ["tea"]
 
