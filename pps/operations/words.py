@@ -142,7 +142,7 @@ def anchor_deleted(view: AnchorDeleted) -> str:
 
 def resynced(value: ResyncReport) -> str:
     """Return what a resync did."""
-    return f"{value.indexed} indexed, {value.unchanged} unchanged, {value.removed} removed."
+    return f"{value.added + value.changed} indexed, {value.unchanged} unchanged, {value.removed} removed."
 
 
 def stats(value: Stats) -> str:
