@@ -20,7 +20,7 @@ from pps.core.ids import EntityId, check_uuid
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
 from pps.ingest.documents import Documents

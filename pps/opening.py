@@ -23,7 +23,7 @@ from pps.entities.own import own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
-from pps.index.entity import EntityIndexes, Kept
+from pps.index.indexes import EntityIndexes, Kept
 from pps.ingest.anchors import Anchors
 from pps.ingest.budget import Costs
 from pps.ingest.command_reader import Asked, Groups, Reader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pps.index.vectors import VectorRow
+from pps.index.vector_index import VectorRow
 from pps.models.protocols import Fingerprint, Matrix
 
 GROUP = "ent_" + "a" * 26

@@ -1,7 +1,7 @@
 """A program that fills an entity's indexes until it is killed, and one that checks what is left.
 
 Run as ``python -m tests.index_killed write|check FOLDER START IN_MEMORY``; ``write`` prints how many owners are
-acknowledged after every batch. The vectors above ``IN_MEMORY`` go into the graph.
+acknowledged after every batch. A collection of more than ``IN_MEMORY`` is built in Chroma.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pps.index.entity import EntityIndexes, IndexDoc, Kept
+from pps.index.indexes import EntityIndexes, IndexDoc, Kept
 from pps.models.protocols import Vector
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP
 

@@ -176,8 +176,8 @@ class VectorSettings(_Section):
     """Vectors.
 
     Attributes:
-        in_memory: Most vectors of an entity that are kept in memory and scanned, 4 bytes a dimension and 400 more
-            each; the oldest of more are in Chroma's graphs of neighbours, which are made when they are needed.
+        in_memory: Most vectors of a collection (turns, facts, nodes, …) that are kept in memory and scanned, 4 bytes a
+            dimension and 400 more each; a larger collection is searched in Chroma.
     """
 
     in_memory: int = Field(default=262_144, ge=0, le=100_000_000)

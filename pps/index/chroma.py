@@ -1,16 +1,15 @@
-"""The seam to Chroma: a quiet client, narrow types, and its errors mapped to ours."""
+"""The seam to Chroma: a quiet client, narrow types, its errors mapped to ours, and what it may not save."""
 
 from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Generator, Mapping, Sequence
+import struct
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypedDict, cast
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from pps.core.errors import ConfigError, StoreError
@@ -30,12 +29,10 @@ every query, to find as many; 32 neighbours find no more. Measured by ``scripts/
 
 Number = bool | int | float | str
 
-
-class Rows(TypedDict):
-    """What ``get`` answers; ``embeddings`` is None unless asked for."""
-
-    ids: list[str]
-    embeddings: NDArray[np.float64] | None
+_HEADER = struct.Struct("<IQQQQ")
+"""Version, an offset, rows that there is room for, rows, and bytes a row in ``data_level0.bin``."""
+_VERSION = 1
+_LENGTH_BYTES = 4
 
 
 class Found(TypedDict):
@@ -45,8 +42,8 @@ class Found(TypedDict):
     distances: list[list[float]]
 
 
-class ChromaCollection(Protocol):
-    """The few calls that PPS makes on a collection."""
+class Collection(Protocol):
+    """The few calls that PPS makes on a collection of Chroma's."""
 
     @property
     def name(self) -> str: ...
@@ -54,13 +51,7 @@ class ChromaCollection(Protocol):
     @property
     def metadata(self) -> Mapping[str, Number] | None: ...
 
-    def count(self) -> int: ...
-
-    def get(self, ids: Sequence[str] | None = None, *, include: Sequence[str]) -> Rows: ...
-
-    def upsert(
-        self, ids: Sequence[str], embeddings: Matrix, metadatas: Sequence[Mapping[str, int] | None] | None = None
-    ) -> None: ...
+    def upsert(self, ids: Sequence[str], embeddings: Matrix) -> None: ...
 
     def delete(self, ids: Sequence[str]) -> object: ...
 
@@ -77,7 +68,7 @@ class ChromaCollection(Protocol):
 class ChromaClient(Protocol):
     """The few calls that PPS makes on a client."""
 
-    def list_collections(self) -> Sequence[ChromaCollection]: ...
+    def list_collections(self) -> Sequence[Collection]: ...
 
     def create_collection(
         self,
@@ -86,11 +77,7 @@ class ChromaClient(Protocol):
         configuration: Mapping[str, object],
         metadata: Mapping[str, Number],
         embedding_function: None,
-    ) -> ChromaCollection: ...
-
-    def delete_collection(self, name: str) -> None: ...
-
-    def get_max_batch_size(self) -> int: ...
+    ) -> Collection: ...
 
     def close(self) -> None: ...
 
@@ -166,3 +153,51 @@ def _is_chromas(error: BaseException) -> bool:
     if isinstance(error, OSError | ValueError | RuntimeError) or type(error).__name__ == "PanicException":
         return True
     return type(error).__module__.startswith("chromadb.")
+
+
+class Blanking:
+    """Makes zero what the files of one Chroma folder hold beyond their rows; call it while nothing is written there.
+
+    It is memory of this process that nobody meant to save. hnswlib saves the lengths of all rows that it has room for,
+    and never clears that room: the bytes behind the last row may be of any text that this process has held, a secret or
+    another entity's words.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: dict[Path, int] = {}
+
+    def blank(self) -> None:
+        """Overwrite the room behind the last row of each graph that was saved since the last call.
+
+        Raises:
+            OSError: The disk refused.
+        """
+        for header in self._folder.glob("*/header.bin"):
+            saved = header.stat().st_mtime_ns
+            if self._seen.get(header) != saved:
+                for file, start in _rooms(header):
+                    _overwrite(file, start)
+                self._seen[header] = saved
+
+
+def _rooms(header: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the files of a graph that have room, and where it begins; none when the header is of another format."""
+    with header.open("rb") as file:
+        found = file.read(_HEADER.size)
+    if len(found) < _HEADER.size:
+        return
+    version, _, room, rows, width = _HEADER.unpack(found)
+    if version == _VERSION and rows < room:
+        yield header.with_name("length.bin"), rows * _LENGTH_BYTES
+        yield header.with_name("data_level0.bin"), rows * width
+
+
+def _overwrite(path: Path, start: int) -> None:
+    """Make a file's bytes from ``start`` on zero, where they are not; its size stays."""
+    with path.open("r+b") as file:
+        file.seek(start)
+        rest = file.read()
+        if rest.strip(b"\0"):
+            file.seek(start)
+            file.write(bytes(len(rest)))

@@ -1,7 +1,4 @@
-"""The collections of an entity's indexes: one a channel, current and past facts apart.
-
-``nodes`` has the vectors of names and the words of records, ``records`` the vectors of what they say.
-"""
+"""The collections of an entity's indexes: one a channel, current and past facts apart."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from pps.core.errors import InvalidRequest
 Collection: TypeAlias = Literal[
     "facts", "past_facts", "nodes", "records", "episodes", "windows", "anchors", "communities"
 ]
+"""``nodes`` has the vectors of names and the words of records,
+``records`` the vectors of what they say."""
 
 COLLECTIONS: tuple[Collection, ...] = get_args(Collection)
 """Every collection, in vectors and in text."""

@@ -1,26 +1,25 @@
-"""Rows of a collection that are kept in memory and found by scanning them: nearly exact, and quick to some 100,000.
+"""Vectors of a collection in memory, found by scanning them: nearly exact, and quick to some 100,000.
 
-As in a log-structured store's memtable, rows are here first; what is too much for memory goes on into the graph of
-neighbours. Up to 8,192 rows every one is scored. Of more, the codes (``simhash``) are compared, and the rows whose
+Up to 8,192 rows every one is scored. Of more, the codes (``SimHash``) are compared, and the rows whose
 codes are nearest are scored: of 100,000 sentences embedded by MiniLM that finds the ten nearest in 99 of 100 cases,
 even for questions far from all of them, in a third of the time that a graph of neighbours takes to find nine in ten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import cast
+from functools import cache
+from itertools import chain
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pps.index.neighbours import Neighbours
-from pps.index.rows import RowKey
-from pps.index.simhash import WORDS, Codes, SimHash
+from pps.index.chroma_collection import Scored, VectorHit, best_owners
+from pps.index.vector_rows import RowKey
 from pps.models.protocols import Matrix, Vector
 
 _ROOM = 64
@@ -37,18 +36,16 @@ _NO_MATCH = np.float32(-2.0)
 
 _Places = NDArray[np.intp]
 
+BITS = 768
+_WORD_BITS = 64
+WORDS = BITS // _WORD_BITS
+_SEED = 2002
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Before:
-    """Some keys; those of them that were held, with their vectors; and those that lay over older ones."""
-
-    keys: list[RowKey]
-    held: list[RowKey]
-    units: Matrix
-    over: frozenset[RowKey]
+Codes: TypeAlias = NDArray[np.uint64]
+"""Shape (WORDS, n): one column a vector, so that one word of all of them lies together."""
 
 
-class ScannedRows:
+class FlatIndex:
     """Unit vectors by key. One writer at a time; readers may run beside it, and see a row once it is there.
 
     Args:
@@ -62,56 +59,40 @@ class ScannedRows:
     def __len__(self) -> int:
         return self._rows.now.count
 
-    @property
-    def over(self) -> frozenset[RowKey]:
-        """Keys of which the graph holds an older vector."""
-        return self._rows.now.over
-
     def __contains__(self, key: RowKey) -> bool:
         return self._rows.place(key) is not None
 
-    def put(self, keys: Sequence[RowKey], matrix: Matrix, over: Iterable[RowKey]) -> None:
-        """Add rows or replace their vectors, shape (keys, dimension); ``over`` are those that the graph holds."""
-        self.load(keys, matrix, over)
+    def put(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
+        """Add rows or replace their vectors, shape (keys, dimension)."""
+        self.load(keys, matrix)
         self._rows.code()
 
-    def load(self, keys: Sequence[RowKey], matrix: Matrix, over: Iterable[RowKey]) -> None:
+    def load(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
         """Do as ``put``, but leave codes for later, when ``code`` makes many at once; till then every row is scored."""
         rows = self._rows
         if len(rows.keys) + len(keys) > len(rows.units):
             rows = rows.copy(len(keys))
-        rows.append(keys, matrix / np.linalg.norm(matrix, axis=1, keepdims=True), over)
+        rows.append(keys, matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
         self._rows = rows
 
     def code(self, workers: Executor) -> None:
         """Make the codes of what was loaded."""
         self._rows.code(workers)
 
-    def before(self, keys: Sequence[RowKey]) -> Before:
-        """Return what is held of these keys now."""
-        held = {key: place for key in keys if (place := self._rows.place(key)) is not None}
-        units = self._rows.units[list(held.values())]
-        return Before(list(keys), list(held), units, frozenset(self.over.intersection(keys)))
-
-    def undo(self, before: Before) -> None:
-        """Make the rows of some keys what they were."""
-        self.put(before.held, before.units, before.over)
-        self.drop(set(before.keys).difference(before.held))
-
     def drop(self, keys: Iterable[RowKey]) -> None:
         """Take rows out; absent ones are no error."""
         self._rows.remove(list(keys))
 
-    def cover(self, keys: Iterable[RowKey]) -> None:
-        """Note that the graph may hold vectors of these rows, which do not count."""
-        self._rows.cover(keys)
+    def hits(self, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
+        """Return the best owners, best first: more and more rows are taken until they are of ``k`` owners or all."""
+        n = k
+        while True:
+            found = self.nearest(probe, n, allowed)
+            if len(found) < n or len({owner for (owner, _), _ in found}) >= k:
+                return best_owners(found, k)
+            n *= 2
 
-    def oldest(self, n: int) -> list[RowKey]:
-        """Return up to ``n`` keys: those that the graph holds an older vector of, then the longest there."""
-        over = self.over
-        return list(islice(chain(over, (key for key in self._rows if key not in over)), n))
-
-    def nearest(self, probe: Vector, n: int, owners: AbstractSet[str] | None = None) -> list[tuple[RowKey, float]]:
+    def nearest(self, probe: Vector, n: int, owners: AbstractSet[str] | None = None) -> Scored:
         """Return the ``n`` rows most like a probe with their cosine, best first; fewer only when no more exist.
 
         Args:
@@ -119,35 +100,18 @@ class ScannedRows:
             n: Most rows.
             owners: Only their rows; None allows all.
         """
-        rows, unit = self._rows, _unit(probe)
-        count = rows.now.count
+        rows, unit = self._rows, (probe / np.linalg.norm(probe)).astype(np.float32)
+        now = rows.now
+        count = now.count
         if owners is None:
-            return rows.nearest(unit, n, rows.now.places())
+            return rows.nearest(unit, n, now.places())
         wider = _most(n, min(len(owners), count)) * count // max(1, len(owners))
         if len(owners) > wider:  # looking up each of them takes longer than passing over some of the nearest
-            best = rows.best(rows.near(unit, wider, rows.now.places()), unit, max(n, 2 * n * count // len(owners)))
+            best = rows.best(rows.near(unit, wider, now.places()), unit, max(n, 2 * n * count // len(owners)))
             found = [hit for hit in best if hit[0][0] in owners]
             if len(found) >= n:
                 return found[:n]
         return rows.nearest(unit, n, rows.of(owners))
-
-    def over_graph(
-        self, probe: Vector, n: int, owners: Iterable[str] | None
-    ) -> tuple[list[tuple[RowKey, float]], frozenset[RowKey]]:
-        """Answer as ``nearest``, with the keys that the graph is not asked for, all of one moment.
-
-        They are those of which it holds an older vector; with ``owners``, all of theirs that are here.
-        """
-        rows, unit = self._rows, _unit(probe)
-        if owners is None:
-            now = rows.now
-            return rows.nearest(unit, n, now.places()), now.over
-        places = rows.of(owners)
-        return rows.nearest(unit, n, places), frozenset(rows.at(places))
-
-
-def _unit(probe: Vector) -> Vector:
-    return (probe / np.linalg.norm(probe)).astype(np.float32)
 
 
 def _most(n: int, size: int) -> int:
@@ -157,11 +121,10 @@ def _most(n: int, size: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Now:
-    """Which places hold a row, how many do, and which keys lie over an older vector of the graph. Never changed."""
+    """Which places hold a row, and how many do. Never changed."""
 
     alive: NDArray[np.bool_]
     count: int
-    over: frozenset[RowKey]
 
     def places(self) -> _Places:
         return np.flatnonzero(self.alive)
@@ -177,14 +140,10 @@ class _Rows:
     def __init__(self, dimension: int, room: int) -> None:
         self.units = np.empty((room, dimension), dtype=np.float32)
         self.keys: list[RowKey] = []
-        self.now = _Now(np.zeros(room, dtype=np.bool_), 0, frozenset())
+        self.now = _Now(np.zeros(room, dtype=np.bool_), 0)
         self._places: dict[str, tuple[int, ...]] = {}
         self._codes: Codes = np.empty((WORDS, 0), dtype=np.uint64)
         self._hash: SimHash | None = None
-
-    def __iter__(self) -> Iterator[RowKey]:
-        """Yield the keys of the rows that are alive, the longest there first."""
-        return iter(self.at(self.now.places()))
 
     def copy(self, more: int) -> _Rows:
         """Return the rows that are alive, with room for as many again and ``more``."""
@@ -196,15 +155,15 @@ class _Rows:
             made._codes = np.empty((WORDS, room), dtype=np.uint64)
             made._codes[:, :count] = self._codes[:, places]
             made._hash = self._hash
-        made._enter(self.at(places), self.now.over)
+        made._enter([self.keys[place] for place in cast("list[int]", places.tolist())])
         return made
 
-    def append(self, keys: Sequence[RowKey], units: Matrix, over: Iterable[RowKey]) -> None:
+    def append(self, keys: Sequence[RowKey], units: Matrix) -> None:
         start, end = len(self.keys), len(self.keys) + len(keys)
         self.units[start:end] = units
         if self._hash is not None:
             self._codes[:, start:end] = self._hash.codes(units)
-        self._enter(keys, over)
+        self._enter(keys)
 
     def code(self, workers: Executor | None = None) -> None:
         """Make codes of all rows, once there are more than are all scored; those that come later get theirs as they do.
@@ -227,7 +186,7 @@ class _Rows:
         self._codes = codes
         self._hash = made  # last: whoever sees it finds every code
 
-    def _enter(self, keys: Sequence[RowKey], over: Iterable[RowKey]) -> None:
+    def _enter(self, keys: Sequence[RowKey]) -> None:
         """Make the next places those of the keys; what they hold is written already."""
         start = len(self.keys)
         self.keys += keys
@@ -238,7 +197,7 @@ class _Rows:
             if older is not None:
                 alive[older] = False
             self._places[key[0]] = (*(one for one in self._places.get(key[0], ()) if one != older), place)
-        self._change(alive, self.now.over.difference(keys).union(over))
+        self._change(alive)
 
     def place(self, key: RowKey) -> int | None:
         return next((place for place in self._places.get(key[0], ()) if self.keys[place] == key), None)
@@ -255,22 +214,16 @@ class _Rows:
                 self._places[key[0]] = rest
             else:
                 del self._places[key[0]]
-        self._change(alive, self.now.over.difference(keys))
+        self._change(alive)
 
-    def cover(self, keys: Iterable[RowKey]) -> None:
-        self._change(self.now.alive, self.now.over.union(keys))
-
-    def _change(self, alive: NDArray[np.bool_], over: frozenset[RowKey]) -> None:
-        self.now = _Now(alive, int(np.count_nonzero(alive)), over)
-
-    def at(self, places: _Places) -> list[RowKey]:
-        return [self.keys[place] for place in cast("list[int]", places.tolist())]
+    def _change(self, alive: NDArray[np.bool_]) -> None:
+        self.now = _Now(alive, int(np.count_nonzero(alive)))
 
     def of(self, owners: Iterable[str]) -> _Places:
         """Return where the rows of the owners are."""
         return np.fromiter(chain.from_iterable(self._places.get(owner, ()) for owner in owners), dtype=np.intp)
 
-    def nearest(self, unit: Vector, n: int, places: _Places) -> list[tuple[RowKey, float]]:
+    def nearest(self, unit: Vector, n: int, places: _Places) -> Scored:
         """Return about the ``n`` best of the rows at these places, best first."""
         return self.best(self.near(unit, _most(n, len(places)), places), unit, n)
 
@@ -284,7 +237,7 @@ class _Rows:
             chosen = chosen[np.argsort(distances[chosen], kind="stable")[:most]]
         return places[chosen]
 
-    def best(self, places: _Places, unit: Vector, n: int) -> list[tuple[RowKey, float]]:
+    def best(self, places: _Places, unit: Vector, n: int) -> Scored:
         """Score the rows at these places and return the ``n`` best, best first."""
         end = len(self.keys)
         if 2 * len(places) > end:  # reading all is quicker than picking
@@ -301,31 +254,37 @@ class _Rows:
         return [(self.keys[place], cosine) for place, cosine in pairs if cosine > _NO_MATCH]
 
 
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """A collection's graph with the rows in memory over it, asked as one."""
+class SimHash:
+    """Makes short codes of vectors around the mean of a sample, shape (n, dimension): differing bits tell an angle.
 
-    graph: Neighbours
-    scanned: ScannedRows
+    Random hyperplanes (M. Charikar, "Similarity estimation techniques from rounding algorithms", 2002), orthogonal in
+    groups as large as the dimension, which keeps the estimate's variance down (J. Ji et al., "Super-bit
+    locality-sensitive hashing", 2012). The vectors' mean is taken off first: without that, vectors of a model that
+    keeps all of them in a narrow cone would nearly all have the same code.
+    """
 
-    def inside(self, key: RowKey) -> bool:
-        """Tell of a row that there is whether the graph has a vector of it, the latest or an older one."""
-        return key not in self.scanned or key in self.scanned.over
+    def __init__(self, sample: Matrix) -> None:
+        self._planes = _planes(sample.shape[1])
+        self._offsets: Vector = sample.mean(axis=0) @ self._planes
 
-    def nearest(self, probe: Vector, n: int, among: Sequence[RowKey] | None = None) -> list[tuple[RowKey, float]]:
-        """Return about the ``n`` rows most like a probe with their cosine, best first; as ``Neighbours.nearest``.
+    def codes(self, matrix: Matrix) -> Codes:
+        """Return the codes of vectors, shape (n, dimension)."""
+        bits = np.packbits(matrix @ self._planes > self._offsets, axis=1)
+        return np.ascontiguousarray(bits.view(np.uint64).T)
 
-        ``among`` must be every row of some owners.
-        """
-        scanned = self.scanned
-        if not len(scanned):
-            return self.graph.nearest(probe, n, among)
-        owners = None if among is None else {owner for owner, _ in among}
-        fresh, hidden = scanned.over_graph(probe, n, owners)  # first: what leaves memory meanwhile is in the graph
-        if among is None:
-            kept = self.graph.nearest(probe, n + len(hidden))
-        else:
-            inside = [key for key in among if key not in hidden]
-            kept = self.graph.nearest(probe, n, inside) if inside else []
-        seen = hidden.union(key for key, _ in fresh)
-        return sorted([*fresh, *(hit for hit in kept if hit[0] not in seen)], key=lambda hit: -hit[1])[:n]
+    def distances(self, codes: Codes, probe: Vector) -> NDArray[np.uint16]:
+        """Return how many bits of each code, 0 to BITS, differ from a vector's."""
+        found = np.zeros(codes.shape[1], dtype=np.uint16)
+        for row, word in zip(codes, self.codes(probe[np.newaxis])[:, 0], strict=True):
+            found += np.bitwise_count(row ^ word)
+        return found
+
+
+@cache
+def _planes(dimension: int) -> Matrix:
+    """Return the normals, shape (dimension, BITS); the same for every index of a dimension."""
+    draw = np.random.default_rng(_SEED)
+    groups = [
+        np.linalg.qr(draw.standard_normal((dimension, min(dimension, BITS))))[0] for _ in range(-(-BITS // dimension))
+    ]
+    return np.ascontiguousarray(np.hstack(groups)[:, :BITS], dtype=np.float32)

@@ -17,7 +17,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.text import chunks, normalise
 from pps.core.time import micros
 from pps.core.values import AnchorPassage, Skipped
-from pps.index.entity import EntityIndexes, IndexDoc
+from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.ingest import anchor_files
 from pps.ingest.anchor_files import AnchorFile, AnchorFolder, AnchorText, Unread, parse
 from pps.ingest.redact import Redactor, clipped

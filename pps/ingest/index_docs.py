@@ -19,7 +19,7 @@ from pps.core.time import micros, now
 from pps.core.time_reading import read_times
 from pps.core.time_words import LONGEST, names_time
 from pps.core.values import Fact, ItemKind, Node, Turn
-from pps.index.entity import IndexDoc
+from pps.index.indexes import IndexDoc
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import taken_back
 from pps.isolation.client import IsolatedGraphitiClient

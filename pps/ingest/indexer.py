@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pps.core.time import iso, now, parse
 from pps.core.values import Fact, ItemKind, Node
-from pps.index.entity import EntityIndexes, IndexDoc
+from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.index_docs import (
     COLLECTIONS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pps.core.reports import Agreement, Ledger
 from pps.core.values import ItemKind
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.ingest.index_docs import COLLECTIONS
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal

@@ -19,7 +19,7 @@ from pps.core.spoken import spoken
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs
 from pps.ingest.closing import pair_of

@@ -10,7 +10,7 @@ from graphiti_core import Graphiti
 from pps.core.errors import InvalidRequest, IsolationError, NotFound
 from pps.core.ids import EntityId, are_uuids, check_uuid
 from pps.graph.graph_store import GraphStore
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.graphiti_objects import GroupObjects
 from pps.isolation.guard import GuardedDriver

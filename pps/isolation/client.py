@@ -19,7 +19,7 @@ from pps.graph.graph_store import GraphStore, TimelineOptions
 from pps.graph.mapping import timeline_cursor
 from pps.graph.store_embedded import EmbeddedStore
 from pps.graph.store_neo4j import Neo4jStore
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.isolation.binding import FirstLock, Inside, Models, check_limit, check_uuids
 from pps.isolation.counters import IsolationCounters, NoBreach
 from pps.isolation.graphiti_models import (

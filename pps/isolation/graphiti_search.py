@@ -22,7 +22,7 @@ from pydantic import PrivateAttr
 from pps.core.ids import EntityId
 from pps.graph.graph_store import GraphStore
 from pps.graph.mapping import ATTRIBUTE
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.graphiti_objects import GroupObjects
 

@@ -19,7 +19,7 @@ from graphiti_core.nodes import CommunityNode, SagaNode
 
 from pps.core.ids import EntityId, new_group, stable_id
 from pps.core.values import Episode, Fact, Node
-from pps.index.entity import EntityIndexes, IndexDoc, index_threads
+from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import GuardedDriver

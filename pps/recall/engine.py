@@ -11,7 +11,7 @@ from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
 from pps.core.recalled import Channel, Evidence, Recall
 from pps.core.values import ChannelName
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Reranker

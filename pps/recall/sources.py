@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pps.core.values import AnchorPassage
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Reranker

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from benchmarks.generator import FACTS_A_TURN, World
-from pps.index.vectors import VectorIndex, VectorRow
+from pps.index.vector_index import VectorIndex, VectorRow
 from pps.models.protocols import Embedder, Matrix
 
 T = TypeVar("T")
@@ -57,9 +57,7 @@ def agreement(
     found: dict[str, int | dict[str, float]] = {"vectors": size}
     for name, in_memory in (("scan", size), ("graph", 0)):
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-            index = VectorIndex.open(
-                Path(folder) / "chroma", group=_GROUP, fingerprint=embedder.fingerprint, in_memory=in_memory
-            )
+            index = VectorIndex.open(Path(folder), group=_GROUP, fingerprint=embedder.fingerprint, in_memory=in_memory)
             stack.callback(index.close)
 
             def put(at: slice, index: VectorIndex = index) -> None:
@@ -68,6 +66,8 @@ def agreement(
 
             for _ in _batches(f"indexing {size:,} facts ({name})", size, progress, put):
                 pass
+            while not in_memory and not index.is_built("facts"):
+                clock.sleep(0.1)
             shares = {kind: _found(index, matrix, some) for kind, some in probes.items()}
             found[name] = {**shares, "query_ms": _query_ms(index, probes["naming"])}
     return found

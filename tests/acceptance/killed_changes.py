@@ -6,7 +6,7 @@ import asyncio
 
 from pps.app import App
 from pps.config import Settings
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal

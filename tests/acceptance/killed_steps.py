@@ -18,9 +18,9 @@ from typing import Any
 from pps.app import App
 from pps.config import Settings
 from pps.core.values import FactDraft
-from pps.index.entity import EntityIndexes
-from pps.index.text import TextIndex
-from pps.index.vectors import VectorIndex
+from pps.index.indexes import EntityIndexes
+from pps.index.text_index import TextIndex
+from pps.index.vector_index import VectorIndex
 from pps.ingest.linking import Linker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal

@@ -104,6 +104,9 @@ async def test_vectors_that_were_in_chromas_files_are_found(old_settings: Settin
         assert (stats.turns, stats.vector_indexed["episodes"], stats.vector_indexed["windows"]) == (7, 7, 7)
         found = await memory.recall("When is the checkout shut?", channels=("episodes",))
         assert "till closes at six" in found["episodes"][0].text
+    data = old_settings.home / "entities" / "shop" / "data"
+    assert (data / "vectors.db").exists()
+    assert not list((data / "chroma").iterdir())
 
 
 async def test_an_archived_entity_comes_back(old_settings: Settings) -> None:

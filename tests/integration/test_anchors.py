@@ -17,7 +17,7 @@ import pytest
 
 from pps.core.errors import InvalidRequest, NotFound, StoreError
 from pps.core.ids import new_group
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.ingest.anchors import AnchorInfo, Anchors, ResyncReport
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder

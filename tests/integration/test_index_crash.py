@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.index.vectors import IN_MEMORY
+from pps.index.vector_index import IN_MEMORY
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,7 @@ import pytest
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.footprint import cores
-from pps.index.entity import EntityIndexes, IndexDoc, index_threads
+from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
 from pps.models.protocols import Fingerprint, Matrix
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP, OTHER_GROUP, clustered
 
@@ -81,7 +81,7 @@ async def test_without_a_model_text_is_indexed_and_vectors_find_nothing(tmp_path
     assert await made.vector_search("episodes", vectors[0], 3) == []
     assert await made.owners("episodes") == (None, {"a"})
     assert (await made.counts())[1] == {}
-    assert not (tmp_path / "chroma").exists()
+    assert not (tmp_path / "vectors.db").exists()
     await made.close()
 
 
@@ -134,7 +134,7 @@ async def test_an_index_is_started_anew_when_asked(tmp_path: Path) -> None:
     second = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=other, rebuild="vectors")
     assert await second.owners("episodes") == (set(), {"a"})
     await second.close()
-    (tmp_path / "chroma" / "rows.db").write_bytes(b"broken" * 1000)
+    (tmp_path / "vectors.db").write_bytes(b"broken" * 1000)
     third = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=other, rebuild="all")
     assert await third.owners("episodes") == (set(), set())
     await third.close()
@@ -247,13 +247,16 @@ import asyncio, logging, sys
 from pathlib import Path
 logging.basicConfig(level=logging.INFO)
 from pps.core.errors import PPSError
-from pps.index.entity import EntityIndexes, IndexDoc
+from pps.index.indexes import EntityIndexes, IndexDoc
 from tests.index_data import *
 async def main():
     made = await EntityIndexes.open(Path(sys.argv[1]), group=GROUP, fingerprint=FINGERPRINT)
     vectors, _ = clustered(1, 1)
-    await made.apply([IndexDoc("node", "a", "nodes", "tea", vectors=vectors)])
-    await made.vector_search("nodes", vectors[0], 1)
+    await made.apply([IndexDoc("anchor", "a", "anchors", "tea", vectors=vectors)])
+    await made.vector_search("anchors", vectors[0], 1)
+    file = Path(sys.argv[1]) / "chroma" / "anchors" / "chroma.sqlite3"
+    while sys.argv[2] == "built" and not file.exists():
+        await asyncio.sleep(0.05)
     await made.close()
 try:
     asyncio.run(main())
@@ -262,10 +265,10 @@ except PPSError as error:
 """
 
 
-def run_apart(folder: Path) -> subprocess.CompletedProcess[str]:
+def run_apart(folder: Path, until: str = "built") -> subprocess.CompletedProcess[str]:
     """Run a small program on the indexes in a process of its own, in ``folder``."""
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, str(folder / "data")],
+        [sys.executable, "-W", "error", "-c", PROGRAM, str(folder / "data"), until],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
@@ -284,11 +287,11 @@ def test_a_projects_own_environment_file_does_not_change_the_index(tmp_path: Pat
     (tmp_path / ".env").write_text("PERSIST_DIRECTORY=elsewhere\nCHROMA_API_IMPL=chromadb.api.fastapi.FastAPI\n")
     ran = run_apart(tmp_path)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
-    assert (tmp_path / "data" / "chroma" / "chroma.sqlite3").exists()
+    assert (tmp_path / "data" / "chroma" / "anchors" / "chroma.sqlite3").exists()
 
 
 def test_an_environment_that_chroma_refuses_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("MIGRATIONS=down\n")
-    ran = run_apart(tmp_path)
-    assert ran.returncode == 1
-    assert ran.stderr.startswith("ConfigError: MIGRATIONS: set in the environment")
+    ran = run_apart(tmp_path, "asked")
+    assert ran.returncode == 0
+    assert "anchors stays in memory: MIGRATIONS: set in the environment" in ran.stderr

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from pps.core.ids import new_group
-from pps.index.text import TextDoc, TextIndex
+from pps.index.text_index import TextDoc, TextIndex
 
 
 def test_the_files_of_a_killed_commit_do_not_stop_the_next_one(tmp_path: Path) -> None:

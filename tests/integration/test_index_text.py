@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError
-from pps.index.text import TextDoc, TextIndex
+from pps.index.text_index import TextDoc, TextIndex
 from tests.index_data import GROUP, OTHER_GROUP
 from tests.integration.text_index import filled, owners
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pps.index.text import TextIndex
+from pps.index.text_index import TextIndex
 from tests.integration.text_index import filled, owners
 
 WORLD = {

@@ -19,7 +19,7 @@ from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUn
 from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
 from pps.graph.ladybug import open_ladybug
-from pps.index.entity import EntityIndexes, IndexDoc
+from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.isolation.client import Changes, IsolatedGraphitiClient
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Provider

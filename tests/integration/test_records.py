@@ -13,7 +13,7 @@ from pps.app import App
 from pps.core.errors import ConfigError, InvalidRequest, StoreUnavailable
 from pps.core.ids import stable_id
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
-from pps.index.entity import IndexDoc
+from pps.index.indexes import IndexDoc
 from pps.journal.glance import tally
 from pps.journal.values import Change
 from pps.memory import Memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pps.index.text import TextDoc, TextIndex
+from pps.index.text_index import TextDoc, TextIndex
 from tests.index_data import GROUP
 
 

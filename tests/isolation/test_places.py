@@ -13,7 +13,7 @@ from pps.core.errors import ConfigError, IsolationError, PPSError
 from pps.core.ids import EntityId, new_group
 from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import open_neo4j
-from pps.index.entity import EntityIndexes
+from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder

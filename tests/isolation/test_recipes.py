@@ -212,7 +212,7 @@ async def test_equal_texts_stay_apart_in_the_cross_encoder_recipe(being: Being) 
     fact = next(fact for fact in being.facts.values() if "coffee in the kitchen" in fact.text)
     twin = replace(fact, uuid=being.mint("fact"))
     await being.client.save_facts([twin], {})
-    from pps.index.entity import IndexDoc
+    from pps.index.indexes import IndexDoc
 
     await being.indexes.apply([IndexDoc("fact", twin.uuid, "facts", twin.text)])
     found = await being.client.search("coffee kitchen", recipe="EDGE_HYBRID_SEARCH_CROSS_ENCODER", limit=10)

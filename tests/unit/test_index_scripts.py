@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tantivy import TextAnalyzerBuilder, Tokenizer
 
-from pps.index import scripts
-from pps.index.scripts import split
-from pps.index.terms import halves, owner_of
+from pps.index import terms
+from pps.index.terms import halves, owner_of, split
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_no_text_fills_the_memory_with_its_characters() -> None:
     every = "".join(chr(point) for point in range(0x110000) if not 0xD800 <= point < 0xE000)
     for at in range(0, len(every), 50_000):
         split(every[at : at + 50_000])
-    assert len(scripts._SPACED) <= 10_000
+    assert len(terms._SPACED) <= 10_000
 
 
 @given(st.uuids())

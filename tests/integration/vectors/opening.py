@@ -1,13 +1,15 @@
-"""Vector indexes of the test entity: opened, left closed with rows in the graph, counted in their files."""
+"""Vector indexes of the test entity: opened, built in Chroma, left closed, counted in their files."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
-from pps.index.vectors import IN_MEMORY, VectorIndex
+from pps.index.vector_index import IN_MEMORY, VectorIndex
 from pps.models.protocols import Fingerprint
 from tests.index_data import FINGERPRINT, GROUP, rows_of
 
@@ -18,20 +20,26 @@ def opened(
     return VectorIndex.open(path, group=group, fingerprint=fingerprint, in_memory=in_memory)
 
 
+def wait_built(index: VectorIndex, collection: str = "facts") -> None:
+    """Wait until a collection that is too large for memory is searched in Chroma."""
+    deadline = time.monotonic() + 60
+    while not index.is_built(collection):
+        assert time.monotonic() < deadline, f"{collection} is not built after 60 s"
+        time.sleep(0.01)
+
+
 def closed_with(path: Path, vectors: np.ndarray) -> None:
-    """Leave an index of these rows, all in the graph, closed well."""
-    made = opened(path)
+    """Leave an index of these rows, all in Chroma, closed well."""
+    made = opened(path, in_memory=0)
     made.replace("facts", rows_of(vectors))
-    while made.merge():
-        pass
+    wait_built(made)
     made.close()
 
 
-def merged(folder: Path) -> int:
-    """Return how many rows are in Chroma's graphs; the rows' own file must say the same."""
-    with sqlite3.connect(folder / "rows.db") as db:
-        (said,) = db.execute("SELECT count(*) FROM merged").fetchone()
-    with sqlite3.connect(folder / "chroma.sqlite3") as db:
-        (inside,) = db.execute("SELECT count(*) FROM embeddings").fetchone()
-    assert said == inside
-    return int(inside)
+def in_chroma(folder: Path, collection: str = "facts") -> int:
+    """Return how many rows of a collection are in Chroma's file; 0 when there is none."""
+    file = folder / "chroma" / collection / "chroma.sqlite3"
+    if not file.exists():
+        return 0
+    with closing(sqlite3.connect(file)) as db:
+        return int(db.execute("SELECT count(*) FROM embeddings").fetchone()[0])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.index.rows import RowStore
-from pps.index.vectors import VectorIndex, VectorRow
+from pps.index.vector_index import VectorIndex, VectorRow
+from pps.index.vector_rows import RowStore
 from pps.models.protocols import Matrix
 from tests.index_data import DIMENSION, clustered, rows_of
-from tests.integration.vectors.opening import merged, opened
+from tests.integration.vectors.opening import in_chroma, opened, wait_built
 
 
 def test_replacing_drops_the_owners_older_parts_and_upserting_does_not(index: VectorIndex) -> None:
@@ -99,25 +99,28 @@ def test_clearing_empties_every_collection_and_the_index_goes_on(index: VectorIn
     assert index.count("facts") == 1
 
 
-def test_no_more_are_in_memory_than_the_setting_says(tmp_path: Path) -> None:
+def test_a_collection_beyond_the_bound_is_searched_in_chroma_and_a_smaller_one_in_memory(tmp_path: Path) -> None:
     vectors, _ = clustered(3000, 1)
     index = opened(tmp_path, in_memory=1000)
-    index.replace("facts", rows_of(vectors[:2000]))
-    index.replace("nodes", rows_of(vectors[2000:]))
-    assert index.in_memory <= 1000
-    assert index.query("facts", vectors[3], 1)[0].owner == "o3"
+    index.replace("facts", rows_of(vectors[:1000]))
+    index.replace("nodes", rows_of(vectors[:900]))
+    index.replace("anchors", rows_of(vectors[:1]))
+    assert not index.is_built("facts")
+    index.replace("facts", rows_of(vectors[1000:2000], start=1000))
+    wait_built(index, "facts")
+    wait_built(index, "anchors")
+    assert not index.is_built("nodes")
+    assert [index.query(name, vectors[at], 1)[0].owner for name, at in (("facts", 1500), ("nodes", 3))] == [
+        "o1500",
+        "o3",
+    ]
     index.close()
-    assert merged(tmp_path) == 3000 - index_opened_in_memory(tmp_path, 1000)
-    assert index_opened_in_memory(tmp_path, 100) == 100  # a smaller bound holds from the next opening on
-    assert merged(tmp_path) == 2900
-
-
-def index_opened_in_memory(folder: Path, most: int) -> int:
-    index = opened(folder, in_memory=most)
-    try:
-        return index.in_memory
-    finally:
-        index.close()
+    assert [in_chroma(tmp_path, name) for name in ("facts", "nodes", "anchors")] == [2000, 0, 1]
+    again = opened(tmp_path, in_memory=5000)  # another bound holds from the next opening on
+    assert [again.is_built(name) for name in ("facts", "nodes", "anchors")] == [False, False, True]
+    assert again.query("facts", vectors[1500], 1)[0].owner == "o1500"
+    again.close()
+    assert in_chroma(tmp_path, "facts") == 0
 
 
 def test_rows_that_the_disk_refuses_are_not_found(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What the vector index finds: the nearest, lists that are full under any filter, in memory and in the graph alike."""
+"""What the vector index finds: the nearest, lists that are full under any filter, in memory and in Chroma alike."""
 
 from __future__ import annotations
 
@@ -8,25 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pps.index.vectors import COLLECTIONS, VectorIndex, VectorRow
+from pps.index.vector_index import COLLECTIONS, IN_MEMORY, VectorIndex, VectorRow
 from pps.models.protocols import Matrix
 from tests.index_data import DIMENSION, best, clustered, rows_of
-from tests.integration.vectors.opening import opened
+from tests.integration.vectors.opening import opened, wait_built
 
 
-@pytest.fixture(scope="module", params=["in memory", "half in the graph", "all in the graph"])
+@pytest.fixture(scope="module", params=[IN_MEMORY, 0], ids=["in memory", "in Chroma"])
 def crowd(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[VectorIndex, Matrix, Matrix]]:
     """6,000 rows of 3,000 owners, and 20 queries; read only."""
     vectors, queries = clustered(6000, 20)
-    made = opened(tmp_path_factory.mktemp("crowd"))
+    made = opened(tmp_path_factory.mktemp("crowd"), in_memory=request.param)
     made.replace("episodes", rows_of(vectors, parts=2))
-    if request.param == "half in the graph":
-        for _ in range(12):
-            made.merge()
-    while request.param == "all in the graph" and made.merge():
-        pass
+    if request.param == 0:
+        wait_built(made, "episodes")
     yield made, vectors, queries
     made.close()
 
@@ -123,14 +120,14 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_found_does_not_tell_what_is_in_the_graph_yet(tmp_path: Path, seed: int) -> None:
+def test_what_is_found_does_not_tell_what_is_in_chroma_yet(tmp_path: Path, seed: int) -> None:
     draw = np.random.default_rng(seed)
     vectors, probes = clustered(900, 5)
-    index, model = opened(tmp_path), Model()
+    index, model = opened(tmp_path, in_memory=100), Model()
     for _ in range(60):
         step = draw.integers(0, 6)
         owners = [f"o{at}" for at in draw.choice(200, draw.integers(1, 30), replace=False)]
-        if step <= 2:  # new owners, and new vectors of old ones, in or out of the graph
+        if step <= 2:  # new owners, and new vectors of old ones, in Chroma or not
             rows = [
                 VectorRow(owner, part, vectors[draw.integers(0, 900)])
                 for owner in owners
@@ -142,11 +139,11 @@ def test_what_is_found_does_not_tell_what_is_in_the_graph_yet(tmp_path: Path, se
         elif step == 3:
             index.delete("facts", owners[:5])
             model.rows = {key: row for key, row in model.rows.items() if key[0] not in owners[:5]}
-        elif step == 4:
-            index.merge()
+        elif step == 4 and len(model.rows) > 100:
+            wait_built(index)
         else:
             index.close()
-            index = opened(tmp_path)
+            index = opened(tmp_path, in_memory=100)
         there = {owner for owner, _ in model.rows}
         assert index.owners("facts") == there
         for probe in probes:
@@ -160,11 +157,3 @@ def test_what_is_found_does_not_tell_what_is_in_the_graph_yet(tmp_path: Path, se
             some = set(sorted(there)[:90])
             assert len(index.query("facts", probe, 50, some)) == min(50, len(some))
     index.close()
-
-
-def test_vectors_in_memory_and_in_the_graph_are_found_alike(index: VectorIndex) -> None:
-    vectors, _ = clustered(600, 1)
-    index.replace("facts", rows_of(vectors))
-    assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 300, 599)] == ["o0", "o300", "o599"]
-    assert [(index.in_memory, index.merge()) for _ in range(4)] == [(600, True), (344, True), (88, False), (0, False)]
-    assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 300, 599)] == ["o0", "o300", "o599"]

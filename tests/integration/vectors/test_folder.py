@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import ConfigError, IsolationError, StoreConflict, StoreError
+from pps.index.chroma_collection import listing
 from pps.models.protocols import Fingerprint
 from tests.index_data import DIMENSION, GROUP, OTHER_GROUP, clustered, rows_of
-from tests.integration.vectors.opening import closed_with, merged, opened
+from tests.integration.vectors.opening import closed_with, opened, wait_built
 
 
 def test_another_entitys_folder_is_refused(tmp_path: Path) -> None:
@@ -23,15 +24,32 @@ def test_another_entitys_folder_is_refused(tmp_path: Path) -> None:
     opened(tmp_path).close()
 
 
-def test_another_entitys_chroma_files_are_refused_even_beside_ones_own_rows(tmp_path: Path) -> None:
-    vectors, _ = clustered(5, 1)
-    for name, group in (("mine", GROUP), ("theirs", OTHER_GROUP)):
-        made = opened(tmp_path / name, group=group)
-        made.replace("facts", rows_of(vectors))
+def test_another_entitys_chroma_files_are_never_searched(tmp_path: Path) -> None:
+    vectors, _ = clustered(10, 1)
+    for name, group, some in (("mine", GROUP, vectors[:5]), ("theirs", OTHER_GROUP, vectors[5:])):
+        made = opened(tmp_path / name, group=group, in_memory=0)
+        made.replace("facts", rows_of(some))
+        wait_built(made)
         made.close()
-    shutil.copy(tmp_path / "theirs" / "chroma.sqlite3", tmp_path / "mine" / "chroma.sqlite3")
+    shutil.rmtree(tmp_path / "mine" / "chroma")
+    shutil.copytree(tmp_path / "theirs" / "chroma", tmp_path / "mine" / "chroma")
+    with sqlite3.connect(tmp_path / "mine" / "vectors.db") as db:  # not even when they are said to be one's own
+        listed = db.execute("UPDATE marks SET value = ? WHERE key = 'whole facts'", (files(tmp_path / "mine"),))
+        assert listed.rowcount == 1
+    db.close()
     with pytest.raises(IsolationError):
-        opened(tmp_path / "mine")
+        opened(tmp_path / "mine", in_memory=0)
+    with sqlite3.connect(tmp_path / "mine" / "vectors.db") as db:
+        db.execute("DELETE FROM marks WHERE key = 'whole facts'")
+    db.close()
+    mine = opened(tmp_path / "mine", in_memory=0)
+    wait_built(mine)
+    assert mine.query("facts", vectors[2], 9)[0].owner == "o2"
+    mine.close()
+
+
+def files(folder: Path) -> str:
+    return listing(folder / "chroma" / "facts")
 
 
 @pytest.mark.parametrize(
@@ -52,10 +70,8 @@ def test_another_models_vectors_are_refused_with_the_command_that_helps(
 
 
 def test_the_fingerprint_and_the_owner_are_in_every_collections_metadata(tmp_path: Path) -> None:
-    made = opened(tmp_path)
-    made.replace("facts", rows_of(clustered(1, 1)[0]))
-    made.close()
-    with sqlite3.connect(tmp_path / "chroma.sqlite3") as db:
+    closed_with(tmp_path, clustered(1, 1)[0])
+    with sqlite3.connect(tmp_path / "chroma" / "facts" / "chroma.sqlite3") as db:
         held = dict(db.execute("SELECT key, coalesce(str_value, int_value, bool_value) FROM collection_metadata"))
     db.close()
     assert held == {
@@ -75,7 +91,8 @@ def test_a_graph_that_was_closed_well_is_not_counted_at_opening(
     closed_with(tmp_path, vectors)
     counted: list[object] = []
     monkeypatch.setattr("chromadb.api.models.Collection.Collection.count", counted.append)
-    index = opened(tmp_path)
+    index = opened(tmp_path, in_memory=0)
+    assert index.is_built("facts")
     assert index.query("facts", vectors[7], 1)[0].owner == "o7"
     index.close()
     assert not counted
@@ -116,10 +133,8 @@ def test_two_entities_never_see_each_other(tmp_path: Path) -> None:
 
 
 def test_no_text_reaches_chromas_files(tmp_path: Path) -> None:
-    made = opened(tmp_path)
-    made.replace("facts", rows_of(clustered(3, 1)[0]))
-    made.close()
-    db = sqlite3.connect(tmp_path / "chroma.sqlite3")
+    closed_with(tmp_path, clustered(3, 1)[0])
+    db = sqlite3.connect(tmp_path / "chroma" / "facts" / "chroma.sqlite3")
     assert db.execute("SELECT count(*) FROM embedding_metadata").fetchone() == (0,)
     assert db.execute("SELECT count(*) FROM embedding_fulltext_search").fetchone() == (0,)
     db.close()
@@ -162,10 +177,11 @@ def test_what_is_broken_of_chroma_is_made_again_from_the_rows(
 ) -> None:
     vectors, _ = clustered(1500, 1)
     closed_with(tmp_path, vectors)
-    damage(tmp_path)
+    damage(tmp_path / "chroma" / "facts")
     with caplog.at_level(logging.WARNING):
-        again = opened(tmp_path)
+        again = opened(tmp_path, in_memory=0)
     assert "again from its rows" in caplog.text
+    wait_built(again)
     assert [again.query("facts", vectors[at], 1)[0].owner for at in range(0, 1500, 100)] == [
         f"o{at}" for at in range(0, 1500, 100)
     ]
@@ -173,33 +189,19 @@ def test_what_is_broken_of_chroma_is_made_again_from_the_rows(
     assert opened_again_quietly(tmp_path, caplog)
 
 
-def test_graphs_of_the_first_layout_are_emptied_and_their_rows_are_found(tmp_path: Path) -> None:
-    vectors, _ = clustered(300, 1)
-    closed_with(tmp_path, vectors)
-    with sqlite3.connect(tmp_path / "rows.db") as db:
-        db.execute("DROP TABLE merged")
-        db.execute("CREATE TABLE waiting (collection TEXT, owner TEXT, part INTEGER, over INTEGER)")
-        db.execute("DELETE FROM marks WHERE key = 'layout'")
-    db.close()
-    index = opened(tmp_path)
-    assert (index.in_memory, merged(tmp_path)) == (300, 0)
-    assert [index.query("facts", vectors[at], 1)[0].owner for at in (0, 299)] == ["o0", "o299"]
-    index.close()
-
-
 def opened_again_quietly(folder: Path, caplog: pytest.LogCaptureFixture) -> bool:
     caplog.clear()
-    opened(folder).close()
+    opened(folder, in_memory=0).close()
     return caplog.text == ""
 
 
 def test_rows_that_cannot_be_read_are_an_error_that_names_reindex(tmp_path: Path) -> None:
     opened(tmp_path).close()
-    (tmp_path / "rows.db").write_bytes(b"not a database" * 500)
+    (tmp_path / "vectors.db").write_bytes(b"not a database" * 500)
     for _ in range(2):
         with pytest.raises(StoreError, match="pps reindex"):
             opened(tmp_path)
-    (tmp_path / "rows.db").unlink()
+    (tmp_path / "vectors.db").unlink()
     opened(tmp_path).close()
 
 

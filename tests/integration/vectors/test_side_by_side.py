@@ -1,4 +1,4 @@
-"""Queries of the vector index beside merging, writing, deleting and clearing."""
+"""Queries of the vector index beside building, writing, deleting and clearing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pps.index.vectors import VectorIndex
+from pps.index.vector_index import VectorIndex
 from pps.models.protocols import Matrix
 from tests.index_data import clustered, rows_of
-from tests.integration.vectors.opening import opened
+from tests.integration.vectors.opening import opened, wait_built
 
 
 @contextmanager
@@ -37,17 +37,16 @@ def asked_by_three(index: VectorIndex, vectors: Matrix, allowed: int) -> Generat
 
 
 @pytest.mark.parametrize("reopened", [False, True])
-def test_queries_run_beside_the_first_rows_of_a_graph(tmp_path: Path, reopened: bool) -> None:
+def test_queries_run_beside_the_first_rows_in_chroma(tmp_path: Path, reopened: bool) -> None:
     vectors, _ = clustered(300, 1)
-    for number in range(12):
-        index = opened(tmp_path / f"{number}")
+    for number in range(6):
+        index = opened(tmp_path / f"{number}", in_memory=10_000 if reopened else 0)
         index.replace("facts", rows_of(vectors))
         if reopened:
             index.close()
-            index = opened(tmp_path / f"{number}")
+            index = opened(tmp_path / f"{number}", in_memory=0)
         with asked_by_three(index, vectors, 250):
-            while index.merge():
-                pass
+            wait_built(index)
         index.close()
 
 
@@ -58,16 +57,15 @@ def test_queries_and_writes_run_beside_each_other(index: VectorIndex) -> None:
         for at in range(500, 3000, 250):
             index.replace("facts", rows_of(vectors[at : at + 250], start=at))
             index.delete("facts", [f"o{at + 1}"])
-            index.merge()
     assert index.count("facts") == 2990
 
 
-def test_rows_go_while_queries_meet_them(index: VectorIndex) -> None:
+def test_rows_go_while_queries_meet_them(tmp_path: Path) -> None:
     near, _ = clustered(2000, 1)
+    index = opened(tmp_path, in_memory=0)
     index.replace("facts", rows_of(near))
     index.replace("facts", rows_of(-near[:1000], start=2000))
-    while index.merge():
-        pass
+    wait_built(index)
     far = {f"o{at}" for at in range(2000, 3000)}
     done = threading.Event()
 
@@ -87,6 +85,7 @@ def test_rows_go_while_queries_meet_them(index: VectorIndex) -> None:
         finally:
             done.set()
         assert all(one.result() for one in asking)
+    index.close()
 
 
 def test_a_query_beside_clearing_finds_everything_or_nothing(index: VectorIndex) -> None:
@@ -104,8 +103,6 @@ def test_a_query_beside_clearing_finds_everything_or_nothing(index: VectorIndex)
         try:
             for _ in range(20):
                 index.replace("facts", rows_of(vectors))
-                while index.merge():
-                    pass
                 index.clear()
         finally:
             done.set()

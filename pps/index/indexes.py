@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable
 from pps.core.values import ItemKind
 from pps.index.collections import COLLECTIONS
-from pps.index.text import TextDoc, TextHit, TextIndex
-from pps.index.vectors import IN_MEMORY, VectorHit, VectorIndex, VectorRow
+from pps.index.text_index import TextDoc, TextHit, TextIndex
+from pps.index.vector_index import IN_MEMORY, VectorHit, VectorIndex, VectorRow
 from pps.models.protocols import Fingerprint, Matrix, Vector
 
 __all__ = ["EntityIndexes", "IndexDoc", "Kept", "index_threads"]
@@ -69,7 +69,7 @@ def index_threads(count: int = _THREADS) -> ThreadPoolExecutor:
 
 
 class EntityIndexes:
-    """An entity's text and vectors: ``text/`` and ``chroma/`` in its data folder.
+    """An entity's text and vectors: ``text/``, ``vectors.db`` and ``chroma/`` in its data folder.
 
     All methods may run at once. Changes (``apply``, ``purge``, ``clear``) take turns; searches run
     beside them and see a change when its call has returned. A call that is cancelled runs on in its
@@ -101,7 +101,7 @@ class EntityIndexes:
         """Open both indexes in an entity's data folder, or start empty ones.
 
         Args:
-            folder: The data folder; ``text/`` and ``chroma/`` are made in it.
+            folder: The data folder; the files of both are made in it.
             group: The entity's group; indexes of another are refused.
             fingerprint: Of the embedder; None when there is no model, then vectors are left untouched.
             kept: How they are kept; None is as by default.
@@ -272,15 +272,17 @@ def _by_collection(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
 def _open(
     folder: Path, group: str, fingerprint: Fingerprint | None, kept: Kept, rebuild: Rebuild
 ) -> tuple[TextIndex, VectorIndex | None]:
-    for name in {"no": (), "vectors": ("chroma",), "all": ("chroma", "text")}[rebuild]:
-        shutil.rmtree(folder / name, ignore_errors=True)
+    if rebuild != "no":
+        shutil.rmtree(folder / "chroma", ignore_errors=True)
+        for file in folder.glob("vectors.db*"):
+            file.unlink()
+    if rebuild == "all":
+        shutil.rmtree(folder / "text", ignore_errors=True)
     text = TextIndex.open(folder / "text", group=group, language=kept.language)
     if fingerprint is None:
         return text, None
     try:
-        return text, VectorIndex.open(
-            folder / "chroma", group=group, fingerprint=fingerprint, in_memory=kept.vectors_in_memory
-        )
+        return text, VectorIndex.open(folder, group=group, fingerprint=fingerprint, in_memory=kept.vectors_in_memory)
     except BaseException:
         text.close()
         raise

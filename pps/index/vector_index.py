@@ -1,0 +1,370 @@
+"""The vector index of one entity: ids, vectors and times, and never a text.
+
+A *row* is one vector: an owner (a node, fact, turn, anchor …) and the part of its text, from 0. An
+owner is found once, by its best part.
+
+All rows are in ``vectors.db``. A collection is searched in one of two ways: its rows are scanned in memory, or, when
+they are more than may be there, they are in a Chroma collection of their own; anchors always are. Chroma's is made of
+the rows in the background, and until it has all of them the scan answers. Chroma saves its files in place, so a kill
+may tear them: what is not known to be whole is made again from the rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from pps.config import VectorSettings
+from pps.core.errors import ConfigError, InvalidRequest, IsolationError, PPSError, StoreError
+from pps.core.footprint import cores
+from pps.index.chroma import Number, chroma_errors
+from pps.index.chroma_collection import SLICE, ChromaCollection, VectorHit, listing
+from pps.index.collections import COLLECTIONS, check_collection
+from pps.index.flat_index import FlatIndex
+from pps.index.vector_rows import RowKey, RowStore, VectorRow, moved
+from pps.models.protocols import Fingerprint, Matrix, Vector
+
+__all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
+
+IN_MEMORY = VectorSettings().in_memory
+"""Rows of a collection that are scanned in memory, at most: 0.5 GB of 384 dimensions. Among 100,000 a scan finds more
+of the nearest than a graph of neighbours, takes half its time, and costs nothing to write."""
+_BREATH_S = 0.02
+"""Between two slices of a build: a write that waits has its turn then."""
+_log = logging.getLogger(__name__)
+
+
+class VectorIndex:
+    """All vectors of one entity. Every method blocks; all may be called from several threads at once.
+
+    Queries run beside each other and beside a write; writes take turns. A write survives a kill when its
+    call returns, and is seen by every query that starts after that.
+    """
+
+    def __init__(self, folder: Path, rows: RowStore, marks: Mapping[str, Number], in_memory: int) -> None:
+        """Begin to search rows that are this entity's; callers use ``open``."""
+        self._folder = folder / "chroma"
+        self._rows = rows
+        self._marks = marks
+        self._dimension = int(marks["pps_dimension"])
+        self._in_memory = in_memory
+        self._writing = threading.RLock()
+        self._flat: dict[str, FlatIndex] = {}
+        self._chroma: dict[str, ChromaCollection] = {}
+        self._builds: dict[str, threading.Thread] = {}
+        self._closed = threading.Event()
+
+    @classmethod
+    def open(cls, folder: Path, *, group: str, fingerprint: Fingerprint, in_memory: int = IN_MEMORY) -> VectorIndex:
+        """Open the index in an entity's data folder (``vectors.db`` and ``chroma/``), or start an empty one there.
+
+        ``in_memory`` bounds the rows of a collection that are scanned; reading 100,000 of them takes 0.7 s with two
+        cores.
+
+        Raises:
+            IsolationError: The folder holds another entity's vectors.
+            ConfigError: Its vectors are another model's; the message names ``pps reembed``.
+            StoreConflict: They are open already, here or in another process.
+            StoreError: They cannot be opened; the message names ``pps reindex``.
+        """
+        marks = _marks(group, fingerprint)
+        with contextlib.ExitStack() as failing, chroma_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            moved(folder / "chroma" / "rows.db", folder / "vectors.db", group)
+            rows = RowStore(folder / "vectors.db")
+            failing.callback(rows.close)
+            _claim(folder, rows, marks)
+            _without_strays(folder / "chroma")
+            index = cls(folder, rows, marks, in_memory)
+            failing.callback(index._close_collections)
+            index._load()
+            failing.pop_all()
+            return index
+
+    def upsert(self, collection: str, rows: Sequence[VectorRow]) -> None:
+        """Add rows, or replace those of the same owner and part; an owner's other parts stay.
+
+        Raises:
+            InvalidRequest: A vector has another dimension, or its length is not finite, or is zero; nothing is written.
+        """
+        self._write(check_collection(collection), rows, whole=False)
+
+    def replace(self, collection: str, rows: Sequence[VectorRow]) -> None:
+        """Make these rows all that their owners have in the collection; errors as for ``upsert``."""
+        self._write(check_collection(collection), rows, whole=True)
+
+    def delete(self, collection: str, owners: Iterable[str]) -> None:
+        """Drop every part of the owners; an absent owner is no error."""
+        with self._writing:
+            if not self.is_empty(collection):
+                gone = self._rows.keys(collection, owners)
+                self._rows.put(collection, (), drop=gone)
+                self._follow(collection, [], np.empty((0, self._dimension), dtype=np.float32), gone)
+
+    def query(
+        self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
+    ) -> list[VectorHit]:
+        """Return the ``k`` owners most like a vector, best first; fewer only when no more exist.
+
+        Args:
+            collection: One of ``COLLECTIONS``.
+            vector: Shape (dimension,).
+            k: Most owners, 1 or more.
+            allowed: Only these owners; None allows all, an empty set none.
+        """
+        probe = self._matrix([vector])[0]
+        if k < 1:
+            raise InvalidRequest("k", "must be 1 or more")
+        if self.is_empty(collection) or (allowed is not None and not allowed):
+            return []
+        try:
+            return self._hits(collection, probe, k, allowed)
+        except StoreError:  # Chroma fails on a query when a row goes that it has just met: "Error finding id"
+            with self._writing:
+                try:
+                    return self._hits(collection, probe, k, allowed)
+                except StoreError as error:
+                    self._scan_again(collection, error)
+                    return self._hits(collection, probe, k, allowed)
+
+    def _hits(self, collection: str, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
+        self._opened()
+        flat = self._flat.get(collection)  # first: what leaves memory meanwhile is in Chroma
+        searched = flat if flat is not None else self._chroma.get(collection)
+        return [] if searched is None else searched.hits(probe, k, allowed)
+
+    def is_empty(self, collection: str) -> bool:
+        """Tell at once whether nothing was ever put into a collection, so nothing can be found."""
+        self._opened()
+        return check_collection(collection) not in self._flat and collection not in self._chroma
+
+    def is_built(self, collection: str) -> bool:
+        """Tell whether a collection is searched in Chroma; until then, and while it is small, it is scanned."""
+        return not self.is_empty(collection) and collection not in self._flat
+
+    def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
+        """Return the vector of part 0 of each owner that has one; shape (dimension,)."""
+        if self.is_empty(collection):
+            return {}
+        pages = self._rows.pages(collection, owners)
+        return {
+            owner: row for keys, matrix in pages for (owner, part), row in zip(keys, matrix, strict=True) if not part
+        }
+
+    def owners(self, collection: str) -> set[str]:
+        """Return every owner that has a vector in the collection."""
+        return set() if self.is_empty(collection) else self._rows.owners(collection)
+
+    def count(self, collection: str) -> int:
+        """Return how many owners have a vector in the collection."""
+        return 0 if self.is_empty(collection) else self._rows.count(collection)
+
+    def clear(self) -> None:
+        """Drop every vector of every collection."""
+        with self._writing:
+            self._opened()
+            self._rows.clear()
+            self._flat.clear()
+            for name in list(self._chroma):
+                self._forget_chroma(name)
+
+    def close(self) -> None:
+        """Give back Chroma's threads and files, and let the rows go; a second call does nothing."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        for build in list(self._builds.values()):
+            build.join()
+        with self._writing, contextlib.closing(self._rows):
+            whole = self._chroma.keys() - self._flat.keys()
+            self._flat.clear()
+            self._close_collections()
+            self._rows.mark({_whole(name): listing(self._folder / name) for name in whole})
+
+    def _load(self) -> None:
+        """Open what is whole in Chroma and read all else into memory; begin to build what is too much there."""
+        marks = self._rows.marks()
+        for name, size in self._rows.sizes().items():
+            # Twice: a collection whose size goes up and down would be built each time.
+            if self._belongs_in_chroma(name, 2 * size) and listing(self._folder / name) == marks.get(_whole(name)):
+                try:
+                    self._chroma[name] = self._collection(name, make=False)
+                    continue
+                except StoreError as error:
+                    _log.warning("making %s in Chroma again from its rows: %s", name, error.message)
+            elif _whole(name) in marks:
+                _log.warning("making %s in Chroma again from its rows: its files are not as they were left", name)
+            self._rows.unmark(_whole(name))
+            ChromaCollection.erase(self._folder / name)
+            self._flat[name] = FlatIndex(self._dimension, size)
+        self._read_into(self._flat)
+        for name in list(self._flat):
+            self._build_if_many(name)
+
+    def _read_into(self, flats: Mapping[str, FlatIndex]) -> None:
+        after, pages = self._rows.scan(flats, 0)
+        while pages:
+            for page in pages:
+                flats[page.collection].load(page.keys, page.matrix)
+            after, pages = self._rows.scan(flats, after)
+        with ThreadPoolExecutor(cores()) as workers:
+            for flat in flats.values():
+                flat.code(workers)
+
+    def _write(self, collection: str, rows: Sequence[VectorRow], *, whole: bool) -> None:
+        latest = {(row.owner, row.part): row for row in rows}
+        matrix = self._matrix([row.vector for row in latest.values()])
+        if not latest:
+            return
+        with self._writing:
+            if self.is_empty(collection):
+                self._flat[collection] = FlatIndex(self._dimension)
+            vectors = dict(zip(latest, matrix, strict=True))
+            changed = self._rows.changed(collection, vectors)
+            older = self._rows.keys(collection, {owner for owner, _ in latest}) if whole else []
+            surplus = [key for key in older if key not in latest]
+            kept = [VectorRow(row.owner, row.part, vectors[key], row.at) for key, row in latest.items()]
+            self._rows.put(collection, kept, surplus)
+            self._follow(collection, changed, np.array([vectors[key] for key in changed]), surplus)
+
+    def _follow(self, collection: str, keys: list[RowKey], matrix: Matrix, gone: list[RowKey]) -> None:
+        """Have what is searched follow a change of the rows."""
+        flat = self._flat.get(collection)
+        if flat is not None:
+            if keys:
+                flat.put(keys, matrix)
+            flat.drop(gone)
+        if collection in self._chroma and (keys or gone):
+            try:
+                self._rows.unmark(_whole(collection))
+                self._chroma[collection].put(keys, matrix, gone)
+            except StoreError as error:
+                self._scan_again(collection, error)
+        elif flat is not None:
+            self._build_if_many(collection)
+
+    def _belongs_in_chroma(self, collection: str, size: int) -> bool:
+        return size > (0 if collection == "anchors" else self._in_memory)
+
+    def _build_if_many(self, collection: str) -> None:
+        """Begin, once, to put a collection that is too large for memory into Chroma."""
+        if collection in self._builds or not self._belongs_in_chroma(collection, len(self._flat[collection])):
+            return
+        build = threading.Thread(target=self._build, args=(collection,), name=f"pps-build-{collection}", daemon=True)
+        self._builds[collection] = build
+        build.start()
+
+    def _build(self, collection: str) -> None:
+        """Put every row into Chroma, slice by slice beside reads and writes, then search there."""
+        try:
+            made = self._collection(collection, make=True)  # without the lock: to import Chroma takes a second or more
+            with self._writing:
+                if self._closed.is_set() or collection not in self._flat:
+                    made.close()
+                    return
+                self._chroma[collection] = made
+            after = 0
+            while not self._closed.wait(_BREATH_S):
+                with self._writing:
+                    if self._chroma.get(collection) is not made:
+                        return  # it was cleared, or failed, meanwhile
+                    after, pages = self._rows.scan([collection], after, SLICE)
+                    for page in pages:
+                        made.put(page.keys, page.matrix)
+                    if not pages:
+                        del self._flat[collection]
+                        return
+        except PPSError as error:
+            _log.warning("%s stays in memory: %s", collection, error.message)
+            with self._writing:
+                self._forget_chroma(collection)
+                self._builds[collection] = threading.current_thread()  # the next opening tries again
+
+    def _scan_again(self, collection: str, error: StoreError) -> None:
+        """Let go of a collection of Chroma's that failed: read its rows into memory, and have it made again."""
+        _log.warning("making %s in Chroma again from its rows: %s", collection, error.message)
+        if collection not in self._flat:
+            flat = FlatIndex(self._dimension, self._rows.sizes().get(collection, 0))
+            self._read_into({collection: flat})
+            self._flat[collection] = flat
+        self._forget_chroma(collection)
+        self._build_if_many(collection)
+
+    def _forget_chroma(self, collection: str) -> None:
+        self._builds.pop(collection, None)
+        made = self._chroma.pop(collection, None)
+        self._rows.unmark(_whole(collection))
+        if made is not None:
+            with contextlib.suppress(StoreError):  # its files go all the same
+                made.close()
+        ChromaCollection.erase(self._folder / collection)
+
+    def _collection(self, name: str, *, make: bool) -> ChromaCollection:
+        return ChromaCollection(self._folder / name, name, self._rows, self._marks, make=make)
+
+    def _close_collections(self) -> None:
+        while self._chroma:
+            self._chroma.popitem()[1].close()
+
+    def _opened(self) -> None:
+        if self._closed.is_set():
+            raise StoreError(f"the vector index in {self._folder.parent} is closed")
+
+    def _matrix(self, vectors: Sequence[Vector]) -> Matrix:
+        if any(np.shape(vector) != (self._dimension,) for vector in vectors):
+            raise InvalidRequest("vector", f"must have {self._dimension} numbers")
+        matrix = np.asarray(vectors, dtype=np.float32).reshape(len(vectors), self._dimension)
+        squares = np.einsum("ij,ij->i", matrix, matrix)
+        if not ((squares >= np.finfo(np.float32).tiny) & np.isfinite(squares)).all():
+            raise InvalidRequest("vector", "must be finite and not zero, its length in float32 too")
+        return matrix
+
+
+def _claim(folder: Path, rows: RowStore, marks: Mapping[str, Number]) -> None:
+    """Check whose the rows are, the owner first, so that a stranger learns no more."""
+    held, wanted = rows.marks(), {key: str(value) for key, value in marks.items()}
+    if not held:
+        rows.mark(wanted)
+    elif held.get("pps_group") != wanted["pps_group"]:
+        raise IsolationError(f"{folder} holds the vectors of another entity")
+    elif any(held.get(key) != value for key, value in wanted.items()):
+        raise ConfigError(
+            f"{folder} holds vectors of {_said(held)} and the embedder makes {_said(wanted)}; "
+            "run `pps reembed`, or set the embedder back"
+        )
+
+
+def _marks(group: str, fingerprint: Fingerprint) -> dict[str, Number]:
+    return {
+        "pps_group": group,
+        "pps_model": fingerprint.model,
+        "pps_dimension": fingerprint.dimension,
+        "pps_pooling": fingerprint.pooling,
+        "pps_normalised": fingerprint.normalised,
+    }
+
+
+def _said(marks: Mapping[str, str]) -> str:
+    return ", ".join(marks.get(f"pps_{name}", "?") for name in ("model", "dimension", "pooling"))
+
+
+def _whole(collection: str) -> str:
+    """Return the mark of a collection whose files in Chroma are as its rows say: from a close to the first change."""
+    return f"whole {collection}"
+
+
+def _without_strays(folder: Path) -> None:
+    """Take away what is no collection's, such as the graphs of all collections in one folder until 2026-11."""
+    for found in folder.iterdir() if folder.is_dir() else ():
+        if found.is_dir() and found.name not in COLLECTIONS:
+            shutil.rmtree(found)
+        elif not found.is_dir():
+            found.unlink()
