@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
+from tests.sampling import LONG, sized
 
 if TYPE_CHECKING:
     from pps.app import App
@@ -19,14 +20,43 @@ if TYPE_CHECKING:
 _SETTINGS = ("PPS_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_", "OLLAMA_", "GRAPHITI_", "XDG_")
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
 
-settings.register_profile("pps", deadline=None)  # a busy machine is not a defect
+settings.register_profile("pps", deadline=None, max_examples=sized(30, 100))  # a busy machine is not a defect
 settings.load_profile("pps")
 
+_HERE = Path(__file__).parent
+_ON_BOTH_STORES = ("test_memory", "test_recall_filters", "test_merging", "test_versions", "test_neighbours", "test_app")
+"""Of the integration suite: what every operation does on Neo4j too, once. The other files are about what lies above
+the store, whose contract, isolation and acceptance suites run on both; the long form runs these on both as well."""
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the long form runs; let the tests on Neo4j share one server, and those of a file a side.
+
+    Theirs come first, then the folders in the order of their names: no side waits for a long test at the end.
+    """
+    if not LONG:
+        config.hook.pytest_deselected(items=[item for item in items if _only_in_the_long_form(item)])
+        items[:] = [item for item in items if not _only_in_the_long_form(item)]
+    items.sort(key=_is_embedded)
     for item in items:
-        if item.get_closest_marker("neo4j") and not item.get_closest_marker("timeout"):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem if _is_embedded(item) else "neo4j"))
+        if not _is_embedded(item) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_NEO4J_TIMEOUT_S))
+
+
+def _is_embedded(item: pytest.Item) -> bool:
+    return item.get_closest_marker("neo4j") is None
+
+
+def _only_in_the_long_form(item: pytest.Item) -> bool:
+    by_parameter = any(
+        isinstance(one, str) and one == "neo4j"
+        for one in getattr(getattr(item, "callspec", None), "params", {}).values()
+    )
+    integration = item.path.is_relative_to(_HERE / "integration") and item.path.parent.name != "graph_store"
+    measuring = item.path.stem == "test_bench"
+    return by_parameter and (measuring or (integration and item.path.stem not in _ON_BOTH_STORES))
 
 
 @pytest.fixture(autouse=True)

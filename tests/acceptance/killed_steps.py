@@ -28,6 +28,7 @@ from pps.journal.queue import JobQueue
 from pps.journal.records import RecordBook
 from pps.journal.versions import Versions
 from pps.memory import Memory
+from tests.sampling import sample
 
 _LATE = ("chromadb", "chromadb.api.rust", "detect_secrets", "graphiti_core.graphiti", "ladybug", "neo4j", "tantivy")
 for _late in _LATE:
@@ -82,18 +83,20 @@ _armed = False
 def process(target: Callable[..., None], *given: Any) -> BaseProcess:
     """Start a process that does this."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, target.__module__])
+    context.set_forkserver_preload(["tests.integration.interfaces.preloaded", __name__, target.__module__])
     child = context.Process(target=target, args=given)
     child.start()
     return child
 
 
-def killed(steps: Sequence[tuple[type, str]], target: Callable[..., None], *given: Any) -> None:
-    """Run a round for each step, in a process that dies there; its number comes last."""
-    for number, (_, name) in enumerate(steps):
-        child = process(target, *given, number)
+def killed(steps: Sequence[tuple[type, str]], target: Callable[..., None], found: Settings, *given: Any) -> list[int]:
+    """Run a round for each step of a sample, in a process that dies there; return their numbers, which come last."""
+    rounds = sample(range(len(steps)), {"neo4j": 2}.get(found.store, 4), f"{target.__name__} {found.store}")
+    for number in rounds:
+        child = process(target, found, *given, number)
         child.join(60)
-        assert child.exitcode == -signal.SIGKILL, f"{name}: was not reached"
+        assert child.exitcode == -signal.SIGKILL, f"{steps[number][1]}: was not reached"
+    return rounds
 
 
 @asynccontextmanager

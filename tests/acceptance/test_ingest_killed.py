@@ -1,7 +1,6 @@
 """Events from every source and a long import, while the server is killed at random: counts exact, nothing twice.
 
-The full form, about ten minutes:
-``PPS_KILLS=100 PPS_TURNS=10000 PPS_EVENTS=100 .venv/bin/python -m pytest -s tests/acceptance/test_ingest_killed.py``
+The long form, about ten minutes, has a hundred kills and ten thousand turns.
 """
 
 from __future__ import annotations
@@ -25,10 +24,11 @@ import pytest
 from pps.core.errors import PPSError
 from pps.server.link import Link, connect, stop
 from tests.integration.interfaces.serving import clean_env, pps
+from tests.sampling import sized
 
-KILLS = int(os.environ.get("PPS_KILLS", "3"))
-TURNS = int(os.environ.get("PPS_TURNS", "1500"))
-EVENTS = int(os.environ.get("PPS_EVENTS", "4"))
+KILLS = sized(3, 100)
+TURNS = sized(600, 10_000)
+EVENTS = sized(4, 100)
 SOURCES = ("whisper", "screenpipe", "mcp", "editor", "api")
 PEOPLE = 40
 ENTITY = "ana"

@@ -1,6 +1,6 @@
 """Server or command is killed in the middle of an import; run again, each format is whole and nothing is doubled.
 
-``PPS_IMPORT_TURNS=10000 .venv/bin/python -m pytest tests/acceptance/test_kill_import.py`` runs a longer form.
+Some formats; in the long form all of them, and longer files.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from pps.server.link import Link, connect, stop
 from tests import importing_files as made
 from tests.acceptance.outage import data, idle, until
 from tests.integration.interfaces.serving import Served, serving
+from tests.sampling import sample, sized
 
-TURNS = int(os.environ.get("PPS_IMPORT_TURNS", "410"))
+TURNS = sized(410, 4_000)
 """Messages of each format; a batch has 200."""
 
 
@@ -109,7 +110,7 @@ def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
     monkeypatch.setenv("PPS_SERVER__PORT", "0")
     monkeypatch.setenv("PPS_EXTRACTOR__MODE", "given")
-    paths = {name: make(tmp_path / name) for name, make in FILES.items()}
+    paths = {name: FILES[name](tmp_path / name) for name in sample(FILES, 3, "server")}
     connect(home).admin("entity.create", {"name": "ana"})
     chance = random.Random(7)  # noqa: S311 - a reproducible choice
     try:
@@ -150,7 +151,7 @@ def command_killed(served: Served, paths: list[str], stored: int) -> bool:
 
 @pytest.mark.timeout(600)
 def test_an_import_whose_command_was_killed_is_whole_when_it_is_run_again(tmp_path: Path) -> None:
-    paths = [str(make(tmp_path / name)) for name, make in FILES.items()]
+    paths = [str(FILES[name](tmp_path / name)) for name in sample(FILES, 3, "command")]
     whole = TURNS * len(paths)
     with serving(tmp_path / "home", PPS_EXTRACTOR__MODE="given") as served:
         served.create("ana")

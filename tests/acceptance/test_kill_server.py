@@ -1,6 +1,6 @@
 """The server is killed at random moments while it remembers: nothing acknowledged is missing, nothing is doubled.
 
-``PPS_KILLS=50 .venv/bin/python -m pytest tests/acceptance/test_kill_server.py`` runs the long form.
+The long form kills fifty times.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import pytest
 from pps.core.errors import PPSError
 from pps.server import runfile
 from pps.server.link import Link, connect, stop
+from tests.sampling import sized
 
-KILLS = int(os.environ.get("PPS_KILLS", "8"))
+KILLS = sized(3, 50)
 CLIENTS = 3
 ENTITY = "ana"
 

@@ -1,4 +1,4 @@
-"""A process is killed while a model reads a text, and after each step of a change of one: it comes to the same end.
+"""A process is killed while a model reads a text, and after steps of a change of one: it comes to the same end.
 
 Each round gives one text other words in a real memory whose process dies by SIGKILL at one step. The next round's
 process takes up what is left; at the end only what the last words say holds, and every earlier fact is there once.
@@ -39,15 +39,15 @@ async def test_a_kill_after_any_step_of_a_change_leaves_what_the_last_words_say(
 ) -> None:
     async with memory_read_by(reading, server) as memory:
         turn = (await memory.remember(text(0))).turn_id
-    killed(STEPS, killed_at, reading, turn)
+    rounds = killed(STEPS, killed_at, reading, turn)
     async with taken_up(reading) as memory:
         facts = await memory._parts.client.scan_facts("", 100)
-        told = [f"Ana lives in City{number}" for number in range(len(STEPS) + 1)]
+        told = [f"Ana lives in City{number}" for number in (0, *(one + 1 for one in rounds))]
         assert sorted(fact.text for fact in facts) == sorted([*told, "Ben knows Ana"])
         assert {fact.episodes for fact in facts} == {(turn,)}
         moment = datetime.now(UTC)
         assert {fact.text for fact in facts if holds(fact, moment)} == {told[-1], "Ben knows Ana"}
-        assert len(await memory.records.history(turn)) == len(STEPS) + 1
+        assert len(await memory.records.history(turn)) == len(rounds) + 1
 
 
 def killed_at_question(server: ModelServer, number: int, found: Settings) -> bool:

@@ -1,14 +1,11 @@
 """A process is killed at each step of a deletion: the next start finishes it, and nothing of the entity is found.
 
-Nowhere in the data folder, by name or content, and on Neo4j in no property of any node or relationship. Two steps a
-store run by default; ``PPS_DELETE_KILLS=all .venv/bin/python -m pytest tests/acceptance/test_killed_deletions.py``
-kills at every one, archived and not.
+Nowhere in the data folder, by name or content, and on Neo4j in no property of any node or relationship. The long form
+kills at every step, archived and not.
 """
 
 from __future__ import annotations
 
-import os
-import random
 import signal
 
 import pytest
@@ -20,14 +17,13 @@ from tests.acceptance.killed_deletions import MARK, NAME, STEPS, killed_at, step
 from tests.acceptance.killed_steps import process
 from tests.erasing import left_in
 from tests.on_neo4j import anything_of
-
-SEED = int(os.environ.get("PPS_SEED", "23"))
+from tests.sampling import sample
 
 
 def chosen(store: str) -> list[tuple[int, bool]]:
     every = [(number, archived) for number in steps(store) for archived in (False, True)]
     every = [one for one in every if one != (0, True)]  # an archived one is closed already
-    return every if os.environ.get("PPS_DELETE_KILLS") == "all" else random.Random(SEED).sample(every, 2)  # noqa: S311
+    return sample(every, 2, store)
 
 
 @pytest.mark.timeout(900)

@@ -1,11 +1,10 @@
 """Many entities on one server cost what the open set allows: memory, threads and file descriptors stay flat.
 
-``PPS_ENTITIES=1000 .venv/bin/python -m pytest -s tests/acceptance/test_many_entities.py`` runs the long form.
+The long form has a thousand.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -14,8 +13,9 @@ import psutil
 import pytest
 
 from tests.integration.interfaces.serving import Served, serving
+from tests.sampling import sized
 
-ENTITIES = int(os.environ.get("PPS_ENTITIES", "48"))
+ENTITIES = sized(28, 1000)
 OPEN = 4
 FEW = 4 * OPEN
 

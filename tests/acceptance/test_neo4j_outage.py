@@ -1,11 +1,10 @@
 """Neo4j is stopped in the middle of ingestion and started again: nothing is lost, /health is red, then green.
 
-``PPS_OUTAGE_S=60 .venv/bin/python -m pytest -s tests/acceptance/test_neo4j_outage.py`` leaves it away for a minute.
+The long form leaves it away for a minute.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +17,9 @@ import pytest
 from tests.acceptance.outage import data, health, healthy, idle, reasons, until
 from tests.integration.interfaces.serving import Served, serving
 from tests.neo4j_server import Neo4jServer, start_neo4j, stop_neo4j
+from tests.sampling import sized
 
-OUTAGE_S = float(os.environ.get("PPS_OUTAGE_S", "2"))
+OUTAGE_S = sized(2.0, 60.0)
 BEFORE, MEANWHILE = 20, 40
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import re
 import sqlite3
 from collections import Counter
@@ -24,10 +23,11 @@ from pps.ingest.recorder import EventOptions
 from pps.operations.calls import Caller, Calls
 from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.serving import ERAS, Served, serving
+from tests.sampling import sized
 
 SOURCES = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent", "editor": "manual", "mail": "manual"}
 ROUTER = Router("test", ("/work",), may_create=True)
-CALLS_EACH = int(os.environ.get("PPS_ROUTED", "3"))
+CALLS_EACH = sized(2, 60)
 """Calls of each of the sixteen clients."""
 MOST_RECALLED = 100
 MARK = re.compile(r"\b(?:red|blue) \d+ \d+\b")

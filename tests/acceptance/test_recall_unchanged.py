@@ -1,11 +1,10 @@
 """Recall in one entity is the same, result for result, however many other entities there are.
 
-``PPS_NEIGHBOURS=200 .venv/bin/python -m pytest tests/acceptance/test_recall_unchanged.py`` runs the long form.
+The long form has two hundred of them.
 """
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,8 +15,9 @@ from pps.config import EmbedderSettings, ServerSettings, Settings
 from pps.core.values import FactDraft, NodeDraft
 from pps.memory import Memory
 from tests.integration.recall_scene import SAID, START, play
+from tests.sampling import sized
 
-NEIGHBOURS = int(os.environ.get("PPS_NEIGHBOURS", "20"))
+NEIGHBOURS = sized(6, 200)
 ASKED = (
     "What does Mira drink in the kitchen?",
     "Tomas",

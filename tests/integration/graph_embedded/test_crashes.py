@@ -17,6 +17,7 @@ from pps.graph.ladybug import open_ladybug
 from pps.graph.ladybug_connection import LadybugOptions
 from pps.graph.store_embedded import EmbeddedStore
 from tests.integration.graph_embedded.nodes import MIB, create, some_nodes
+from tests.sampling import sized
 
 
 async def killed_writer(path: Path, group: str, checkpoint_bytes: int, after_s: float) -> list[str]:
@@ -36,7 +37,7 @@ async def killed_writer(path: Path, group: str, checkpoint_bytes: int, after_s: 
 async def test_what_was_acknowledged_is_there_after_a_kill(path: Path, checkpoint_bytes: int) -> None:
     group = new_group()
     saved: list[str] = []
-    for turn in range(6):
+    for turn in range(sized(3, 6)):
         after_s = 0.05 + 0.15 * turn * random.random()  # noqa: S311 - when to kill, not a secret
         saved += await killed_writer(path, group, checkpoint_bytes, after_s)
         driver = await open_ladybug(path)

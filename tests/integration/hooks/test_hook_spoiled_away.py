@@ -18,6 +18,7 @@ from tests.integration.hooks.acting import DEADLINE_S
 from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
 from tests.integration.hooks.replaying import Recorded, Replay, recorded
 from tests.integration.interfaces.serving import serving
+from tests.sampling import sample
 
 SAMPLE = list({one.event: one for one in reversed(recorded()) if one.is_told}.values())
 """One recording of each event."""
@@ -109,7 +110,7 @@ def in_spool(home: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", ["hanging", "none"])
 def test_what_no_server_would_take_is_not_spooled_and_starts_none(kind: Kind, tmp_path: Path) -> None:
     with unanswered(kind, tmp_path) as replay:
-        run_in_time(replay, hopeless(replay))
+        run_in_time(replay, sample(hopeless(replay), 16, kind))
         time.sleep(0.5)  # an end of a session goes on alone
         assert not spool.spool_folder(replay.home).exists()
         assert runfile.run_file(replay.home).exists() == (kind == "hanging")

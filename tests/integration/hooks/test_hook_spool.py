@@ -18,10 +18,11 @@ from pps.server import spool
 from tests.integration.hooks.acting import Session
 from tests.integration.hooks.conftest import eventually, registered, turns_of
 from tests.integration.interfaces.serving import clean_env, serving
+from tests.sampling import sized
 
-HOOKS = 8
+HOOKS = sized(4, 8)
 EACH = 3
-SHOTS = 16
+SHOTS = sized(6, 16)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import httpx2
@@ -17,6 +18,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from pps.server import Link, RunFile, runfile
+from tests.integration.interfaces import forked
 from tests.neo4j_server import Neo4jServer
 
 ERAS = ("legacy", "2026-07-28")
@@ -87,18 +89,18 @@ def neo4j_env(server: Neo4jServer) -> dict[str, str]:
 
 def pps(env: dict[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    command = [sys.executable, "-m", "pps", *arguments]
-    return subprocess.run(command, env=env, input=given, capture_output=True, text=True, timeout=100, check=False)
+    return forked.run(arguments, env, given)
 
 
-def wait_for_run_file(home: Path, process: subprocess.Popen[bytes] | None = None) -> RunFile:
+def wait_for_run_file(home: Path, process: subprocess.Popen[bytes] | BaseProcess | None = None) -> RunFile:
     """Wait until a server has said where it listens."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         run = runfile.read(home)
         if run is not None and (process is None or run.pid == process.pid):
             return run
-        assert process is None or process.poll() is None, "the server ended at its start"
+        ended = process.exitcode if isinstance(process, BaseProcess) else process and process.poll()
+        assert ended is None, "the server ended at its start"
         time.sleep(0.05)
     raise AssertionError("no server within 60 s")
 
@@ -108,13 +110,13 @@ def serving(home: Path, **more: str) -> Iterator[Served]:
     """Run ``pps serve`` on a data folder while the block runs."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     env = clean_env(home, **more)
-    with (home / "test-server.log").open("ab") as log:
-        command = [sys.executable, "-m", "pps", "serve"]
-        process = subprocess.Popen(command, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    with (home / "test-server.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
+        process = forked.start(["serve"], env, nothing, log, log)
         try:
             yield Served(home, env, wait_for_run_file(home, process))
             process.terminate()
-            assert process.wait(30) == 0, (home / "test-server.log").read_text()[-2000:]
+            process.join(30)
+            assert process.exitcode == 0, (home / "test-server.log").read_text()[-2000:]
         finally:
             process.kill()
-            process.wait()
+            process.join()
