@@ -148,11 +148,7 @@ class Command:
 
 
 def make_command(settings: ExtractorSettings) -> Command:
-    """Return the command that the settings name.
-
-    Raises:
-        ConfigError: None is named, or it needs a model's name.
-    """
+    """Return the command that the settings name; ConfigError when none is named, or it needs a model's name."""
     given = settings.command
     words = tuple(shlex.split(given)) if isinstance(given, str) else given
     if not words:

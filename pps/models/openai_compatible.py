@@ -56,15 +56,6 @@ class OpenAICompatibleEmbedder(WindowedEmbedder):
 
     The server's tokenizer is not known, so a token is taken to be three bytes, which is on the safe
     side, and passages are kept under 480 of them, which fits the window of the usual models.
-
-    Args:
-        server: What to ask.
-        sleep: Waits between attempts (seconds).
-
-    Raises:
-        ModelUnavailable: The server cannot be reached, or is busy, after all attempts.
-        ModelOutputInvalid: It answered with something else than vectors of that dimension.
-        ConfigError: It refused the key, or does not know the model.
     """
 
     def __init__(self, server: EmbeddingServer, *, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -76,7 +67,6 @@ class OpenAICompatibleEmbedder(WindowedEmbedder):
         self._client: httpx.Client | None = None
 
     def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
         with self._lock:
             if self._client is not None:
                 self._client.close()

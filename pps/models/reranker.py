@@ -63,12 +63,7 @@ class TimedReranker(ABC):
         """Return the model; ModelError or ConfigError where it cannot be loaded."""
 
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
-        """Score each passage, higher is better.
-
-        Args:
-            query: Any text; the model cuts a pair that is over its window.
-            passages: Best first: when time runs out, the first ones have been scored.
-            deadline_s: Seconds from now.
+        """Score each passage, higher is better; give them best first, for when time runs out.
 
         Returns:
             A score a passage, in the order given; when ``complete`` is False, only those of the first
@@ -136,14 +131,6 @@ class MiniLMReranker(TimedReranker):
 
     Pairs go through the network one at a time, so that a score does not depend on the other pairs: the file rounds
     activations by what else is in their batch. Of a query 64 word pieces are read, of a pair 256.
-
-    Args:
-        path: A ``model.onnx``, or a folder that has one; None looks for it in the package that brings it.
-        batch: As ``TimedReranker``.
-        threads: As ``TimedReranker``; None takes the machine's, at most 4.
-
-    Raises:
-        ConfigError: The model is nowhere to be found (its contents are checked when it loads).
     """
 
     def __init__(self, path: Path | None = None, *, batch: int = 4, threads: int | None = None) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,46 +35,12 @@ _KNOWN = {
 """Dimension and pooling of models that are often named without a folder."""
 
 
-class _Tokenizer(Protocol):
-    def __call__(
-        self, text: str, *, add_special_tokens: bool, truncation: bool, verbose: bool
-    ) -> Mapping[str, list[int]]: ...
-
-
-class _Encode(Protocol):
-    def __call__(self, texts: list[str], /, *, batch_size: int, show_progress_bar: bool) -> Matrix: ...
-
-
-class _Model(Protocol):
-    """What is used of ``SentenceTransformer``."""
-
-    prompts: Mapping[str, str]
-
-    @property
-    def tokenizer(self) -> _Tokenizer: ...
-
-    @property
-    def max_seq_length(self) -> int | None: ...
-
-    @property
-    def encode_query(self) -> _Encode: ...
-
-    @property
-    def encode_document(self) -> _Encode: ...
-
-
 class SentenceTransformerEmbedder(WindowedEmbedder):
     """The embedder ``sentence-transformers``: loads at the first use, one call at a time.
 
-    A model's own query and document prompts are used. Its dimension must be known before it loads: it
-    is read from the model's folder, known for a few common names, else the setting says it.
-
-    Args:
-        model: A folder, or a name that sentence-transformers resolves (its cache, else the hub).
-        dimension: Length of its vectors, where the folder does not say.
-
-    Raises:
-        ConfigError: The extra is missing, no model is named, or its dimension is not known.
+    A model's own query and document prompts are used. ``model`` is a folder, or a name that the library resolves (its
+    cache, else the hub). Its dimension must be known before it loads: it is read from the folder, known for a few
+    common names, else the setting says it.
     """
 
     def __init__(self, model: str, *, dimension: int | None = None) -> None:
@@ -85,7 +51,7 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
         super().__init__(_fingerprint(model, dimension), _LONGEST_PASSAGE, _OVERLAP_TOKENS)
         self._source = model
         self._load_lock, self._run_lock = threading.Lock(), threading.Lock()
-        self._model: _Model | None = None
+        self._model: Any = None
 
     def split(self, text: str) -> list[str]:
         model = self._loaded()
@@ -99,7 +65,7 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
     def _passages(self, texts: list[str]) -> Matrix:
         return self._run(self._loaded().encode_document, texts)
 
-    def _run(self, encode: _Encode, texts: list[str]) -> Matrix:
+    def _run(self, encode: Callable[..., Matrix], texts: list[str]) -> Matrix:
         try:
             with self._run_lock:
                 rows = encode(texts, batch_size=_BATCH_TEXTS, show_progress_bar=False)
@@ -117,28 +83,14 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
             tokens = tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)
         return len(tokens["input_ids"])
 
-    def _loaded(self) -> _Model:
+    def _loaded(self) -> Any:
         with self._load_lock:
-            self._model = self._model or cast("_Model", _load("SentenceTransformer", self._source, "embedder.model"))
+            self._model = self._model or _load("SentenceTransformer", self._source, "embedder.model")
             return self._model
 
 
-class _Scorer(Protocol):
-    """What is used of ``CrossEncoder``."""
-
-    def predict(self, pairs: list[Pair], /, *, batch_size: int, show_progress_bar: bool) -> NDArray[np.float32]: ...
-
-
 class CrossEncoderReranker(TimedReranker):
-    """The reranker ``cross-encoder``, on one thread of its own: torch takes the cores by itself.
-
-    Args:
-        model: A folder, or a name that sentence-transformers resolves (its cache, else the hub).
-        batch, clock: As ``TimedReranker``.
-
-    Raises:
-        ConfigError: The extra is missing, or no model is named.
-    """
+    """The reranker ``cross-encoder``, on one thread of its own: torch takes the cores by itself."""
 
     def __init__(self, model: str, *, batch: int = 16, clock: Callable[[], float] = time.monotonic) -> None:
         if find_spec("sentence_transformers") is None:
@@ -148,7 +100,7 @@ class CrossEncoderReranker(TimedReranker):
         super().__init__(model, batch=batch, clock=clock)
 
     def _load(self) -> Score:
-        model = cast("_Scorer", _load("CrossEncoder", self.name, "reranker.model"))
+        model = _load("CrossEncoder", self.name, "reranker.model")
 
         def score(pairs: list[Pair]) -> NDArray[np.float32]:
             try:
@@ -159,7 +111,7 @@ class CrossEncoderReranker(TimedReranker):
         return score
 
 
-def _load(kind: str, source: str, setting: str) -> object:
+def _load(kind: str, source: str, setting: str) -> Any:
     """Return a model of the library's class ``kind``."""
     log.info("loading %s: seconds, or minutes if it is fetched", source)
     try:

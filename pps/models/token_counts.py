@@ -9,7 +9,7 @@ import tempfile
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Any, Literal
 
 from pps.core.text import estimate_tokens
 
@@ -26,10 +26,6 @@ _ENCODINGS = {
 """Encodings of tiktoken: the name of each one's file in tiktoken's cache, and that file's sha256."""
 
 
-class _Encoding(Protocol):
-    def encode_ordinary(self, text: str) -> list[int]: ...
-
-
 def count_tokens(text: str) -> int:
     """Return the size of a text in tokens, as ``counter_name`` says."""
     encoding = _encoding()
@@ -42,13 +38,13 @@ def counter_name() -> Literal["tiktoken", "estimate"]:
 
 
 @lru_cache(maxsize=1)
-def _encoding() -> _Encoding | None:
+def _encoding() -> Any:
     """Load an encoding that lies in tiktoken's own cache, whole: tiktoken fetches any other."""
     folder = _cache_folder()
     if folder is None or find_spec("tiktoken") is None:
         return None
     name = next((name for name, (file, sha256) in _ENCODINGS.items() if _is_whole(folder / file, sha256)), None)
-    return cast("_Encoding", importlib.import_module("tiktoken").get_encoding(name)) if name else None
+    return importlib.import_module("tiktoken").get_encoding(name) if name else None
 
 
 def _is_whole(file: Path, sha256: str) -> bool:
