@@ -117,14 +117,8 @@ def said_in(event: SessionEvent) -> list[Item]:
         reference = f"prompt:{event.prompt}:{digest(text)}" if event.prompt else f"prompt:{event.id}"
         return _items(text, reference, event.at, event.session, "user")
     if event.event == "PostToolUse" and event.tool and not is_own_tool(event.tool):
-        return _items(
-            tool_line(event.tool, event.input),
-            f"tool:{event.ref or event.id}",
-            event.at,
-            event.session,
-            "tool",
-            event.agent_type,
-        )
+        line, reference = tool_line(event.tool, event.input), f"tool:{event.ref or event.id}"
+        return _items(line, reference, event.at, event.session, "tool", event.agent_type)
     return []
 
 
@@ -219,14 +213,8 @@ def _items(text: str, reference: str, at: datetime, session: str, role: str, act
     text = text.replace("\0", "")
     found: list[Item] = []
     for number, piece in enumerate(cut(text, PIECE)):
-        options: RememberOptions = {
-            "role": role,
-            "actor": actor,
-            "session": session,
-            "source": SOURCE,
-            "source_ref": f"{reference}#{number}" if number else reference,
-            "occurred_at": at,
-        }
+        ref = f"{reference}#{number}" if number else reference
+        options = RememberOptions(role=role, actor=actor, session=session, source=SOURCE, source_ref=ref)
         if piece.strip():
-            found.append((piece, options))
+            found.append((piece, {**options, "occurred_at": at}))
     return found

@@ -153,37 +153,23 @@ def read_claude(source: Source) -> Iterator[Read]:
 
 
 def _project(found: Entry, where: str) -> Iterator[Read]:
-    common: RememberOptions = {
-        "source": "claude",
-        "session": short(found.text("uuid") or where),
-        "role": "system",
-        "kind": "note",
-        "occurred_at": found.moment("created_at"),
-    }
+    at, session = found.moment("created_at"), short(found.text("uuid") or where)
+    common = RememberOptions(source="claude", session=session, role="system", kind="note", occurred_at=at)
     text = joined(found.text(name) for name in ("name", "description", "prompt_template"))
     yield from pieces(text, {**common, "source_ref": f"project:{content_hash(text)[:32]}"}, where)
     for number, document in enumerate(found.entries("docs")):
-        options: RememberOptions = {
-            **common,
-            "source_ref": f"document:{short(document.text('uuid') or str(number), 100)}",
-            "occurred_at": document.moment("created_at") or common.get("occurred_at"),
-        }
+        ref = f"document:{short(document.text('uuid') or str(number), 100)}"
         text = _titled(document.text("filename") or "document", document.text("content"))
-        yield from pieces(text, options, f"{where} document {number}")
+        given = common | RememberOptions(source_ref=ref, occurred_at=document.moment("created_at") or at)
+        yield from pieces(text, given, f"{where} document {number}")
 
 
 def _memories(found: Entry, where: str) -> Iterator[Read]:
     projects = found.entry("project_memories").fields
     for session, value in (("memories", found.get("conversations_memory")), *projects.items()):
         text = string(value)
-        # Claude writes it anew now and then: other words are a turn of their own.
-        options: RememberOptions = {
-            "source": "claude",
-            "session": short(session),
-            "source_ref": f"memory:{content_hash(text)[:32]}",
-            "role": "system",
-            "kind": "memory",
-        }
+        ref = f"memory:{content_hash(text)[:32]}"  # it is written anew now and then: other words are another turn
+        options = RememberOptions(source="claude", role="system", kind="memory", source_ref=ref, session=short(session))
         yield from pieces(text, options, where)
 
 

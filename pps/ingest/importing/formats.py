@@ -49,16 +49,9 @@ class TurnLine(BaseModel):
 
     def options(self) -> RememberOptions:
         """Return what ``Memory.remember`` is told beside the content."""
-        found: RememberOptions = {
-            "role": self.role,
-            "actor": self.actor,
-            "source": self.source,
-            "source_ref": self.source_ref,
-            "kind": self.kind,
-            "tags": self.tags,
-            "nodes": [node.draft() for node in self.nodes],
-            "facts": [fact.draft() for fact in self.facts],
-        }
+        found = RememberOptions(role=self.role, actor=self.actor, source=self.source, kind=self.kind, tags=self.tags)
+        found["nodes"] = [node.draft() for node in self.nodes]
+        found["facts"] = [fact.draft() for fact in self.facts]
         if self.session:
             found["session"] = self.session
         if self.occurred_at:

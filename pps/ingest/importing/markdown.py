@@ -42,12 +42,7 @@ _HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A Markdown file as it was read.
-
-    Attributes:
-        folder: Where it was found: the folder that is watched or imported.
-        path: Its path below that folder, with ``/``.
-    """
+    """A Markdown file as it was read: the folder that is watched or imported, and its path below, with ``/``."""
 
     folder: Path
     path: str
@@ -102,10 +97,8 @@ def is_basic_memory(text: str) -> bool:
 def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberOptions]]:
     """Yield (content, options) for each passage of a file, in order; a file without words has none.
 
-    Args:
-        note: The file.
-        with_graph: Also read basic-memory's observations and relations into a node and its relations; they go
-            with the first passage.
+    With its graph, basic-memory's observations and relations are read into a node and its relations; they go with the
+    first passage.
     """
     parsed = parse(note.text, PurePosixPath(note.path).stem)
     found = passages(parsed.body)
@@ -119,19 +112,10 @@ def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberO
         given: RememberOptions = {"nodes": [drawn.node], "facts": drawn.relations} if drawn and part == 0 else {}
         ref = _reference([content, *known, iso(written) if written else "", *(_said(drawn) if given and drawn else ())])
         met[ref] = met.get(ref, 0) + 1
-        yield (
-            content,
-            {
-                **given,
-                "source": SOURCE,
-                "source_ref": f"{ref}-{met[ref]}" if met[ref] > 1 else ref,
-                "session": session,
-                "kind": KIND,
-                "tags": known,
-                "occurred_at": written or note.modified_at,
-                "chunk": Chunk(short(note.path, 1_000), part, len(found)),
-            },
-        )
+        ref = f"{ref}-{met[ref]}" if met[ref] > 1 else ref
+        chunk = Chunk(short(note.path, 1_000), part, len(found))
+        given = given | RememberOptions(source=SOURCE, source_ref=ref, session=session, kind=KIND, chunk=chunk)
+        yield content, {**given, "tags": known, "occurred_at": written or note.modified_at}
 
 
 def _reference(parts: list[str]) -> str:

@@ -63,17 +63,12 @@ def _memory(found: Entry, where: str, categories: Mapping[str, JSON]) -> Iterato
         yield Unreadable(where, f"has no text: none of {', '.join(_TEXTS)}")
         return
     named = [*found.values("categories"), *(categories.get(string(one)) for one in found.values("category_ids"))]
-    options: RememberOptions = {
-        "source": "mem0",
-        # A memory that mem0 rewrote keeps its id there; here its new words are a turn of their own.
-        "source_ref": short(f"{found.text('id') or 'memory'}:{content_hash(text)[:12]}"),
-        "session": short(found.text("run_id", "user_id") or "mem0"),
-        "actor": short(found.text("agent_id", "actor_id")),
-        "kind": "memory",
-        "tags": tags(map(string, named)),
-        "occurred_at": found.moment("updated_at", "created_at"),
-    }
-    yield from pieces(text, options, where)
+    # A memory that mem0 rewrote keeps its id there; here its new words are a turn of their own.
+    ref = short(f"{found.text('id') or 'memory'}:{content_hash(text)[:12]}")
+    session, actor = short(found.text("run_id", "user_id") or "mem0"), short(found.text("agent_id", "actor_id"))
+    marks, at = tags(map(string, named)), found.moment("updated_at", "created_at")
+    common = RememberOptions(source="mem0", kind="memory", source_ref=ref, session=session, actor=actor)
+    yield from pieces(text, {**common, "tags": marks, "occurred_at": at}, where)
 
 
 def _relation(found: Entry, where: str) -> Iterator[Read]:
@@ -85,15 +80,8 @@ def _relation(found: Entry, where: str) -> Iterator[Read]:
     text = f"{subject} {relation.replace('_', ' ')} {target}"
     name = label(relation, "RELATES_TO").upper()
     fact = FactDraft(short(subject, 500), name, short(target, 500), text=text[: whole(text, 4_000)])
-    options: RememberOptions = {
-        "source": "mem0",
-        "source_ref": f"relation:{content_hash(text)[:32]}",
-        "session": "mem0",
-        "kind": "memory",
-        "facts": [fact],
-        "extraction": "given",
-    }
-    yield Item(text, options, where)
+    common = RememberOptions(source="mem0", session="mem0", kind="memory", extraction="given", facts=[fact])
+    yield Item(text, {**common, "source_ref": f"relation:{content_hash(text)[:32]}"}, where)
 
 
 def is_graphiti(entry: Entry) -> bool:
@@ -173,34 +161,20 @@ class _Graph:
             if not (uuid and content.strip()):
                 yield Unreadable(where, "has no uuid and content")
                 continue
-            options: RememberOptions = {
-                "source": "graphiti",
-                "source_ref": f"episode:{short(uuid, 100)}",
-                "session": short(found.text("source_description") or "graphiti"),
-                "occurred_at": found.moment("valid_at", "created_at"),
-            }
+            session, at = short(found.text("source_description") or "graphiti"), found.moment("valid_at", "created_at")
+            options = RememberOptions(source="graphiti", session=session, occurred_at=at)
+            options["source_ref"] = f"episode:{short(uuid, 100)}"
             yield from self._told(content, options, self.by_episode.get(uuid, []), where)
 
     def rest(self) -> Iterator[Read]:
-        common: RememberOptions = {"source": "graphiti", "session": "graphiti"}
+        common = RememberOptions(source="graphiti", session="graphiti", extraction="given")
         for uuid, edge in list(self.waiting.items()):
-            options: RememberOptions = {
-                **common,
-                "source_ref": f"edge:{short(uuid, 100)}",
-                "kind": "fact",
-                "occurred_at": edge.draft.valid_at or moment(edge.made),
-            }
-            yield from self._told(edge.draft.text, options, [edge], f"{self.file} edge {uuid}")
+            ref, at = f"edge:{short(uuid, 100)}", edge.draft.valid_at or moment(edge.made)
+            told = common | RememberOptions(source_ref=ref, kind="fact", occurred_at=at)
+            yield from self._told(edge.draft.text, told, [edge], f"{self.file} edge {uuid}")
         for uuid in self.alone:
-            node = self.nodes[uuid]
-            told: RememberOptions = {
-                **common,
-                "source_ref": f"node:{short(uuid, 100)}",
-                "kind": "node",
-                "nodes": [node],
-                "extraction": "given",
-                "occurred_at": moment(self.made[uuid]),
-            }
+            node, ref, at = self.nodes[uuid], f"node:{short(uuid, 100)}", moment(self.made[uuid])
+            told = common | RememberOptions(source_ref=ref, kind="node", nodes=[node], occurred_at=at)
             text = f"{node.name}: {node.summary}" if node.summary else node.name
             yield from pieces(text, told, f"{self.file} node {uuid}")
 
@@ -212,13 +186,8 @@ class _Graph:
             self.waiting.pop(edge.uuid, None)
         for end in ends:
             self.alone.pop(end)
-        given: RememberOptions = {
-            **options,
-            "nodes": [self.nodes[end] for end in ends],
-            "facts": [edge.draft for edge in taken],
-            "extraction": "given",
-        }
-        yield from pieces(content, given, where)
+        nodes, facts = [self.nodes[end] for end in ends], [edge.draft for edge in taken]
+        yield from pieces(content, options | RememberOptions(nodes=nodes, facts=facts, extraction="given"), where)
 
 
 def _node(found: Entry, name: str) -> NodeDraft:

@@ -39,15 +39,12 @@ class Imported:
 
     Attributes:
         files: Files read, by format.
-        turns: Messages that were read; ``stored`` and ``duplicates`` are what became of them (of a dry run:
-            would become).
+        turns: Messages that were read; ``stored`` and ``duplicates`` are what became of them.
         nodes, facts: Those given with the messages, before names are resolved.
-        sessions: Different conversations.
-        characters, tokens: Size of the messages; tokens are an estimate of 3.5 characters each.
+        tokens: An estimate of 3.5 characters each.
         redacted: Secrets that were taken out.
         unreadable: What should have been read and could not be, the first 1,000; ``unreadable_count`` is all.
         passed: What is no memory, counted by reason.
-        first_at, last_at: Event times of the earliest and the latest message that has one.
         settled: Graph and indexes have all of it.
     """
 
@@ -72,12 +69,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """Where an import goes.
-
-    Attributes:
-        keep: Stores messages, all or none, and says what became of each.
-        known: Returns how many of the messages are there already.
-    """
+    """Where an import goes: ``keep`` stores messages, all or none; ``known`` counts those that are there already."""
 
     keep: Callable[[Given], Awaitable[list[Receipt]]]
     known: Callable[[Given], Awaitable[int]]
@@ -85,10 +77,9 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be imported.
+    """What is to be imported: files, folders, zip files; links below a folder are not followed.
 
     Attributes:
-        paths: Files, folders, zip files. Links below a folder are not followed.
         format: A name of ``FORMATS``; ``auto`` finds each file's format by its content.
         dry_run: Only read and count; nothing is stored.
         avoid: A folder of which nothing is read: that of the entities.

@@ -68,13 +68,11 @@ class Source:
 
     Attributes:
         name: What the user is told: the path below the one that was given.
-        path: The file, or the zip file that holds it.
+        path: The file, or the zip file that holds it, as ``member``.
         root: The folder that was given (the parent of a single file); paths of notes are kept below it.
         size: Bytes, unpacked.
         given: The user named this very file, so that an unknown format is an error and not one of many.
-        member: Its name inside the zip file; empty for a plain file.
-        packed_at: When it was last changed, as its zip file says; None for a plain file.
-        archives: Where its zip file is open.
+        packed_at: When it was last changed, as its zip file says.
         position: Bytes read since it was last opened.
     """
 
@@ -118,12 +116,7 @@ class Source:
 def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | Passed | Unreadable]:
     """Yield the files at and below the paths, in order of their names; what is no file is said.
 
-    Args:
-        paths: Files, folders and zip files.
-        avoid: A folder of which nothing is read, by whatever way it is reached.
-
-    Raises:
-        InvalidRequest: A path lies in the folder to be avoided.
+    Of the folder ``avoid`` nothing is read, by whatever way it is reached; InvalidRequest when a path lies in it.
     """
     kept_out = avoid.resolve() if avoid else None
     archives = Archives()
