@@ -36,12 +36,7 @@ class Exporter:
         self._written: set[str] = set()
 
     async def write(self, path: Path) -> int:
-        """Write a new file of mode 0600 and return how many lines it has.
-
-        Raises:
-            InvalidRequest: Something is at the path already.
-            StoreError: The file cannot be written; what was written is removed.
-        """
+        """Write a new file of mode 0600 and return how many lines it has; what cannot be written whole is removed."""
         file = await asyncio.to_thread(_opened, path)
         count = 0
         try:
@@ -143,40 +138,34 @@ def _origin(uuid: str) -> dict[str, JSON]:
     return {"source": SOURCE, "source_ref": f"{KNOWN}{uuid}", "role": "system"}
 
 
+def _said(**given: JSON) -> dict[str, JSON]:
+    return {name: value for name, value in given.items() if value}
+
+
 def _turn(turn: Turn) -> dict[str, JSON]:
-    found: dict[str, JSON] = {
-        "content": turn.content,
-        "role": turn.role,
-        "session": turn.session,
-        "source": turn.source,
-        "source_ref": turn.source_ref or f"{KNOWN}{turn.uuid}",
-        "occurred_at": iso(turn.occurred_at),
-        "kind": turn.kind,
-    }
-    if turn.actor:
-        found["actor"] = turn.actor
-    if turn.tags:
-        found["tags"] = list(turn.tags)
-    if turn.chunk:
-        found["chunk"] = [turn.chunk.path, turn.chunk.part, turn.chunk.parts]
-    return found
+    return _said(
+        content=turn.content,
+        role=turn.role,
+        session=turn.session,
+        source=turn.source,
+        source_ref=turn.source_ref or f"{KNOWN}{turn.uuid}",
+        occurred_at=iso(turn.occurred_at),
+        kind=turn.kind,
+        actor=turn.actor,
+        tags=list(turn.tags),
+        chunk=[turn.chunk.path, turn.chunk.part, turn.chunk.parts] if turn.chunk else None,
+    )
 
 
 def _node(node: Node) -> dict[str, JSON]:
-    given: dict[str, JSON] = {
-        "summary": node.summary,
-        "aliases": list(node.aliases),
-        "tags": list(node.tags),
-        "attributes": node.attributes,
-    }
-    return {"name": node.name, "kind": node.kind, **{name: value for name, value in given.items() if value}}
+    aliases, tags = list(node.aliases), list(node.tags)
+    return _said(
+        name=node.name, kind=node.kind, summary=node.summary, aliases=aliases, tags=tags, attributes=node.attributes
+    )
 
 
 def _fact(fact: Fact, subject: str, target: str) -> dict[str, JSON]:
-    found: dict[str, JSON] = {"subject": subject, "relation": fact.relation, "object": target, "text": fact.text}
-    for name, moment in (("valid_at", fact.valid_at), ("invalid_at", fact.invalid_at)):
-        if moment:
-            found[name] = iso(moment)
-    if fact.kind != "fact":
-        found["kind"] = fact.kind
-    return found
+    times = {"valid_at": fact.valid_at, "invalid_at": fact.invalid_at}
+    dated: dict[str, JSON] = {name: iso(moment) for name, moment in times.items() if moment}
+    kind = fact.kind if fact.kind != "fact" else None
+    return _said(subject=subject, relation=fact.relation, object=target, text=fact.text, **dated, kind=kind)

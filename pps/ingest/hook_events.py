@@ -52,12 +52,7 @@ def _moment(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the assistant said.
-
-    Attributes:
-        ref: The line's own id.
-        cwd: Where the client worked then; empty when it does not say.
-    """
+    """What the assistant said: the line's own id, and where the client worked then, where it says so."""
 
     ref: str
     text: str
@@ -123,7 +118,6 @@ def said_in(event: SessionEvent) -> list[Item]:
 
 
 def answered(answers: Sequence[Answer], session: str) -> list[Item]:
-    """Return what is kept of answers."""
     return [item for one in answers for item in _items(one.text, one.ref, one.at, session, "assistant")]
 
 
@@ -195,7 +189,6 @@ def is_machine(prompt: str) -> bool:
 
 
 def is_own_tool(tool: str) -> bool:
-    """Tell whether a tool is one of PPS."""
     return _OWN_TOOL.match(tool) is not None
 
 

@@ -84,11 +84,7 @@ def cut(text: str, size: int) -> list[str]:
 
 
 class Redactor:
-    """Redacts the parts of one request and counts what it found; or lets all through when it is off.
-
-    Attributes:
-        count: Secrets replaced so far.
-    """
+    """Redacts the parts of one request and counts what it replaced; or lets all through when it is off."""
 
     __slots__ = ("_on", "count")
 
@@ -144,21 +140,14 @@ class Redactor:
 
         Texts of facts to replace are redacted as those were.
         """
-        clean = list(facts)
-        for at, fact in enumerate(facts if self._on else ()):
-            if not _is_clean((fact.subject, fact.relation, fact.object, fact.text, *fact.invalidates)):
-                self.label(f"facts[{at}].relation", fact.relation)
-                clean[at] = self._fact(fact)
-        return tuple(clean)
+        return tuple(self._fact(fact, at) for at, fact in enumerate(facts)) if self._on else tuple(facts)
 
-    def _fact(self, fact: FactDraft) -> FactDraft:
-        return replace(
-            fact,
-            subject=self.text(fact.subject),
-            object=self.text(fact.object),
-            text=self.text(fact.text),
-            invalidates=self.texts(fact.invalidates),
-        )
+    def _fact(self, fact: FactDraft, at: int) -> FactDraft:
+        if _is_clean((fact.subject, fact.relation, fact.object, fact.text, *fact.invalidates)):
+            return fact
+        self.label(f"facts[{at}].relation", fact.relation)
+        names = {name: self.text(getattr(fact, name)) for name in ("subject", "object", "text")}
+        return replace(fact, **names, invalidates=self.texts(fact.invalidates))
 
     def _value(self, value: JSON, name: str) -> JSON:
         if isinstance(value, str):
@@ -175,8 +164,7 @@ class Redactor:
 class KeyedRedactor(Redactor):
     """Redacts the parts of one request to one entity, also the identifiers by which a caller knows a text.
 
-    Args:
-        key: Of the entity alone: without it nothing can be told of a secret by its digest.
+    The key is of the entity alone: without it nothing can be told of a secret by its digest.
     """
 
     __slots__ = ("_key",)
@@ -192,7 +180,7 @@ class KeyedRedactor(Redactor):
         """
         if not self._on or not given:
             return given
-        found = _redacted(given, self._keyed_marker)
+        found = _redacted(given, lambda kind, secret: f"[redacted: {kind} {self._digest(secret)}]")
         self.count += found.count
         fits = not found.count or len(found.text) <= _MOST_IDENTIFIER
         return found.text if fits else f"[redacted: {self._digest(given)}]"
@@ -202,9 +190,6 @@ class KeyedRedactor(Redactor):
         if not self._on or _is_clean((text, *identifiers)):
             return text, *identifiers
         return self.text(text), *map(self.identifier, identifiers)
-
-    def _keyed_marker(self, kind: str, secret: str) -> str:
-        return f"[redacted: {kind} {self._digest(secret)}]"
 
     def _digest(self, secret: str) -> str:
         return hmac.new(self._key, secret.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_DIGITS]

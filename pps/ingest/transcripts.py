@@ -57,7 +57,6 @@ class Cursor:
     ahead: tuple[str, ...] = ()
 
     def dump(self) -> str:
-        """Return the cursor as text."""
         return json.dumps([self.offset, self.tail, micros(self.since), self.ahead])
 
 
@@ -105,9 +104,6 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
 
     Without a cursor the answers to the last prompt are taken. A line without its end is left for the next time. A
     file that is gone, or is none, has no answers and moves nothing.
-
-    Raises:
-        InvalidRequest: The path is not that of a transcript.
     """
     with _opened(reading.path) as (descriptor, size):
         end = min(size, reading.upto if reading.upto is not None else size)
@@ -229,15 +225,15 @@ def _said(entry: Entry, session: str) -> str:
 
 
 class Capture:
-    """Keeps one entity's part of sessions. What was told before is known again and changes nothing.
+    """Keeps one entity's part of sessions; tells ``ended`` when one has ended and all of it is kept.
 
-    The cursor of a transcript moves only past answers that are on disk.
+    What was told before is known again and changes nothing. The cursor of a transcript moves only past answers that
+    are on disk.
     """
 
     def __init__(
         self, journal: Journal, keep: Keep, identifier: Callable[[str], str], ended: Callable[[], None]
     ) -> None:
-        """``ended`` is told when a session has ended and all of it is kept."""
         self._ended = ended
         self._journal = journal
         self._keep = keep
@@ -247,10 +243,8 @@ class Capture:
     async def take(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool) -> None:
         """Keep what an event tells, and what the transcript says up to it.
 
-        Args:
-            event: What happened.
-            is_ours: Tells of a working directory whether what was said there is this entity's.
-            late: True when the event comes from the spool: what the transcript holds by now may be of later ones.
+        ``is_ours`` tells of a working directory whether what was said there is this entity's. A ``late`` event comes
+        from the spool: what the transcript holds by now may be of later ones.
 
         Raises:
             Overloaded: Too much waits; nothing of this was kept, and it is safe to tell it again.
@@ -267,7 +261,7 @@ class Capture:
             return
         upto = event.size if late and event.event != "SessionEnd" else None
         reading = Reading(event.transcript, event.session, event.at, upto, is_ours)
-        async with self._lock(reading):
+        async with self._locks.setdefault(self._key(reading), asyncio.Lock()):
             if event.event in ("Stop", "PreCompact", "SessionEnd"):
                 await self._answers(reading, event, 0.0 if late else _LAG_S)
             elif await self._cursor(reading) is None:
@@ -322,9 +316,6 @@ class Capture:
 
     async def _move(self, reading: Reading, cursor: Cursor) -> None:
         await self._journal.set_meta(self._key(reading), cursor.dump())
-
-    def _lock(self, reading: Reading) -> asyncio.Lock:
-        return self._locks.setdefault(self._key(reading), asyncio.Lock())
 
     def _key(self, reading: Reading) -> str:
         """Return the cursor's name: session and file, neither of them readable."""
