@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,17 @@ from pps.ingest.exporting import KNOWN, Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
 from pps.ingest.importing.items import Item, pieces
 from pps.ingest.importing.markdown import SOURCE, Note, is_basic_memory, note_turns, session_of
-from pps.ingest.importing.run import Imported, Into, Progress, Wanted, import_files, kept_patiently
+from pps.ingest.importing.run import (
+    Given,
+    Imported,
+    Into,
+    Keep,
+    Progress,
+    Wanted,
+    import_files,
+    keep_each,
+    kept_patiently,
+)
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal
 
@@ -35,8 +46,6 @@ _KEEP_EVERY = 50
 _AT_ONCE = 200
 _PATIENCE_S = 60.0
 _BEAT_S = 0.5
-
-Given = Sequence[tuple[str, RememberOptions]]
 
 
 @dataclass(slots=True)
@@ -77,7 +86,7 @@ class Documents:
 
     def __init__(
         self,
-        keep: Callable[[Given], Awaitable[list[Receipt]]],
+        keep: Keep,
         journal: Journal,
         forgetter: Forgetter,
         worker: Worker,
@@ -187,7 +196,11 @@ class Documents:
         held = {turn.source_ref: turn for turn in await self._passages(folder, path)}
         new = [item for item in wanted if item.options.get("source_ref") not in held]
         for start in range(0, len(new), _AT_ONCE):
-            await self._store(new[start : start + _AT_ONCE], tally)
+            given = [item.given for item in new[start : start + _AT_ONCE]]
+            stored = await keep_each(
+                partial(kept_patiently, self._keep), given, lambda _, why: tally.skipped.append(Skipped(path, why))
+            )
+            tally.stored += len(stored)
         now_wanted = {item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted}
         moved = [
             (turn.uuid, chunk) for ref, turn in held.items() if (chunk := now_wanted.get(ref)) and chunk != turn.chunk
@@ -195,18 +208,6 @@ class Documents:
         if moved:
             await self._journal.renumber(moved)
         return await self._forget([turn for ref, turn in held.items() if ref not in now_wanted], tally)
-
-    async def _store(self, items: Sequence[Item], tally: Synced) -> None:
-        """Store passages; one that is refused is reported, and the others are stored without it."""
-        try:
-            await kept_patiently(self._keep, [(item.content, item.options) for item in items])
-            tally.stored += len(items)
-        except InvalidRequest as error:
-            if len(items) == 1:
-                tally.skipped.append(Skipped(items[0].where, error.message))
-                return
-            for item in items:
-                await self._store([item], tally)
 
     async def _forget(self, turns: Sequence[Turn], tally: Synced) -> bool:
         """Forget passages with what only they supported; False when some of it is still being taken in."""

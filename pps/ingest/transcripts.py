@@ -14,7 +14,7 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,8 +22,8 @@ from weakref import WeakValueDictionary
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros, micros
-from pps.core.values import Receipt
 from pps.ingest.hook_events import Answer, Item, SessionEvent, answered, digest, folded, last_answer, said_in
+from pps.ingest.importing.run import Keep, keep_each
 from pps.ingest.lenient_json import Entry
 from pps.journal.journal import Journal
 
@@ -36,7 +36,6 @@ _AHEAD = 200
 _LAG_S = 0.6
 """How long the line of an answer may be on its way into the transcript."""
 _LOOK_S = 0.1
-Keep = Callable[[Sequence[Item]], Awaitable[list[Receipt]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,16 +299,8 @@ class Capture:
 
     async def _kept(self, items: Sequence[Item]) -> None:
         """Keep items; one that can never be kept, such as an echo of a pack, does not stand in the others' way."""
-        if not items:
-            return
-        try:
-            await self._keep(items)
-        except InvalidRequest:
-            for item in items:
-                try:
-                    await self._keep([item])
-                except InvalidRequest as error:
-                    _log.info("not kept: %s", error.message)
+        if items:
+            await keep_each(self._keep, items, lambda _, why: _log.info("not kept: %s", why))
 
     async def _cursor(self, reading: Reading) -> Cursor | None:
         return load(await self._journal.get_meta(self._key(reading)))

@@ -30,6 +30,10 @@ class Item:
     options: RememberOptions
     where: str
 
+    @property
+    def given(self) -> tuple[str, RememberOptions]:
+        return self.content, self.options
+
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:

@@ -7,8 +7,7 @@ what is there already is counted and not stored twice.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -30,17 +29,19 @@ _BATCH_CHARACTERS = 1_000_000
 _LONGEST_WAIT_S = 5.0
 
 Given = Sequence[tuple[str, RememberOptions]]
+Keep = Callable[[Given], Awaitable[list[Receipt]]]
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Imported:
-    """What an import did, or would do when ``dry_run``.
+    """What an import did so far, or would do when ``dry_run``.
 
     Attributes:
         files: Files read, by format.
         turns: Messages that were read; ``stored`` and ``duplicates`` are what became of them.
         nodes, facts: Those given with the messages, before names are resolved.
+        sessions: Different conversations.
         tokens: An estimate of 3.5 characters each.
         redacted: Secrets that were taken out.
         unreadable: What should have been read and could not be, the first 1,000; ``unreadable_count`` is all.
@@ -49,29 +50,29 @@ class Imported:
     """
 
     dry_run: bool
-    files: Mapping[str, int]
-    turns: int
-    stored: int
-    duplicates: int
-    nodes: int
-    facts: int
-    sessions: int
-    characters: int
-    tokens: int
-    redacted: int
-    unreadable: tuple[Skipped, ...]
-    unreadable_count: int
-    passed: Mapping[str, int]
-    first_at: datetime | None
-    last_at: datetime | None
-    settled: bool
+    files: dict[str, int] = field(default_factory=dict[str, int])
+    turns: int = 0
+    stored: int = 0
+    duplicates: int = 0
+    nodes: int = 0
+    facts: int = 0
+    sessions: int = 0
+    characters: int = 0
+    tokens: int = 0
+    redacted: int = 0
+    unreadable: list[Skipped] = field(default_factory=list[Skipped])
+    unreadable_count: int = 0
+    passed: dict[str, int] = field(default_factory=dict[str, int])
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Into:
     """Where an import goes: ``keep`` stores messages, all or none; ``known`` counts those that are there already."""
 
-    keep: Callable[[Given], Awaitable[list[Receipt]]]
+    keep: Keep
     known: Callable[[Given], Awaitable[int]]
 
 
@@ -100,7 +101,7 @@ async def import_files(wanted: Wanted, into: Into, progress: Progress | None = N
             raise InvalidRequest("path", f"there is nothing at {path}")
     found = await asyncio.to_thread(lambda: list(find(wanted.paths, wanted.avoid)))
     total = sum(one.size for one in found if isinstance(one, Source))
-    run = _Run(into, wanted.dry_run, progress, total)
+    run = _Run(into, Imported(wanted.dry_run), progress, total)
     reader = _read_all(found, FORMATS.get(wanted.format), run)
     try:
         while batch := await asyncio.to_thread(_batch, reader, run):
@@ -110,112 +111,92 @@ async def import_files(wanted: Wanted, into: Into, progress: Progress | None = N
             if isinstance(one, Source):
                 one.archives.stopped = True
         raise
-    if not run.files and not run.unreadable:
+    if not run.report.files and not run.report.unreadable:
         raise InvalidRequest("path", f"holds nothing that can be imported; formats are {', '.join(FORMATS)}")
-    return run.report()
+    return run.report
 
 
 @dataclass(slots=True)
 class _Run:
-    """What an import has seen so far; ``counts`` are fields of its report."""
+    """An import under way."""
 
     into: Into
-    dry_run: bool
+    report: Imported
     progress: Progress | None
     total: int
     source: Source | None = None
     done: int = 0
-    first_at: datetime | None = None
-    last_at: datetime | None = None
-    counts: Counter[str] = field(default_factory=Counter[str])
-    files: Counter[str] = field(default_factory=Counter[str])
-    passed: Counter[str] = field(default_factory=Counter[str])
     sessions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    unreadable: list[Skipped] = field(default_factory=list[Skipped])
 
     def note(self, read: Read) -> Item | None:
         """Count something that was read; return it when it is a message."""
         if isinstance(read, Item):
             return read
         if isinstance(read, Passed):
-            self.passed[read.why] += 1
+            self.report.passed[read.why] = self.report.passed.get(read.why, 0) + 1
         else:
-            self.counts["unreadable_count"] += 1
-            if len(self.unreadable) < MAX_TOLD:
-                self.unreadable.append(Skipped(read.where, read.why))
+            self.report.unreadable_count += 1
+            if len(self.report.unreadable) < MAX_TOLD:
+                self.report.unreadable.append(Skipped(read.where, read.why))
         return None
 
     async def take(self, batch: Sequence[Item]) -> None:
         """Store a batch, or count what of it would be stored."""
         for item in batch:
             self._counted(item)
-        if self.dry_run:
-            known = await self.into.known([(item.content, item.options) for item in batch])
-            self.counts["stored"] += len(batch) - known
+        given = [item.given for item in batch]
+        if self.report.dry_run:
+            self.report.stored += len(batch) - await self.into.known(given)
         else:
-            await self._store(batch)
+            receipts = await keep_each(self._kept, given, lambda at, why: self._refused(batch[at], why))
+            self.report.stored += sum(receipt.state != "duplicate" for receipt in receipts)
+            self.report.redacted += sum(receipt.redacted for receipt in receipts)
+        self.report.duplicates = self.report.turns - self.report.stored
         self._tell(self.source.name if self.source else "")
 
-    def report(self) -> Imported:
-        names = ("turns", "stored", "nodes", "facts", "characters", "tokens", "redacted", "unreadable_count")
-        return Imported(
-            **{name: self.counts[name] for name in names},
-            dry_run=self.dry_run,
-            files=dict(self.files),
-            duplicates=self.counts["turns"] - self.counts["stored"],
-            sessions=len(self.sessions),
-            unreadable=tuple(self.unreadable),
-            passed=dict(self.passed),
-            first_at=self.first_at,
-            last_at=self.last_at,
-            settled=True,
-        )
-
     def _counted(self, item: Item) -> None:
-        options = item.options
-        self.counts.update(
-            turns=1,
-            nodes=len(options.get("nodes", ())),
-            facts=len(options.get("facts", ())),
-            characters=len(item.content),
-            tokens=estimate_tokens(item.content),
-        )
+        report, options = self.report, item.options
+        report.turns += 1
+        report.nodes += len(options.get("nodes", ()))
+        report.facts += len(options.get("facts", ()))
+        report.characters += len(item.content)
+        report.tokens += estimate_tokens(item.content)
         self.sessions.add((options.get("source", ""), options.get("session", "")))
+        report.sessions = len(self.sessions)
         if at := options.get("occurred_at"):
-            self.first_at = min(at, self.first_at or at)
-            self.last_at = max(at, self.last_at or at)
+            report.first_at = min(at, report.first_at or at)
+            report.last_at = max(at, report.last_at or at)
 
-    async def _store(self, batch: Sequence[Item]) -> None:
-        """Store a batch; when one message of it is refused, the others are stored one by one."""
-        try:
-            self._noted(await self._kept(batch))
-        except InvalidRequest:
-            for item in batch:
-                try:
-                    self._noted(await self._kept([item]))
-                except InvalidRequest as error:
-                    self.counts["turns"] -= 1
-                    self.note(Unreadable(item.where, error.message))
+    def _refused(self, item: Item, why: str) -> None:
+        self.report.turns -= 1
+        self.note(Unreadable(item.where, why))
 
-    async def _kept(self, batch: Sequence[Item]) -> list[Receipt]:
-        def told() -> None:
-            self._tell("waiting until what is stored is taken in")
-
-        return await kept_patiently(self.into.keep, [(item.content, item.options) for item in batch], told)
+    async def _kept(self, given: Given) -> list[Receipt]:
+        return await kept_patiently(
+            self.into.keep, given, lambda: self._tell("waiting until what is stored is taken in")
+        )
 
     def _tell(self, what: str) -> None:
         if self.progress:
             at = self.done + (self.source.position if self.source else 0)
-            self.progress(f"{self.counts['turns']:,} turns, {what}", min(at, self.total), self.total)
-
-    def _noted(self, receipts: Sequence[Receipt]) -> None:
-        self.counts["stored"] += sum(receipt.state != "duplicate" for receipt in receipts)
-        self.counts["redacted"] += sum(receipt.redacted for receipt in receipts)
+            self.progress(f"{self.report.turns:,} turns, {what}", min(at, self.total), self.total)
 
 
-async def kept_patiently(
-    keep: Callable[[Given], Awaitable[list[Receipt]]], given: Given, told: Callable[[], None] | None = None
-) -> list[Receipt]:
+async def keep_each(keep: Keep, given: Given, refused: Callable[[int, str], None]) -> list[Receipt]:
+    """Store messages; of a batch that is refused each by itself, and ``refused`` is told of those that are then."""
+    try:
+        return await keep(given)
+    except InvalidRequest as error:
+        if len(given) == 1:
+            refused(0, error.message)
+            return []
+    receipts: list[Receipt] = []
+    for at, one in enumerate(given):
+        receipts += await keep_each(keep, [one], lambda _, why, at=at: refused(at, why))
+    return receipts
+
+
+async def kept_patiently(keep: Keep, given: Given, told: Callable[[], None] | None = None) -> list[Receipt]:
     """Store messages; while too much waits to be taken in, wait too and say so."""
     while True:
         try:
@@ -259,7 +240,8 @@ def _read(source: Source, wanted: Format | None, run: _Run) -> Iterator[Read]:
     else:
         chosen = wanted if source.given or source.suffix in wanted.suffixes else None
     if chosen is not None:
-        run.files[chosen.name] += 1
+        files = run.report.files
+        files[chosen.name] = files.get(chosen.name, 0) + 1
         for read in chosen.read(source):
             if isinstance(read, Item) and read.content.lstrip().startswith(MARK):
                 yield Passed("conversations of the program that reads turns for this memory")
