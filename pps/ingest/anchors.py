@@ -44,14 +44,6 @@ class AnchorInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
-    """An anchor and its Markdown."""
-
-    info: AnchorInfo
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class ResyncReport:
     """How many anchors were indexed anew, dropped from the indexes, or left as they were."""
 
@@ -112,20 +104,14 @@ class Anchors:
         files, _ = await asyncio.to_thread(self._folder.scan)
         return [_info(file, parse(file.text, file.slug)) for file in files]
 
-    async def read(self, slug: str) -> Anchor:
-        """Return an anchor; NotFound when there is none of that slug."""
+    async def passages(self, slug: str) -> list[AnchorPassage]:
+        """Return an anchor's passages in order, as they are indexed; NotFound when there is none."""
         file = await asyncio.to_thread(self._folder.read, slug)
         if file is None:
             raise NotFound("anchor")
         anchor = await asyncio.to_thread(self._parsed, file)
-        return Anchor(_info(file, anchor), anchor.body)
-
-    async def passages(self, slug: str) -> list[AnchorPassage]:
-        """Return an anchor's passages in order, as they are indexed; NotFound when there is none."""
-        anchor = await self.read(slug)
-        info = anchor.info
-        parts = await asyncio.to_thread(self._split, anchor.text)
-        return [AnchorPassage(slug, at, info.title, part, info.modified_at) for at, part in enumerate(parts)]
+        parts = await asyncio.to_thread(self._split, anchor.body)
+        return [AnchorPassage(slug, at, anchor.title, part, file.modified_at) for at, part in enumerate(parts)]
 
     async def delete(self, slug: str, *, missing_ok: bool = False) -> None:
         """Delete an anchor's file and its index entries; NotFound when there is none."""
@@ -153,13 +139,8 @@ class Anchors:
             await self._indexes.apply([], [(_COLLECTION, slug) for slug in gone])
             await self._keep({file.slug: file.digest for file in files})
         added = sum(file.slug not in known for file in stale)
-        return ResyncReport(
-            added=added,
-            changed=len(stale) - added,
-            removed=len(gone),
-            unchanged=len(files) - len(stale),
-            skipped=tuple(Skipped(one.name, one.why) for one in unread),
-        )
+        skipped = tuple(Skipped(one.name, one.why) for one in unread)
+        return ResyncReport(added, len(stale) - added, len(gone), len(files) - len(stale), skipped)
 
     async def import_folder(self, path: Path) -> ImportReport:
         """Copy the Markdown files of a folder, and of those below it, into the anchors.
@@ -222,9 +203,8 @@ class Anchors:
 
     def _name_for(self, anchor: AnchorText) -> str:
         """Return the title's slug if it is free or already holds this very anchor, else a numbered one."""
-        wanted = anchor_files.slug_of(
-            str(PurePosixPath(anchor.source).with_suffix("")) if anchor.source else anchor.title
-        )
+        origin = PurePosixPath(anchor.source).with_suffix("") if anchor.source else anchor.title
+        wanted = anchor_files.slug_of(str(origin))
         return wanted if self._is_kept(wanted, anchor) else anchor_files.free_slug(wanted, self._folder.slugs())
 
     def _is_kept(self, slug: str, anchor: AnchorText) -> bool:

@@ -89,12 +89,14 @@ async def test_a_saved_anchor_is_a_markdown_file_and_is_found_by_words_and_by_me
     assert await place.near("coffee beans at seven") == ["morning-coffee"]
 
 
+async def text_of(place: Place, slug: str) -> str:
+    return "\n".join(passage.text for passage in await place.anchors.passages(slug))
+
+
 async def test_what_is_saved_is_read_back(place: Place) -> None:
     body = "# 咖啡\n\n- 早上七点\n\n```python\nprint('---')\n```\n---\nend"
     info = await place.anchors.save("咖啡", f"\n{body}\n\n")
-    found = await place.anchors.read(info.slug)
-    assert found.text == body
-    assert found.info == info
+    assert await text_of(place, info.slug) == body
     assert await place.anchors.list() == [info]
 
 
@@ -122,7 +124,6 @@ async def test_a_given_slug_replaces_what_it_holds(place: Place) -> None:
 async def test_a_path_is_never_a_slug(place: Place, slug: str) -> None:
     for call in (
         place.anchors.save("t", "x", slug=slug),
-        place.anchors.read(slug),
         place.anchors.delete(slug),
         place.anchors.passages(slug),
     ):
@@ -154,8 +155,6 @@ async def test_a_deleted_anchor_is_gone_from_disk_and_indexes(place: Place) -> N
 
 
 async def test_an_absent_anchor_is_not_found(place: Place) -> None:
-    with pytest.raises(NotFound):
-        await place.anchors.read("nothing")
     with pytest.raises(NotFound):
         await place.anchors.passages("nothing")
 
@@ -243,13 +242,13 @@ async def test_a_link_is_neither_read_nor_deleted_nor_written_through(place: Pla
     await place.anchors.save("Tea", "Green.")
     (place.folder / "link.md").symlink_to(secret)
     with pytest.raises(NotFound):
-        await place.anchors.read("link")
+        await place.anchors.passages("link")
     with pytest.raises(NotFound):
         await place.anchors.delete("link")
     await place.anchors.save("Link", "Mine.", slug="link")
     assert secret.read_text() == "The passphrase is heliotrope."
     assert not (place.folder / "link.md").is_symlink()
-    assert (await place.anchors.read("link")).text == "Mine."
+    assert await text_of(place, "link") == "Mine."
 
 
 async def test_a_title_never_takes_the_place_of_something_that_is_no_anchor(place: Place, tmp_path: Path) -> None:
@@ -317,8 +316,8 @@ async def test_a_folder_is_imported_with_the_folders_below_it(place: Place, tmp_
     assert len(slugs) == 3
     assert {"my-tea", "kitchen-my-tea"} < slugs
     assert {one.what for one in report.skipped} == {"empty.md", "linked.md"}
-    tea = await place.anchors.read("my-tea")
-    assert (tea.info.title, tea.info.tags, tea.text) == ("Tea", ("drink",), "Lapsang.")
+    (tea,) = (info for info in await place.anchors.list() if info.slug == "my-tea")
+    assert (tea.title, tea.tags, await text_of(place, "my-tea")) == ("Tea", ("drink",), "Lapsang.")
     assert "date: 2026-01-31" in (place.folder / "my-tea.md").read_text()
     assert await place.found("lapsang") == ["my-tea"]
 
@@ -335,8 +334,8 @@ async def test_an_import_again_updates_what_it_brought_and_nothing_else(place: P
     second = await place.anchors.import_folder(notes)
     assert [info.slug for info in second.saved] == ["tea-2"]
     assert second.unchanged == 1
-    assert (await place.anchors.read("tea-2")).text == "Green, at four."
-    assert (await place.anchors.read(mine.slug)).text == "Mine, not theirs."
+    assert await text_of(place, "tea-2") == "Green, at four."
+    assert await text_of(place, mine.slug) == "Mine, not theirs."
 
 
 async def test_only_a_folder_can_be_imported(place: Place, tmp_path: Path) -> None:
@@ -349,7 +348,7 @@ async def test_callers_at_once_never_lose_an_anchor(place: Place) -> None:
         *(place.anchors.save("Same title", f"text {number}") for number in range(12))
     )
     assert len({info.slug for info in infos}) == 12
-    texts = {(await place.anchors.read(info.slug)).text for info in infos}
+    texts = {await text_of(place, info.slug) for info in infos}
     assert texts == {f"text {number}" for number in range(12)}
     assert await place.anchors.resync() == ResyncReport(unchanged=12)
 
