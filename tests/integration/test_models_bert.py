@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import subprocess
 import sys
-import tarfile
 import threading
 from dataclasses import replace
 from importlib.util import find_spec
@@ -24,9 +22,7 @@ from pps.models.onnx import (
     MINILM_FILE,
     MS_MARCO_FILE,
     Weights,
-    chroma_archive,
     locate,
-    read_model,
     wordpiece,
 )
 
@@ -204,23 +200,6 @@ def test_another_file_is_refused_by_its_digest(bert: Bert, tmp_path: Path) -> No
     embedder = BertEmbedder(bert, tmp_path)
     with pytest.raises(ConfigError, match=rf"not a file of {bert.weights.model} that PPS knows .*embedder\.path"):
         embedder.embed_query("tea")
-
-
-def test_chromas_download_is_read_out_of_its_archive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    archive = chroma_archive()
-    archive.parent.mkdir(parents=True)
-    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
-        data = b"the model"
-        member = tarfile.TarInfo("onnx/model.onnx")
-        member.size = len(data)
-        tar.addfile(member, io.BytesIO(data))
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    weights = replace(MINILM_FILE, package="no_such_package", archives=(digest,))
-    assert locate(weights) == archive
-    assert read_model(weights) == b"the model"
-    with pytest.raises(ConfigError, match="that PPS knows"):
-        read_model(replace(MINILM_FILE, package="no_such_package"))
 
 
 @pytest.mark.parametrize("weights", [MINILM_FILE, BGE_SMALL_FILE, MS_MARCO_FILE])
