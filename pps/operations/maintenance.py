@@ -105,7 +105,7 @@ class VerifyInput(Input):
     operations: int = Field(default=2_000, ge=1, le=10_000_000, description="How many attacks.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ImportView(Imported):
     """What an import did; ``estimate`` is what a language model would take, of a dry run where one reads."""
 
