@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from pps.config import Price
+from pps.core.bounds import check_range
 from pps.core.errors import BudgetSpent, InvalidRequest
 from pps.core.reports import CostDay, CostEstimate, CostReport
 from pps.core.time import iso, now
@@ -16,7 +17,7 @@ from pps.journal.journal import Journal
 from pps.journal.spending import Spent
 from pps.journal.values import Charge
 
-_MICROS = 1_000_000
+MICROS = 1_000_000
 _LOOK_BACK_D = 30
 _LEAST_TEXTS = 5
 # Of Graphiti 0.31's prompts, measured on a scripted model: two requests a text, together 4,200 tokens beside the
@@ -44,8 +45,7 @@ class Costs:
 
     async def check(self) -> None:
         """Raise BudgetSpent, with the moment from which there is a new budget, when today's is spent."""
-        until = await self.paused_until()
-        if until is not None:
+        if until := await self.paused_until():
             raise BudgetSpent(until)
 
     async def paused_until(self) -> datetime | None:
@@ -65,12 +65,10 @@ class Costs:
         today = now().date()
         spent = [self._spent(today, model, one, 0 if at else texts) for at, (model, one) in enumerate(used.items())]
         await self.journal.spending.add(spent)
-        total = Charge(
-            sum(one.tokens_in for one in spent),
-            sum(one.tokens_out for one in spent),
-            sum(one.cost_micros for one in spent),
-        )
-        await self.journal.queue.charge(job_id, total)
+        sums = [
+            sum(each) for each in zip(*((one.tokens_in, one.tokens_out, one.cost_micros) for one in spent), strict=True)
+        ]
+        await self.journal.queue.charge(job_id, Charge(*sums))
 
     async def report(self, days: int = 30) -> CostReport:
         """Return what was spent, day by day, newest first.
@@ -78,8 +76,7 @@ class Costs:
         Args:
             days: How many days back, today among them, 1 to 3,660.
         """
-        if not 1 <= days <= 3_660:
-            raise InvalidRequest("days", "must be 1 to 3,660")
+        check_range("days", days, 1, 3_660)
         today = now().date()
         spent = await self.journal.spending.since(today - timedelta(days=days - 1))
         return CostReport(
@@ -112,15 +109,14 @@ class Costs:
             texts=texts,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            cost_usd=price.micros(tokens_in, tokens_out) / _MICROS if price else None,
+            cost_usd=price.micros(tokens_in, tokens_out) / MICROS if price else None,
             days=math.ceil((tokens_in + tokens_out) / self.tokens_per_day) if self.tokens_per_day else None,
             basis=basis,
         )
 
     async def notes(self) -> tuple[str, ...]:
         """Return what health says of the budget: nothing unless reading pauses."""
-        until = await self.paused_until()
-        if until is None:
+        if (until := await self.paused_until()) is None:
             return ()
         return (
             f"today's budget of {self.tokens_per_day:,} tokens is spent: reading by the language model pauses until "
@@ -128,28 +124,12 @@ class Costs:
         )
 
     def _spent(self, day: date, model: str, used: TokensUsed, texts: int) -> Spent:
-        price = self.prices.get(model)
-        return Spent(
-            day,
-            model,
-            texts,
-            used.requests,
-            used.unmetered,
-            used.tokens_in,
-            used.tokens_out,
-            cost_micros=price.micros(used.tokens_in, used.tokens_out) if price else 0,
-            unpriced=0 if price else used.tokens_in + used.tokens_out,
-        )
+        tokens, price = (used.tokens_in, used.tokens_out), self.prices.get(model)
+        priced = (price.micros(*tokens), 0) if price else (0, sum(tokens))
+        return Spent(day, model, texts, used.requests, used.unmetered, *tokens, *priced)
 
 
 def _day(one: Spent) -> CostDay:
-    return CostDay(
-        day=one.day,
-        model=one.model,
-        texts=one.texts,
-        requests=one.requests,
-        unmetered=one.unmetered,
-        tokens_in=one.tokens_in,
-        tokens_out=one.tokens_out,
-        cost_usd=one.cost_micros / _MICROS if one.unpriced == 0 else None,
-    )
+    cost_usd = None if one.unpriced else one.cost_micros / MICROS
+    counts = one.texts, one.requests, one.unmetered, one.tokens_in, one.tokens_out
+    return CostDay(one.day, one.model, *counts, cost_usd)

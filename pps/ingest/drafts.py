@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
 
 from pps.core import bounds
 from pps.core.bounds import in_tag, is_tag, tag_of
@@ -24,6 +25,7 @@ from pps.journal.versions import ChangeType, Revised, Rework
 if TYPE_CHECKING:
     from pps.ingest.worker import Worker
 
+_T = TypeVar("_T")
 MAX_TITLE = 80
 MAX_SUMMARY = 200
 
@@ -47,6 +49,13 @@ class Automatic:
 
     tags: bool = True
     relations: bool = True
+
+    def tags_of(self, given: tuple[str, ...], text: str) -> tuple[str, ...]:
+        """Return the tags of a text: those given with it, then its own, as many as there is room for."""
+        return tuple(dict.fromkeys((*given, *(tags_in(text) if self.tags else ()))))[: bounds.MAX_TAGS]
+
+    def links_of(self, text: str) -> tuple[str, ...]:
+        return links_in(text) if self.relations else ()
 
 
 def without_code(text: str) -> str:
@@ -80,12 +89,6 @@ def tags_in(text: str) -> tuple[str, ...]:
             found[tag] = None
         at = prose.find("#", end)
     return tuple(found)
-
-
-def merged_tags(given: tuple[str, ...], found: tuple[str, ...], most: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the given tags with those that were found, at most ``most`` of them, and what there was no room for."""
-    merged = tuple(dict.fromkeys((*given, *found)))
-    return merged[:most], merged[most:]
 
 
 def links_in(text: str) -> tuple[str, ...]:
@@ -140,43 +143,47 @@ def _cut(text: str, size: int) -> str:
 Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 
 
-class RememberOptions(TypedDict, total=False):
-    """What ``remember`` may be told about a text.
+class TextOptions(TypedDict, total=False):
+    """What may be told about any text that is kept.
+
+    Attributes:
+        actor: Who wrote it inside the entity, at most 200 characters.
+        session: The conversation, at most 200 characters.
+        source, source_ref: Where it came from and its id there; a ref makes a second call a duplicate.
+        kind: What it is; at most 200 characters.
+        tags: Tags beside the ``#tags`` of the text.
+    """
+
+    actor: str
+    session: str
+    source: str
+    source_ref: str
+    kind: str
+    tags: Sequence[str]
+
+
+class RememberOptions(TextOptions, total=False):
+    """What ``remember`` may be told about a text; its kind is ``turn`` unless given, such as ``summary``.
 
     Attributes:
         role: ``user`` (default), ``assistant``, ``system`` or ``tool``.
-        actor: Who wrote it inside the entity, at most 200 characters.
-        session: The conversation, at most 200 characters; ``default`` when not given.
-        source, source_ref: Where it came from and its id there; a ref makes a second call a duplicate.
         occurred_at: Aware instant of the event; now when not given.
-        kind: ``turn`` (default) or what else it is, such as ``summary``.
-        tags: Tags beside the ``#tags`` of the text.
         nodes, facts: What a calling agent read in it (*given*).
         extraction: ``given``, ``rules``, ``command``, ``model`` or ``none``; the entity's setting when not given.
         chunk: Which part of a document it is.
     """
 
     role: str
-    actor: str
-    session: str
-    source: str
-    source_ref: str
     occurred_at: datetime | None
-    kind: str
-    tags: Sequence[str]
     nodes: Sequence[NodeDraft]
     facts: Sequence[FactDraft]
     extraction: Extraction
     chunk: Chunk | None
 
 
-READERS = ("command", "model")
-"""Ways to read that need a setting: each is there when ``extractor.mode`` names it."""
-
-
 def unset(mode: Extraction) -> frozenset[str]:
-    """Return the ways to read that are not set up where ``extractor.mode`` is this."""
-    return frozenset(READERS) - {mode}
+    """Return the ways to read that need a setting and are not set up where ``extractor.mode`` is this."""
+    return frozenset(("command", "model")) - {mode}
 
 
 def check_extraction(wanted: str, mode: Extraction) -> None:
@@ -194,54 +201,52 @@ def make_draft(
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft and its job, without secrets.
 
-    Args:
-        content: 1 to 65,536 characters.
-        options: See RememberOptions.
-        extraction: What an option that is not given means: the setting ``extractor.mode``.
-        automatic: What is read out of the text by itself.
-        redactor: Takes the secrets out of text, names, tags, attributes and identifiers, and counts them.
+    Where no way to read is given, it is ``extraction``: the setting ``extractor.mode``.
 
     Raises:
         InvalidRequest: The first bound that is broken, or a kind or relation that holds a secret.
     """
-    bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
+    check_words(content, options)
     nodes, facts = tuple(options.get("nodes", ())), tuple(options.get("facts", ()))
     bounds.check_drafts(nodes, facts)
     bounds.check_choice("role", options.get("role", "user"), bounds.ROLES)
     mode, extraction = extraction, options.get("extraction", extraction)
     check_extraction(extraction, mode)
-    for name in ("actor", "session", "source", "source_ref", "kind"):
-        bounds.check_length(name, str(options.get(name, "")), 0, 200)
-    occurred_at = options.get("occurred_at")
     redactor.label("kind", options.get("kind", ""))
-    kept, session, source, source_ref = redactor.known_text(
-        normalise(content), options.get("session") or "", options.get("source") or "", options.get("source_ref") or ""
-    )
-    given_tags = bounds.check_tags(redactor.tags(options.get("tags", ())))
-    draft = TurnDraft(
-        content=kept,
+    draft = drafted(content, options, redactor, automatic)
+    occurred_at, chunk = options.get("occurred_at"), options.get("chunk")
+    draft = replace(
+        draft,
         role=options.get("role", "user"),
-        actor=redactor.text(options.get("actor", "")),
-        session=session or "default",
-        source=source or "api",
-        source_ref=source_ref,
+        session=draft.session or "default",
+        source=draft.source or "api",
         occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
         kind=options.get("kind") or "turn",
-        tags=merged_tags(given_tags, tags_in(kept) if automatic.tags else (), bounds.MAX_TAGS)[0],
-        chunk=_known_chunk(options.get("chunk"), redactor),
+        chunk=replace(chunk, path=redactor.identifier(chunk.path)) if chunk else None,
     )
     nodes, facts = redactor.nodes(nodes), redactor.facts(facts)
-    links = links_in(kept) if automatic.relations else ()
+    links = automatic.links_of(draft.content)
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction, links=links)
 
 
-def _known_chunk(chunk: Chunk | None, redactor: KeyedRedactor) -> Chunk | None:
-    """Return a part of a document without secrets in the document's path."""
-    return replace(chunk, path=redactor.identifier(chunk.path)) if chunk else None
+def check_words(content: str, options: TextOptions) -> None:
+    """Raise InvalidRequest for a text, or a word about it, that is too long."""
+    bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
+    for name in ("actor", "session", "source", "source_ref", "kind"):
+        bounds.check_length(name, str(options.get(name, "")), 0, 200)
+
+
+def drafted(content: str, options: TextOptions, redactor: KeyedRedactor, automatic: Automatic) -> TurnDraft:
+    """Return a text with its tags and with where it comes from, as far as that is given, without secrets."""
+    kept, session, source, source_ref = redactor.known_text(
+        normalise(content), options.get("session") or "", options.get("source") or "", options.get("source_ref") or ""
+    )
+    given = bounds.check_tags(redactor.tags(options.get("tags", ())))
+    actor = redactor.text(options.get("actor", ""))
+    return TurnDraft(kept, "user", actor, session, source, source_ref, tags=automatic.tags_of(given, kept))
 
 
 def accepted(appended: Appended, redacted: int) -> Receipt:
-    """Return the receipt of a turn that is on disk."""
     state: ReceiptState = "duplicate" if appended.duplicate else "accepted"
     return Receipt(appended.turn.uuid, appended.job_id, state, tags=appended.turn.tags, redacted=redacted)
 
@@ -250,18 +255,10 @@ def finished(receipt: Receipt, job: Job) -> Receipt:
     """Return the receipt with what became of its job."""
     if job.state == "failed":
         return replace(receipt, state="failed")
-    result = job.result
-    if result is None:
+    if (made := job.result) is None:
         return receipt
-    return replace(
-        receipt,
-        state="done",
-        nodes=result.nodes,
-        facts=result.facts,
-        edges=result.edges,
-        tags=result.tags,
-        skipped=result.skipped,
-    )
+    counts = {"nodes": made.nodes, "facts": made.facts, "edges": made.edges}
+    return replace(receipt, state="done", tags=made.tags, skipped=made.skipped, **counts)
 
 
 class Intake:
@@ -279,17 +276,13 @@ class Intake:
             Overloaded: The queue is full; nothing was changed.
             InvalidRequest: A bound is broken; nothing was changed.
         """
-        self._backlog.reserve(1)
-        stored = False
-        try:
-            appended = await self._journal.append(draft, payload)
-            stored = not appended.duplicate
-        finally:
-            if not stored:
-                self._backlog.release(1)
-        if stored:
-            self._worker.notify(one_by_one=True)
-        return appended
+        append = partial(self._journal.append, draft, payload)
+        return await self._queued(1, append, lambda done: int(not done.duplicate), one_by_one=True)
+
+    async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
+        """Store turns in the order given, all of them or none; raises as ``append``."""
+        append = partial(self._journal.append_many, entries)
+        return await self._queued(len(entries), append, lambda done: sum(not one.duplicate for one in done))
 
     async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
         """Change a turn's text and queue its job again.
@@ -298,27 +291,20 @@ class Intake:
             Overloaded: The queue is full; nothing was changed.
             NotFound, Revising, InvalidRequest: As ``Versions.revise``.
         """
-        self._backlog.reserve(1)
-        queued = False
-        try:
-            revised = await self._journal.versions.revise(turn, change, actor, rework)
-            queued = revised.changed
-        finally:
-            if not queued:
-                self._backlog.release(1)
-        if queued:
-            self._worker.notify()
-        return revised
+        revise = partial(self._journal.versions.revise, turn, change, actor, rework)
+        return await self._queued(1, revise, lambda done: int(done.changed))
 
-    async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
-        """Store turns in the order given, all of them or none; raises as ``append``."""
-        self._backlog.reserve(len(entries))
-        stored = 0
+    async def _queued(
+        self, most: int, write: Callable[[], Awaitable[_T]], count: Callable[[_T], int], *, one_by_one: bool = False
+    ) -> _T:
+        """Write with places in the queue for ``most`` jobs, and give those back that were not needed."""
+        self._backlog.reserve(most)
+        queued = 0
         try:
-            appended = await self._journal.append_many(entries)
-            stored = sum(not one.duplicate for one in appended)
+            done = await write()
+            queued = count(done)
         finally:
-            self._backlog.release(len(entries) - stored)
-        if stored:
-            self._worker.notify()
-        return appended
+            self._backlog.release(most - queued)
+        if queued:
+            self._worker.notify(one_by_one=one_by_one)
+        return done

@@ -26,9 +26,6 @@ def _named(value: object) -> object:
     return " ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else value
 
 
-Replaced = Annotated[str, BeforeValidator(_named), StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)]
-
-
 def described_time(description: str) -> WithJsonSchema:
     """Return the JSON schema of a time, for a calling model."""
     return WithJsonSchema({"type": "string", "description": f"{description} ISO 8601; a date alone is 00:00 UTC."})
@@ -38,6 +35,7 @@ Moment = Annotated[datetime, BeforeValidator(_moment)]
 """ISO 8601 text or an aware datetime; a date alone is its midnight in UTC."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=65)]
+Replaced = Annotated[str, BeforeValidator(_named), StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)]
 
 
 class Input(BaseModel):
@@ -59,8 +57,7 @@ class NodeInput(Input):
     attributes: Mapping[str, JsonValue] = Field(default={}, description="Any fields of your own, as JSON.")
 
     def draft(self) -> NodeDraft:
-        """Return the value that the write path takes."""
-        return NodeDraft(self.name, self.kind, self.summary, self.aliases, self.tags, self.attributes)
+        return NodeDraft(**dict(self))
 
 
 class FactInput(Input):
@@ -74,21 +71,11 @@ class FactInput(Input):
     invalid_at: Annotated[Moment, described_time("Until when it held.")] | None = None
     invalidates: tuple[Replaced, ...] = Field(
         default=(),
-        max_length=50,
+        max_length=bounds.MAX_REPLACED,
         description="Texts or ids of facts that this one replaces, or subject and relation, such as 'Ana LIVES_IN'; "
         "they are closed, not erased.",
     )
     kind: Literal["fact", "relation"] = Field(default="fact", description="'relation' for a link that is no sentence.")
 
     def draft(self) -> FactDraft:
-        """Return the value that the write path takes."""
-        return FactDraft(
-            subject=self.subject,
-            relation=self.relation,
-            object=self.object,
-            text=self.text,
-            valid_at=self.valid_at,
-            invalid_at=self.invalid_at,
-            invalidates=self.invalidates,
-            kind=self.kind,
-        )
+        return FactDraft(**dict(self))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 
 from pps.config import ExtractorSettings, JobsSettings
 from pps.core.errors import InvalidRequest, NotFound
@@ -13,16 +15,34 @@ from pps.core.ids import is_uuid
 from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
 from pps.core.text import first_line
 from pps.core.time import iso, now, utc
-from pps.ingest.budget import Costs
+from pps.ingest.budget import MICROS, Costs
 from pps.ingest.extraction import estimate
 from pps.ingest.indexer import Progress
 from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal
-from pps.journal.values import Attempt, Job, JobState, QueueState, Readings
+from pps.journal.values import Attempt, Job, JobResult, JobState, QueueState, Readings
 
 LEAST_TRIED = 10
 """Fewer turns within the window say nothing about a rate."""
+HOW_TO_SET = "`pps hooks install --entity NAME --extract claude` sets it, or extractor.mode and .command in pps.toml"
+_READ_AT_ONCE = 1_000
+_LOOK_S = 0.2
+_CHARACTERS_A_TOKEN = 3.5
+_MANY_TURNS = 5
+_NO_FACTS = (
+    "{turns:,} turns and no facts: they come from the agent that remembers (nodes, facts), from a command that reads "
+    "the turns (`pps hooks install --entity {name} --extract claude`, then `pps extract {name}`), or from a model "
+    "(extractor.mode)"
+)
+_MOST_IDS = 1_000
+_TEXT = 120
+
+
+async def no_facts(name: str, journal: Journal) -> str:
+    """Return how a memory that has turns and no facts gets some; empty when it has some, or hardly any turns."""
+    turns = await journal.count_turns()
+    return "" if turns < _MANY_TURNS or await journal.count_facts() else _NO_FACTS.format(name=name, turns=turns)
 
 
 def stalled_s(state: QueueState, started_at: datetime, now: datetime) -> float:
@@ -40,15 +60,13 @@ def problems(name: str, stats: IngestionStats, limits: JobsSettings, trouble: Se
     """Return what is wrong, one line each, with what to do next; ``trouble`` is what the worker waits for."""
     found = [f"ingestion waits: {one}; it goes on by itself when that is mended" for one in trouble]
     waiting = stats.queued + stats.running
+    safe = f"they are safe in the journal, `pps jobs list {name}` shows what they wait for"
     if stats.stalled_s >= limits.red_after_s:
-        found.append(
-            f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; they are safe in "
-            f"the journal, `pps jobs list {name}` shows what they wait for"
-        )
+        found.append(f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; {safe}")
     if stats.oldest_s >= limits.red_oldest_s:
         found.append(
-            f"the oldest of {waiting:,} waiting turns came {stats.oldest_s:,.0f} s ago; they are safe in the journal, "
-            f"`pps jobs list {name}` shows what they wait for; for a long import jobs.red_oldest_s may be raised"
+            f"the oldest of {waiting:,} waiting turns came {stats.oldest_s:,.0f} s ago; {safe}; for a long import "
+            "jobs.red_oldest_s may be raised"
         )
     if stats.tried >= LEAST_TRIED and stats.failing / stats.tried >= limits.red_failure_rate:
         found.append(
@@ -61,27 +79,6 @@ def problems(name: str, stats: IngestionStats, limits: JobsSettings, trouble: Se
             f"{name} --state failed` shows why, `pps jobs retry {name} --all` tries again, `pps jobs drop` gives up"
         )
     return found
-
-
-_READ_AT_ONCE = 1_000
-_LOOK_S = 0.2
-_CHARACTERS_A_TOKEN = 3.5
-_MANY_TURNS = 5
-HOW_TO_SET = "`pps hooks install --entity NAME --extract claude` sets it, or extractor.mode and .command in pps.toml"
-_NO_FACTS = (
-    "{turns:,} turns and no facts: they come from the agent that remembers (nodes, facts), from a command that reads "
-    "the turns (`pps hooks install --entity {name} --extract claude`, then `pps extract {name}`), or from a model "
-    "(extractor.mode)"
-)
-_MOST_IDS = 1_000
-_TEXT = 120
-_MICROS = 1_000_000
-
-
-async def no_facts(name: str, journal: Journal) -> str:
-    """Return how a memory that has turns and no facts gets some; empty when it has some, or hardly any turns."""
-    turns = await journal.count_turns()
-    return "" if turns < _MANY_TURNS or await journal.count_facts() else _NO_FACTS.format(name=name, turns=turns)
 
 
 class Jobs:
@@ -124,13 +121,8 @@ class Jobs:
             Overloaded: The queue has no room for so many.
         """
         count = (await self._queue.state(now())).counts["failed"] if ids is None else len(set(_checked(ids)))
-        self._rules.backlog.reserve(count)
-        queued: list[int] = []
-        try:
-            queued = await self._queue.retry(ids)
-        finally:
-            self._rules.backlog.release(count - len(queued))
-        self._worker.notify()
+        async with self._room(count) as queued:
+            queued += await self._queue.retry(ids)
         return queued
 
     async def drop(self, ids: Sequence[int] | None = None) -> list[int]:
@@ -160,7 +152,7 @@ class Jobs:
         """
         since = utc(since, "since") if since else None
         turns, characters = await self._queue.unread(since)
-        reader, costs = self._worker.reader, self._costs
+        reader = self._worker.reader
         group = reader.groups.tokens if reader else ExtractorSettings().group_tokens
         estimated = sum(estimate(math.ceil(characters / _CHARACTERS_A_TOKEN), group))
         unset = "" if reader else f"is not 'command' for {self._name}: {HOW_TO_SET}"
@@ -170,40 +162,48 @@ class Jobs:
             raise InvalidRequest("extractor.mode", unset)
         if not turns:
             return Extracted(False, 0, 0, 0, 0, 0, 0)
-        before = (await costs.report(1)).tokens_today
+        before = (await self._costs.report(1)).tokens_today
+        told = partial(_told, progress, turns) if progress else None
+        found, why = await self._read(since, reader.hurry, told)
+        left = turns - found.read
+        spent = (await self._costs.report(1)).tokens_today - before if progress else estimated
+        why = why or (f"`pps jobs list {self._name}` says for what" if progress and left else "")
+        return Extracted(False, turns, found.read, found.facts, found.dropped, left, spent, why)
+
+    async def _read(
+        self, since: datetime | None, hurry: Callable[[], None], told: Callable[[int], None] | None
+    ) -> tuple[Readings, str]:
+        """Queue what nothing has read, as there is room, and wait for it if somebody is told; return why it stopped."""
         found, why = Readings(0, 0, 0, 0), ""
         while not why and (ids := await self._read_later(since)):
-            reader.hurry()
-            while progress and (now_found := await self._queue.readings(ids[0], ids[-1])).waiting and not why:
-                progress("turns read", found.read + now_found.read, turns)
+            hurry()
+            while told and (last := await self._queue.readings(ids[0], ids[-1])).waiting and not why:
+                told(found.read + last.read)
                 await asyncio.sleep(_LOOK_S)
-                why = self._stopped(await costs.paused_until())
+                paused_until = await self._costs.paused_until()
+                why = f"today's budget is spent; it goes on by itself at {iso(paused_until)}" if paused_until else ""
+                why = why or "; ".join(self._waits_for())
             last = await self._queue.readings(ids[0], ids[-1])
             found = Readings(found.read + last.read, found.facts + last.facts, found.dropped + last.dropped, 0)
-        spent = (await costs.report(1)).tokens_today - before
-        left = turns - found.read
-        why = why or (f"`pps jobs list {self._name}` says for what" if progress and left else "")
-        return Extracted(
-            False, turns, found.read, found.facts, found.dropped, left, spent if progress else estimated, why
-        )
+        return found, why
 
     async def _read_later(self, since: datetime | None) -> list[int]:
         """Queue the next turns that nothing has read, as many as there is room for."""
-        reserved = min(_READ_AT_ONCE, (await self._queue.unread(since))[0])
-        self._rules.backlog.reserve(reserved)
-        ids: list[int] = []
-        try:
-            ids = await self._queue.read_later(since, reserved)
-        finally:
-            self._rules.backlog.release(reserved - len(ids))
-        self._worker.notify()
-        return ids
+        count = min(_READ_AT_ONCE, (await self._queue.unread(since))[0])
+        async with self._room(count) as queued:
+            queued += await self._queue.read_later(since, count)
+        return queued
 
-    def _stopped(self, paused_until: datetime | None) -> str:
-        """Return why reading does not go on for now."""
-        if paused_until:
-            return f"today's budget is spent; it goes on by itself at {iso(paused_until)}"
-        return "; ".join(self._waits_for())
+    @asynccontextmanager
+    async def _room(self, count: int) -> AsyncGenerator[list[int]]:
+        """Take places in the queue for so many jobs; give those back that the body does not list."""
+        self._rules.backlog.reserve(count)
+        queued: list[int] = []
+        try:
+            yield queued
+        finally:
+            self._rules.backlog.release(count - len(queued))
+        self._worker.notify()
 
     async def notes(self) -> tuple[str, ...]:
         """Return what is worth knowing of the budget and of the facts: how to get some, and what was left out."""
@@ -216,23 +216,19 @@ class Jobs:
 
     async def stats(self) -> IngestionStats:
         """Return how the queue stands and what the latest attempts came to."""
-        moment = now()
-        state = await self._queue.state(moment - timedelta(seconds=self._limits.red_window_s))
+        moment, window_s = now(), self._limits.red_window_s
+        state = await self._queue.state(moment - timedelta(seconds=window_s))
         return IngestionStats(
-            queued=state.counts["queued"],
-            running=state.counts["running"],
-            done=state.counts["done"],
-            failed=state.counts["failed"],
-            dropped=state.counts["dropped"],
+            **state.counts,
             index_lag=await self._journal.dirty_count(),
             oldest_s=max(0.0, (moment - state.oldest_at).total_seconds()) if state.oldest_at else 0.0,
             stalled_s=stalled_s(state, self._worker.started_at, moment),
-            window_s=self._limits.red_window_s,
+            window_s=window_s,
             attempts=state.attempts,
             failures=state.failed,
             tokens_in=state.charge.tokens_in,
             tokens_out=state.charge.tokens_out,
-            cost_usd=state.charge.cost_micros / _MICROS,
+            cost_usd=state.charge.cost_micros / MICROS,
             queue_most=self._rules.backlog.most,
             tried=state.tried,
             failing=state.failing,
@@ -251,6 +247,10 @@ class Jobs:
         return (*([self._worker.trouble] if self._worker.trouble else []), *self._worker.waits_for)
 
 
+def _told(progress: Progress, turns: int, read: int) -> None:
+    progress("turns read", read, turns)
+
+
 def _checked(ids: Sequence[int]) -> Sequence[int]:
     if not 1 <= len(ids) <= _MOST_IDS:
         raise InvalidRequest("ids", f"give 1 to {_MOST_IDS:,} jobs")
@@ -258,7 +258,7 @@ def _checked(ids: Sequence[int]) -> Sequence[int]:
 
 
 def _report(job: Job, attempts: Sequence[Attempt]) -> JobReport:
-    result = job.result
+    result = job.result or JobResult()
     return JobReport(
         id=job.id,
         turn_id=job.turn.uuid,
@@ -269,23 +269,15 @@ def _report(job: Job, attempts: Sequence[Attempt]) -> JobReport:
         failures=job.failures,
         code=job.code,
         error=job.error,
+        nodes=result.nodes,
+        facts=result.facts,
         queued_at=job.queued_at,
         next_at=job.next_at,
-        nodes=result.nodes if result else 0,
-        facts=result.facts if result else 0,
         tried=tuple(_attempt(one) for one in attempts),
     )
 
 
 def _attempt(one: Attempt) -> AttemptReport:
-    return AttemptReport(
-        stage=one.stage,
-        outcome=one.outcome,
-        began_at=one.began_at,
-        ended_at=one.ended_at,
-        code=one.code,
-        error=one.error,
-        tokens_in=one.charge.tokens_in,
-        tokens_out=one.charge.tokens_out,
-        cost_usd=one.charge.cost_micros / _MICROS,
-    )
+    took = one.charge
+    costs = took.tokens_in, took.tokens_out, took.cost_micros / MICROS
+    return AttemptReport(one.stage, one.outcome, one.began_at, one.ended_at, one.code, one.error, *costs)

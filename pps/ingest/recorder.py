@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
@@ -15,45 +15,37 @@ from pps.core.ids import is_uuid
 from pps.core.text import fold, normalise
 from pps.core.time import utc
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped
-from pps.ingest.drafts import Automatic, Extraction, classify, links_in, merged_tags, tags_in, title_of
+from pps.ingest.drafts import Automatic, Extraction, TextOptions, check_words, classify, drafted, title_of
 from pps.ingest.duplicates import Merging
 from pps.ingest.linking import Relation
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft
 
+MAX_EVENTS = 500
 MAX_PATH = 4_096
 _ROLES = {"agent": "assistant", "ambient": "tool"}
 
 
-class EventOptions(TypedDict, total=False):
+class EventOptions(TextOptions, total=False):
     """What ``add_event`` may be told about a text.
 
+    Its source (``whisper``, ``screenpipe``, ``mcp``, ``editor``, …) is ``other`` where none is given, its session the
+    source, its kind that of the source.
+
     Attributes:
-        source, source_ref: Where it came from (``whisper``, ``screenpipe``, ``mcp``, ``editor``, … ; ``other``
-            when not given) and its id there; a ref makes a second call a duplicate.
         title: At most 500 characters; the first 80 of the content when not given.
         timestamp: Aware instant of the event; now when not given.
-        kind: The record's kind; by its source when not given.
         project_path: Kept with the record; whose memory this is was settled before.
         parent_node_id: Id or title of the record that it is a child of.
-        tags: Tags beside the ``#tags`` of the text.
         metadata: Fields of your own.
-        session: The conversation; the source when not given.
-        actor: Who wrote it inside the entity.
     """
 
-    source: str
-    source_ref: str
     title: str
     timestamp: datetime | None
-    kind: str
     project_path: str
     parent_node_id: str
-    tags: Sequence[str]
     metadata: Mapping[str, JSON]
-    session: str
-    actor: str
 
 
 def make_event(
@@ -64,39 +56,34 @@ def make_event(
     Raises:
         InvalidRequest: The first bound that is broken.
     """
-    _check(content, options)
+    check_words(content, options)
+    bounds.check_length("title", options.get("title", ""), 0, bounds.MAX_NAME)
+    bounds.check_length("parent_node_id", options.get("parent_node_id", ""), 0, bounds.MAX_NAME)
+    bounds.check_length("project_path", options.get("project_path", ""), 0, MAX_PATH)
+    check_metadata(options.get("metadata", {}))
     source, timestamp = options.get("source") or "other", options.get("timestamp")
     kind = classify(source, options.get("kind", ""))
     bounds.check_kind("kind", kind)
     redactor.label("kind", kind)
-    kept, session, origin, source_ref = redactor.known_text(
-        normalise(content), options.get("session") or "", source, options.get("source_ref") or ""
-    )
     title = " ".join(redactor.text(normalise(options.get("title", ""))).split())
-    found = tags_in(kept) if automatic.tags else ()
-    given = bounds.check_tags(redactor.tags(options.get("tags", ())))
-    draft = TurnDraft(
-        content=kept,
+    draft = drafted(content, {**options, "source": source}, redactor, automatic)
+    draft = replace(
+        draft,
         role=_ROLES.get(kind, "user"),
-        actor=redactor.text(options.get("actor", "")),
-        session=session or origin,
-        source=origin,
-        source_ref=source_ref,
+        session=draft.session or draft.source,
         occurred_at=utc(timestamp, "timestamp") if timestamp else None,
         kind=kind,
-        tags=merged_tags(given, found, bounds.MAX_TAGS)[0],
         title=title,
     )
     attributes = redactor.attributes(options.get("metadata", {}))
     if path := options.get("project_path"):
         attributes["project_path"] = redactor.text(path)
-    record = RecordDraft(title or title_of(kept), kind, redactor.text(options.get("parent_node_id", "")), attributes)
-    links = links_in(kept) if automatic.relations else ()
-    return draft, JobPayload(extraction=extraction, record=record, links=links)
+    parent = redactor.text(options.get("parent_node_id", ""))
+    record = RecordDraft(title or title_of(draft.content), kind, parent, attributes)
+    return draft, JobPayload(extraction=extraction, record=record, links=automatic.links_of(draft.content))
 
 
 def check_relations(relations: Sequence[RelationDraft]) -> None:
-    """Raise InvalidRequest at the first relation that breaks a bound; the message counts from 0."""
     if not 1 <= len(relations) <= bounds.MAX_FACTS:
         raise InvalidRequest("relations", f"give 1 to {bounds.MAX_FACTS} of them")
     for number, relation in enumerate(relations):
@@ -106,19 +93,6 @@ def check_relations(relations: Sequence[RelationDraft]) -> None:
         bounds.check_label(f"{field}.relation_type", relation.relation_type)
         if not 0 <= relation.weight <= 1:
             raise InvalidRequest(f"{field}.weight", "must be 0 to 1")
-
-
-def _check(content: str, options: EventOptions) -> None:
-    bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
-    bounds.check_length("title", options.get("title", ""), 0, bounds.MAX_NAME)
-    bounds.check_length("parent_node_id", options.get("parent_node_id", ""), 0, bounds.MAX_NAME)
-    bounds.check_length("project_path", options.get("project_path", ""), 0, MAX_PATH)
-    for name in ("source", "source_ref", "kind", "session", "actor"):
-        bounds.check_length(name, str(options.get(name, "")), 0, 200)
-    check_metadata(options.get("metadata", {}))
-
-
-MAX_EVENTS = 500
 
 
 class Records(Revisions):

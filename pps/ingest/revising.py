@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypedDict, Unpack
 
 from pps.core import bounds
@@ -14,7 +15,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid
 from pps.core.text import normalise
 from pps.core.values import JSON, EventReceipt, ReceiptState, RecordDraft, Turn
-from pps.ingest.drafts import Automatic, Extraction, Intake, links_in, merged_tags, tags_in
+from pps.ingest.drafts import Automatic, Extraction, Intake, tags_in
 from pps.ingest.redact import KeyedRedactor, Redactor
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
@@ -93,14 +94,18 @@ class Revisions:
             NotFound: The id is not this entity's.
             InvalidRequest: A bound is broken, nothing is given, or it is a node without a text of its own.
         """
-        started = clock.perf_counter()
         if not changes.keys() - {"actor"}:
             raise InvalidRequest("content", "give a content, title, kind, tags or metadata to change")
         _check(changes)
         redactor = self._parts.redactor()
+        clean = _redacted(changes, redactor)
+
+        def updated(before: Text) -> Text:
+            given = tuple(clean["tags"]) if "tags" in clean else _given(before)
+            return self._text(before, clean.get("content", before.content), given, _record(before, clean))
+
         actor = redactor.text(changes.get("actor", ""))
-        rework = _Updating(_redacted(changes, redactor), self._parts.automatic)
-        return await self._revised(id, "modified", actor, rework, (wait, timeout_s, redactor, started))
+        return await self._revised((id, "modified", actor, updated), wait, timeout_s, redactor)
 
     async def append(
         self, id: str, content: str, *, actor: str = "", wait: Wait = "done", timeout_s: float | None = None
@@ -109,12 +114,16 @@ class Revisions:
 
         Raises: As ``update``; also when the whole would be longer than 65,536 characters.
         """
-        started = clock.perf_counter()
         bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
         bounds.check_length("actor", actor, 0, 200)
         redactor = self._parts.redactor()
-        rework = _Appending(redactor.text(normalise(content)), self._parts.automatic)
-        return await self._revised(id, "appended", redactor.text(actor), rework, (wait, timeout_s, redactor, started))
+        paragraph = redactor.text(normalise(content))
+
+        def longer(before: Text) -> Text:
+            whole = before.content.rstrip("\n") + _GAP + paragraph
+            return self._text(before, whole, _given(before), before.payload.record)
+
+        return await self._revised((id, "appended", redactor.text(actor), longer), wait, timeout_s, redactor)
 
     async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
         """Return record → the turn whose text it is, of those ids that are this entity's records."""
@@ -131,31 +140,31 @@ class Revisions:
             NotFound: The id is not this entity's.
             InvalidRequest: It is a node without a text of its own.
         """
-        if not 1 <= limit <= 1_000:
-            raise InvalidRequest("limit", "must be 1 to 1,000")
+        bounds.check_range("limit", limit, 1, 1_000)
         versions = await self._parts.journal.versions.of(await self._turn(id))
         return await asyncio.to_thread(_entries, versions, limit)
 
     async def _revised(
-        self, id: str, change: ChangeType, actor: str, rework: Rework, how: tuple[Wait, float | None, Redactor, float]
+        self, what: tuple[str, ChangeType, str, Rework], wait: Wait, timeout_s: float | None, redactor: Redactor
     ) -> EventReceipt:
-        wait, timeout_s, redactor, started = how
-        turn = await self._turn(id)
-        revised = await self._when_idle(turn, change, actor, rework)
+        started = clock.perf_counter()
+        id_, change, actor, rework = what
+        turn = await self._turn(id_)
+        revised = await self._when_idle(partial(self._parts.intake.revise, turn, change, actor, rework))
         job = await self._ended(revised.job_id, timeout_s) if wait == "done" else None
         node = (await self._parts.journal.records.of_turns([turn])).get(turn, "")
         receipt = receipt_of(revised.turn, revised.payload, job, (revised.job_id, node))
         took_ms = (clock.perf_counter() - started) * 1000
         return replace(receipt, version=revised.version, redacted=redactor.count, duration_ms=took_ms)
 
-    async def _when_idle(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
+    async def _when_idle(self, revise: Callable[[], Awaitable[Revised]]) -> Revised:
         """Change a text; while its job is in hand, wait for that."""
         for _ in range(_TRIES):
             try:
-                return await self._parts.intake.revise(turn, change, actor, rework)
+                return await revise()
             except Revising as busy:
                 await self._ended(busy.job_id, 60.0)
-        return await self._parts.intake.revise(turn, change, actor, rework)
+        return await revise()
 
     async def _ended(self, job_id: int, timeout_s: float | None) -> Job | None:
         try:
@@ -175,32 +184,12 @@ class Revisions:
             raise InvalidRequest("id", "is a node without a text of its own; turns say what is known of it")
         raise NotFound()
 
-
-@dataclass(frozen=True, slots=True)
-class _Updating:
-    """Turns a text into what an update makes of it."""
-
-    changes: Changes
-    automatic: Automatic
-
-    def __call__(self, before: Text) -> Text:
-        changes = self.changes
-        content = changes.get("content", before.content)
-        given = tuple(changes["tags"]) if "tags" in changes else _given(before)
-        record = _record(before.payload.record, changes)
-        return _text(before, content, given, record, self.automatic)
-
-
-@dataclass(frozen=True, slots=True)
-class _Appending:
-    """Turns a text into itself with a paragraph more."""
-
-    paragraph: str
-    automatic: Automatic
-
-    def __call__(self, before: Text) -> Text:
-        content = before.content.rstrip("\n") + _GAP + self.paragraph
-        return _text(before, content, _given(before), before.payload.record, self.automatic)
+    def _text(self, before: Text, content: str, given: tuple[str, ...], record: RecordDraft | None) -> Text:
+        """Return a text with new words: what was read in other words is read again."""
+        automatic = self._parts.automatic
+        read = before.payload.read if content == before.content else None
+        payload = replace(before.payload, record=record, links=automatic.links_of(content), read=read)
+        return Text(content, automatic.tags_of(given, content), payload)
 
 
 def check_metadata(metadata: Mapping[str, JSON]) -> None:
@@ -237,22 +226,14 @@ def receipt_of(turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int,
     )
 
 
-def _text(before: Text, content: str, given: tuple[str, ...], record: RecordDraft | None, automatic: Automatic) -> Text:
-    """Return a text with new words: what was read in other words is read again."""
-    found = tags_in(content) if automatic.tags else ()
-    links = links_in(content) if automatic.relations else ()
-    tags, _ = merged_tags(given, found, bounds.MAX_TAGS)
-    read = before.payload.read if content == before.content else None
-    return Text(content, tags, replace(before.payload, record=record, links=links, read=read))
-
-
 def _given(text: Text) -> tuple[str, ...]:
     """Return the tags that a text has beside those in it."""
     own = set(tags_in(text.content))
     return tuple(tag for tag in text.tags if tag not in own)
 
 
-def _record(before: RecordDraft | None, changes: Changes) -> RecordDraft | None:
+def _record(text: Text, changes: Changes) -> RecordDraft | None:
+    before = text.payload.record
     if before is None:
         for name in ("title", "kind", "metadata"):
             if name in changes:
@@ -265,6 +246,17 @@ def _record(before: RecordDraft | None, changes: Changes) -> RecordDraft | None:
         kind=changes.get("kind", before.kind),
         attributes={name: value for name, value in fields.items() if value is not None},
     )
+
+
+def _check(changes: Changes) -> None:
+    if "content" in changes:
+        bounds.check_length("content", changes["content"], 1, bounds.MAX_CONTENT)
+    if "title" in changes:
+        bounds.check_length("title", changes["title"], 1, bounds.MAX_NAME)
+    if "kind" in changes:
+        bounds.check_kind("kind", changes["kind"])
+    bounds.check_length("actor", changes.get("actor", ""), 0, 200)
+    check_metadata(changes.get("metadata", {}))
 
 
 def _redacted(changes: Changes, redactor: Redactor) -> Changes:
@@ -280,17 +272,6 @@ def _redacted(changes: Changes, redactor: Redactor) -> Changes:
     if "metadata" in changes:
         clean["metadata"] = redactor.attributes(changes["metadata"])
     return clean
-
-
-def _check(changes: Changes) -> None:
-    if "content" in changes:
-        bounds.check_length("content", changes["content"], 1, bounds.MAX_CONTENT)
-    if "title" in changes:
-        bounds.check_length("title", changes["title"], 1, bounds.MAX_NAME)
-    if "kind" in changes:
-        bounds.check_kind("kind", changes["kind"])
-    bounds.check_length("actor", changes.get("actor", ""), 0, 200)
-    check_metadata(changes.get("metadata", {}))
 
 
 def _entries(versions: Sequence[Version], limit: int) -> list[HistoryEntry]:

@@ -200,7 +200,7 @@ async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drai
         raise StoreUnavailable("the graph is away")
 
     with pytest.raises(StoreUnavailable, match="away"):
-        await parts.indexer.write([Change("node", ghost.uuid)], refused, {ghost.uuid: ghost}, {})
+        await parts.indexer.write([Change("node", ghost.uuid)], refused, {ghost.uuid: ghost}, {}, {})
     assert [one.change.id for one in await parts.journal.dirty(10)] == [ghost.uuid]
     await parts.indexer.drain()
     vectors, text = await parts.indexes.owners("nodes")

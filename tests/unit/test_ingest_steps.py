@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.core.bounds import check_tags, is_tag, tag_of
+from pps.core.bounds import MAX_TAGS, check_tags, is_tag, tag_of
 from pps.core.text import content_hash, fold, normalise
 from pps.ingest.drafts import (
     MAX_SUMMARY,
     MAX_TITLE,
+    Automatic,
     classify,
     links_in,
-    merged_tags,
     summary_of,
     tags_in,
     title_of,
@@ -76,13 +76,14 @@ def test_what_is_found_as_a_tag_is_one_that_may_be_given_and_finding_it_again_ch
     assert tuple(map(tag_of, found)) == found
 
 
-@given(st.lists(WORDS, max_size=6).map(tuple), st.lists(WORDS, max_size=6).map(tuple), st.integers(0, 8))
-def test_tags_are_merged_once_each_given_ones_first_and_none_is_lost(
-    given_tags: tuple[str, ...], found: tuple[str, ...], most: int
+@given(st.lists(WORDS, max_size=60).map(tuple), st.lists(WORDS.filter(is_tag), max_size=60))
+def test_tags_are_merged_once_each_given_ones_first_and_as_many_as_there_is_room_for(
+    given_tags: tuple[str, ...], found: list[str]
 ) -> None:
-    kept, left = merged_tags(given_tags, found, most)
-    assert kept + left == tuple(dict.fromkeys(given_tags + found))
-    assert len(kept) <= most
+    text = " ".join(f"#{tag}" for tag in found)
+    every = tuple(dict.fromkeys(given_tags + tags_in(text)))
+    assert Automatic().tags_of(given_tags, text) == every[:MAX_TAGS]
+    assert Automatic(tags=False).tags_of(given_tags, text) == tuple(dict.fromkeys(given_tags))[:MAX_TAGS]
 
 
 @given(st.lists(WORDS, max_size=6))
