@@ -64,15 +64,8 @@ class Batch:
 
     def copy(self) -> Batch:
         """Return a batch that knows what this one knows of the graph, and changes nothing yet."""
-        batch = Batch(
-            self.entity,
-            self.at,
-            dict(self.names),
-            dict(self.known),
-            dict(self.stored),
-            records=dict(self.records),
-            record_nodes=set(self.record_nodes),
-        )
+        batch = Batch(self.entity, self.at, dict(self.names), dict(self.known), dict(self.stored))
+        batch.records, batch.record_nodes = dict(self.records), set(self.record_nodes)
         for fact in batch.stored.values():
             batch.note_stated(fact)
         return batch
@@ -99,7 +92,6 @@ class Batch:
         return self.facts.get(uuid) or self.stored.get(uuid)
 
     def put_fact(self, fact: Fact) -> None:
-        """Add or change a fact."""
         self.facts[fact.uuid] = fact
         self.note_stated(fact)
 
@@ -112,9 +104,7 @@ class Batch:
         return [fact for uuid in self.stated.get((subject, relation, object_), ()) if (fact := self.fact(uuid))]
 
     def mention(self, episode: str, nodes: Sequence[str]) -> None:
-        """Note that an episode mentions nodes."""
-        for node in nodes:
-            self.mentions.setdefault((episode, node))
+        self.mentions.update(dict.fromkeys((episode, node) for node in nodes))
 
     def put_episode(self, turn: Turn, facts: Sequence[str]) -> None:
         """Add the episode of a turn: same uuid, same words, the turn's event time."""
@@ -132,6 +122,4 @@ class Batch:
 
     def support(self, fact: Fact, episode: str) -> Fact:
         """Return the fact with an episode among its supports."""
-        if episode in fact.episodes:
-            return fact
-        return replace(fact, episodes=(*fact.episodes, episode))
+        return fact if episode in fact.episodes else replace(fact, episodes=(*fact.episodes, episode))

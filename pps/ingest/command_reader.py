@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pps.core import bounds, time
 from pps.core.errors import BudgetSpent, PPSError
 from pps.core.text import estimate_tokens
-from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
 from pps.ingest.redact import KeyedRedactor
@@ -70,7 +69,7 @@ class Reader:
         self._at_once = False
         self._most = _MOST_TURNS
         self._task: asyncio.Task[None] | None = None
-        self._ended: Callable[[Sequence[int]], Awaitable[None]] | None = None
+        self._ended: Callable[[Sequence[int]], Awaitable[None]]
 
     def start(self, ended: Callable[[Sequence[int]], Awaitable[None]]) -> None:
         """Begin; ``ended`` is told of jobs that go on to be saved, or were parked."""
@@ -79,7 +78,7 @@ class Reader:
         self._task = asyncio.create_task(self._run(), name=f"reader-{self._name}")
 
     async def stop(self) -> None:
-        """Stop at once and end the command; what it was asked is asked again at the next start."""
+        """End the command too; what it was asked is asked again at the next start."""
         self._rules.breakers.by_provider["extractor"].forget(self.notify)
         self._release()
         if self._task:
@@ -88,7 +87,6 @@ class Reader:
                 await self._task
 
     def notify(self) -> None:
-        """Say that there is something new to read, or a reason to try again."""
         self._wake.set()
 
     def hurry(self) -> None:
@@ -140,17 +138,18 @@ class Reader:
         tokens = 0
         for at, job in enumerate(waiting):
             tokens += estimate_tokens(job.turn.content)
-            if at and (tokens > self._asked.groups.tokens or at == self._most):
+            if at and (tokens > self.groups.tokens or at == self._most):
                 return waiting[:at]
         return waiting
 
     def _wait_s(self, waiting: Sequence[Job], *, full: bool) -> float:
-        first = waiting[0]
-        put_off_s = (first.next_at - time.now()).total_seconds() if first.next_at else 0.0
-        latest = max(job.queued_at for job in waiting if job.queued_at) if not first.failures else None
-        idle_s = (time.now() - latest).total_seconds() if latest else self._asked.groups.idle_s
-        to_come_s = 0.0 if full or self._at_once else self._asked.groups.idle_s - idle_s
-        return max(0.0, put_off_s, to_come_s)
+        """Return how long a first group waits: for its next try, and for more to come until none has for a while."""
+        first, moment = waiting[0], time.now()
+        put_off_s = (first.next_at - moment).total_seconds() if first.next_at else 0.0
+        if full or self._at_once or first.failures:
+            return max(0.0, put_off_s)
+        latest = max(job.queued_at for job in waiting if job.queued_at)
+        return max(0.0, put_off_s, self.groups.idle_s - (moment - latest).total_seconds())
 
     async def _tried(self, jobs: Sequence[Job]) -> None:
         """Read a group, or note why it could not be read: half as many are tried the next time."""
@@ -165,7 +164,7 @@ class Reader:
             self._most = min(_MOST_TURNS, self._most * 2)
             if not await self._queue.give(given):
                 await self._queue.put_back([job.id for job in jobs])
-            await self._told(jobs)
+            await self._ended([job.id for job in jobs])
 
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
         self._most = max(1, len(jobs) // 2)
@@ -178,11 +177,7 @@ class Reader:
             return  # forgotten or changed meanwhile: it is not this turn that failed
         if await self._failing.note(jobs[0], error, "extractor"):
             self._rules.backlog.release(1)
-        await self._told(jobs[:1])
-
-    async def _told(self, jobs: Sequence[Job]) -> None:
-        if self._ended:
-            await self._ended([job.id for job in jobs])
+        await self._ended([jobs[0].id])
 
     async def _read(self, jobs: Sequence[Job]) -> list[tuple[int, JobPayload]]:
         await self._asked.costs.check()
@@ -207,8 +202,8 @@ class Reader:
     def _clean(self, found: Findings) -> Reading:
         """Return what was found in a turn, within the bounds of what a job holds and without secrets."""
         redactor = self._asked.redactor()
-        nodes: tuple[NodeDraft, ...] = tuple(redactor.nodes(tuple(found.nodes[: bounds.MAX_NODES])))
-        facts: tuple[FactDraft, ...] = tuple(redactor.facts(tuple(found.facts[: bounds.MAX_FACTS])))
+        nodes = redactor.nodes(tuple(found.nodes[: bounds.MAX_NODES]))
+        facts = redactor.facts(tuple(found.facts[: bounds.MAX_FACTS]))
         return Reading(nodes, facts, tuple(found.dropped))
 
 

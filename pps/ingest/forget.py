@@ -146,9 +146,8 @@ class Forgetter:
         if not candidates:
             return []
         mentions = await self._client.episodes_of_nodes(candidates)
-        kept = {
-            end for f in await self._client.facts_of_nodes(candidates, _ALL) if f.uuid not in gone for end in _ends(f)
-        }
+        stay = [fact for fact in await self._client.facts_of_nodes(candidates, _ALL) if fact.uuid not in gone]
+        kept = {end for fact in stay for end in (fact.subject, fact.object)}
         return [node for node in candidates if node not in kept and set(mentions.get(node, ())) <= set(turns)]
 
     async def _drop_given(self, plan: _Plan) -> None:
@@ -213,7 +212,3 @@ class Forgetter:
 
 def _said(plan: _Plan, *, dry_run: bool) -> Forgotten:
     return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
-
-
-def _ends(fact: Fact) -> tuple[str, str]:
-    return fact.subject, fact.object

@@ -7,12 +7,12 @@ relation (a record) or its mention (any other turn), whatever came first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pps.core.ids import is_uuid, stable_id
 from pps.core.text import fold
 from pps.core.time import now
-from pps.core.values import JSON, Fact, Node, RecordDraft, Skipped, Turn
+from pps.core.values import JSON, Fact, Node, RecordDraft, RelationDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.drafts import summary_of, title_of
 from pps.isolation.client import IsolatedGraphitiClient
@@ -23,17 +23,6 @@ REFERENCES, CHILD_OF = "references", "child_of"
 FROM_TEXT = "ingestion"
 """Who a relation is ``created_by`` when a text's own links or parent made it."""
 _PLAIN = "Thing"
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """A typed edge to be made between two nodes by id."""
-
-    source: str
-    target: str
-    relation_type: str
-    weight: float = 1.0
-    created_by: str = FROM_TEXT
 
 
 def record_id(group: str, turn: str) -> str:
@@ -72,15 +61,17 @@ def plan_mentions(batch: Batch, turn: Turn, links: Sequence[str], outcome: TurnO
             batch.mention(turn.uuid, [target])
 
 
-def plan_relation(batch: Batch, relation: Relation, turn: Turn | None = None) -> tuple[str, bool]:
-    """Plan a relation between two known nodes; return its uuid and whether it did not hold before."""
+def plan_relation(
+    batch: Batch, relation: RelationDraft, turn: Turn | None = None, *, created_by: str = FROM_TEXT
+) -> tuple[str, bool]:
+    """Plan a relation between two known nodes, by id; return its uuid and whether it did not hold before."""
     uuid = stable_id(batch.entity.group, "relation", relation.source, relation.relation_type, relation.target)
     known = batch.fact(uuid)
     holds = known is not None and known.invalid_at is None
-    maker = known.attributes.get("created_by", relation.created_by) if known and holds else relation.created_by
-    attributes: dict[str, JSON] = {"weight": relation.weight, "created_by": maker}
+    maker = known.attributes.get("created_by", created_by) if known and holds else created_by
     since = turn.occurred_at if turn else batch.at
-    text = f"{_name(batch, relation.source)} {_words(relation.relation_type)} {_name(batch, relation.target)}"
+    names = [batch.known[end].name if end in batch.known else "" for end in (relation.source, relation.target)]
+    text = f"{names[0]} {fold(relation.relation_type.replace('_', ' '))} {names[1]}"
     fact = Fact(
         uuid=uuid,
         subject=relation.source,
@@ -91,7 +82,7 @@ def plan_relation(batch: Batch, relation: Relation, turn: Turn | None = None) ->
         kind="relation",
         episodes=known.episodes if known else (),
         valid_at=known.valid_at if known and holds else since,
-        attributes=attributes,
+        attributes={"weight": relation.weight, "created_by": maker},
     )
     fact = batch.support(fact, turn.uuid) if turn else fact
     if fact != known:
@@ -134,7 +125,7 @@ def _plan_links(batch: Batch, turn: Turn, uuid: str, links: Sequence[str], outco
             outcome.skipped.append(_waits(title))
         elif target != uuid and target not in targets:
             targets.add(target)
-            _, new = plan_relation(batch, Relation(uuid, target, REFERENCES), turn)
+            _, new = plan_relation(batch, RelationDraft(uuid, target, REFERENCES), turn)
             outcome.edges += new
     return targets
 
@@ -146,7 +137,7 @@ def _plan_parent(batch: Batch, turn: Turn, uuid: str, parent: str, outcome: Turn
     if target is None or target == uuid:
         outcome.skipped.append(Skipped("parent", "no other record of this memory has that id or title"))
         return
-    _, new = plan_relation(batch, Relation(uuid, target, CHILD_OF), turn)
+    _, new = plan_relation(batch, RelationDraft(uuid, target, CHILD_OF), turn)
     outcome.edges += new
 
 
@@ -167,14 +158,6 @@ def _close_dropped(batch: Batch, turn: Turn, uuid: str, targets: set[str]) -> No
 
 def _waits(title: str) -> Skipped:
     return Skipped(f"[[{title}]]", "nothing has that title yet; it is linked when it appears")
-
-
-def _name(batch: Batch, uuid: str) -> str:
-    return batch.known[uuid].name if uuid in batch.known else ""
-
-
-def _words(relation_type: str) -> str:
-    return fold(relation_type.replace("_", " "))
 
 
 _RELATIONS_OF_A_RECORD = 2_000
@@ -243,7 +226,11 @@ class Linker:
         turns = {turn.uuid: turn for turn in await self._journal.turns([turn for _, turn in rows])}
         batch = await self._around(rows, turns)
         for folded, uuid in rows:
-            self._link(batch, turns[uuid], batch.names.get(folded))
+            source, target = batch.records.get(uuid), batch.names.get(folded)
+            if source is None and target is not None:
+                batch.mention(uuid, [target])
+            elif source is not None and target is not None and source != target:
+                plan_relation(batch, RelationDraft(source, target, REFERENCES), turns[uuid])
         return batch if batch.facts or batch.mentions else None
 
     async def _around(self, rows: Sequence[tuple[str, str]], turns: dict[str, Turn]) -> Batch:
@@ -255,20 +242,9 @@ class Linker:
         batch.known = {node.uuid: node for node in nodes}
         batch.names = {folded: uuid for folded, uuid in names.items() if uuid in batch.known}
         batch.records = {turn: node for turn, node in records.items() if node in batch.known}
-        pairs = [(batch.records[turn], batch.names[name]) for name, turn in rows if self._both(batch, name, turn)]
+        both = [(turn, name) for name, turn in rows if turn in batch.records and name in batch.names]
+        pairs = [(batch.records[turn], batch.names[name]) for turn, name in both]
         if pairs:
             stored = await self._client.facts_between(list(dict.fromkeys(pairs)))
             batch.stored = {fact.uuid: fact for fact in stored}
         return batch
-
-    def _both(self, batch: Batch, folded: str, turn: str) -> bool:
-        return turn in batch.records and folded in batch.names
-
-    def _link(self, batch: Batch, turn: Turn, target: str | None) -> None:
-        source = batch.records.get(turn.uuid)
-        if target is None or source == target:
-            return
-        if source is None:
-            batch.mention(turn.uuid, [target])
-        else:
-            plan_relation(batch, Relation(source, target, REFERENCES), turn)

@@ -17,7 +17,6 @@ from pps.core.time import utc
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped
 from pps.ingest.drafts import Automatic, Extraction, TextOptions, check_words, classify, drafted, title_of
 from pps.ingest.duplicates import Merging
-from pps.ingest.linking import Relation
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft
@@ -171,7 +170,7 @@ class Records(Revisions):
         redactor = self._parts.redactor()
         redactor.labels({one.relation_type: f"relations[{n}].relation_type" for n, one in enumerate(relations)})
         created_by = redactor.text(created_by)
-        planned: list[Relation] = []
+        planned: list[RelationDraft] = []
         skipped: list[Skipped] = []
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
             found = await self._nodes([end for one in relations for end in (one.source, one.target)])
@@ -180,8 +179,8 @@ class Records(Revisions):
                 if source is None or target is None or source == target:
                     skipped.append(Skipped(f"relations[{number}]", _why(source, target)))
                 else:
-                    planned.append(Relation(source, target, one.relation_type, one.weight, created_by))
-            made, ids = await self._parts.pipeline.relate(planned) if planned else (0, ())
+                    planned.append(replace(one, source=source, target=target))
+            made, ids = await self._parts.pipeline.relate(planned, created_by) if planned else (0, ())
         return Related(made, tuple(ids), tuple(skipped))
 
     async def _nodes(self, ends: Sequence[str]) -> dict[str, str]:

@@ -41,31 +41,12 @@ def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
         uuid = batch.new_node_id(draft.name)
         outcome.nodes += 1
         aliases = _free_aliases(batch, uuid, draft, outcome)
-        batch.put_node(_new_node(batch, uuid, draft, aliases))
+        name = draft.name.strip()
+        batch.put_node(Node(uuid, name, batch.at, draft.kind, draft.summary, aliases, draft.tags, draft.attributes))
         return uuid
     known = batch.known[uuid]
     aliases = _free_aliases(batch, uuid, draft, outcome)
-    changed = _enriched(known, draft, aliases)
-    if changed != known:
-        batch.put_node(changed)
-    return uuid
-
-
-def _new_node(batch: Batch, uuid: str, draft: NodeDraft, aliases: tuple[str, ...]) -> Node:
-    return Node(
-        uuid=uuid,
-        name=draft.name.strip(),
-        created_at=batch.at,
-        kind=draft.kind,
-        summary=draft.summary,
-        aliases=aliases,
-        tags=draft.tags,
-        attributes=draft.attributes,
-    )
-
-
-def _enriched(known: Node, draft: NodeDraft, aliases: tuple[str, ...]) -> Node:
-    return replace(
+    changed = replace(
         known,
         kind=draft.kind if known.kind == "Thing" else known.kind,
         summary=draft.summary or known.summary,
@@ -73,6 +54,9 @@ def _enriched(known: Node, draft: NodeDraft, aliases: tuple[str, ...]) -> Node:
         tags=tuple(dict.fromkeys((*known.tags, *draft.tags))),
         attributes={**known.attributes, **draft.attributes},
     )
+    if changed != known:
+        batch.put_node(changed)
+    return uuid
 
 
 def _free_aliases(batch: Batch, uuid: str, draft: NodeDraft, outcome: TurnOutcome) -> tuple[str, ...]:
@@ -98,17 +82,19 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
     subject = batch.node_named(draft.subject) or plan_node(batch, NodeDraft(draft.subject), outcome)
     object_ = batch.node_named(draft.object) or plan_node(batch, NodeDraft(draft.object), outcome)
     text = said(draft)
-    uuid = fact_id(batch, draft, subject, object_, text)
+    joins = subject, draft.relation, object_
+    uuid = _fact_id(batch.entity.group, joins, text, draft.valid_at)
     fact = batch.fact(uuid) or _restated(batch, turn, draft, (subject, object_))
     if fact and _ended_before(fact, draft, turn):
         draft = replace(draft, valid_at=turn.occurred_at)
-        uuid = fact_id(batch, draft, subject, object_, text)
+        uuid = _fact_id(batch.entity.group, joins, text, draft.valid_at)
         fact = batch.fact(uuid)
     if fact is None or taken_back(fact):
         outcome.facts += draft.kind == "fact"
         outcome.edges += 1
     if fact is None:
-        fact = _new_fact(batch, draft, (uuid, subject, object_), text, turn)
+        times = since_of(draft, turn), draft.invalid_at
+        fact = Fact(uuid, subject, object_, draft.relation, text, batch.at, draft.kind, (turn.uuid,), *times)
     elif taken_back(fact):
         fact = replace(said_by(fact, turn.uuid), valid_at=since_of(draft, turn), invalid_at=draft.invalid_at)
     else:
@@ -163,31 +149,11 @@ def _ended_before(fact: Fact, draft: FactDraft, turn: Turn) -> bool:
     return ended and draft.valid_at is None and draft.invalid_at is None and turn.uuid not in fact.episodes
 
 
-def fact_id(batch: Batch, draft: FactDraft, subject: str, object_: str, text: str) -> str:
-    """Return the uuid5 of what a fact says and since when: the same statement is one fact."""
-    return _fact_id(batch.entity.group, (subject, draft.relation, object_), text, draft.valid_at)
-
-
 def is_undated(group: str, fact: Fact) -> bool:
     """Tell whether a fact was stated without a day: its id shows it."""
     return fact.uuid == _fact_id(group, (fact.subject, fact.relation, fact.object), fact.text, None)
 
 
 def _fact_id(group: str, joins: tuple[str, str, str], text: str, since: datetime | None) -> str:
+    """Return the uuid5 of what a fact says and since when: the same statement is one fact."""
     return stable_id(group, "fact", *joins, fold(text), iso(since) if since else "")
-
-
-def _new_fact(batch: Batch, draft: FactDraft, ids: tuple[str, str, str], text: str, turn: Turn) -> Fact:
-    """Return a fact; ``ids`` are its own and those of its ends."""
-    return Fact(
-        uuid=ids[0],
-        subject=ids[1],
-        object=ids[2],
-        relation=draft.relation,
-        text=text,
-        created_at=batch.at,
-        kind=draft.kind,
-        episodes=(turn.uuid,),
-        valid_at=since_of(draft, turn),
-        invalid_at=draft.invalid_at,
-    )

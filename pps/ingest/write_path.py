@@ -18,14 +18,14 @@ from pps.core.ids import is_uuid
 from pps.core.spoken import spoken
 from pps.core.text import fold
 from pps.core.time import now
-from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn
+from pps.core.values import FactDraft, Node, NodeDraft, RelationDraft, Skipped, Turn
 from pps.index.indexes import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs
 from pps.ingest.closing import pair_of
 from pps.ingest.drafts import tags_in
 from pps.ingest.indexer import Indexer
-from pps.ingest.linking import Linker, Relation, plan_relation
+from pps.ingest.linking import Linker, plan_relation
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
 from pps.ingest.statements import plan_given, said
@@ -205,7 +205,7 @@ class Pipeline:
         if fresh and (linked := await self._linker.waiting(fresh)):
             await self.write(linked)
 
-    async def relate(self, relations: Sequence[Relation]) -> tuple[int, list[str]]:
+    async def relate(self, relations: Sequence[RelationDraft], created_by: str) -> tuple[int, list[str]]:
         """Make relations between nodes that are there; return how many are new, and the id of each in order."""
         batch = Batch(self._entity, now())
         ends = dict.fromkeys(end for one in relations for end in (one.source, one.target))
@@ -213,7 +213,7 @@ class Pipeline:
         there = [one for one in relations if one.source in batch.known and one.target in batch.known]
         stored = await self._client.facts_between(list(dict.fromkeys((one.source, one.target) for one in there)))
         batch.stored = {fact.uuid: fact for fact in stored}
-        planned = [plan_relation(batch, one) for one in there]
+        planned = [plan_relation(batch, one, created_by=created_by) for one in there]
         if batch.facts:
             await self.write(batch)
         return sum(new for _, new in planned), [uuid for uuid, _ in planned]
@@ -291,12 +291,5 @@ def _names(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> list[str]:
 
 
 def _result(job: Job, outcome: TurnOutcome) -> JobResult:
-    return JobResult(
-        nodes=outcome.nodes,
-        facts=outcome.facts,
-        edges=outcome.edges,
-        tags=job.turn.tags,
-        skipped=tuple(outcome.skipped),
-        record=outcome.record,
-        title=outcome.title,
-    )
+    counts = outcome.nodes, outcome.facts, outcome.edges
+    return JobResult(*counts, job.turn.tags, tuple(outcome.skipped), outcome.record, outcome.title)

@@ -230,7 +230,7 @@ async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_gra
         await parts.client.save_nodes(list(nodes.values()), {})
 
     monkeypatch.setattr(parts.indexes, "apply", counted)
-    await parts.indexer.write([Change("node", uuid) for uuid in nodes], slowly, nodes, {})
+    await parts.indexer.write([Change("node", uuid) for uuid in nodes], slowly, nodes, {}, {})
     assert applied == [3, 3, 2]
     assert before == [len(nodes)]
     assert await parts.journal.dirty_count() == 0
@@ -269,10 +269,10 @@ async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_i
         await asyncio.sleep(0.1)
         raise StoreUnavailable("the graph is away")
 
-    await memory._parts.indexer.write([], slowly, {}, {})
+    await memory._parts.indexer.write([], slowly, {}, {}, {})
     assert put == ["done"]
     with pytest.raises(StoreUnavailable, match="away"):
-        await memory._parts.indexer.write([], refused, {}, {})
+        await memory._parts.indexer.write([], refused, {}, {}, {})
 
 
 async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pps.core.ids import EntityId, stable_id
 from pps.core.text import fold
-from pps.core.values import Fact, Node, NodeDraft, RecordDraft, Turn
+from pps.core.values import Fact, Node, NodeDraft, RecordDraft, RelationDraft, Turn
 from pps.ingest.batch import Batch, TurnOutcome
-from pps.ingest.linking import CHILD_OF, REFERENCES, Relation, plan_mentions, plan_record, plan_relation
+from pps.ingest.linking import CHILD_OF, REFERENCES, plan_mentions, plan_record, plan_relation
 from pps.ingest.statements import plan_given
 
 ENTITY = EntityId("ana", "ent_" + "a" * 26)
@@ -127,8 +127,8 @@ def test_a_relation_planned_again_is_the_same_one_and_not_new(
 ) -> None:
     made = batch(names=[source, target])
     ends = [made.names[fold(source)], made.names[fold(target)]]
-    relation, text = Relation(*ends, relation_type, weight, "ben"), turn(1) if of_a_text else None
-    uuid, new = plan_relation(made, relation, text)
+    relation, text = RelationDraft(*ends, relation_type, weight), turn(1) if of_a_text else None
+    uuid, new = plan_relation(made, relation, text, created_by="ben")
     fact = made.facts[uuid]
     assert (new, fact.kind, fact.relation) == (True, "relation", relation_type)
     assert (fact.attributes, fact.episodes) == (
@@ -138,9 +138,9 @@ def test_a_relation_planned_again_is_the_same_one_and_not_new(
     assert fact.text.startswith(made.known[ends[0]].name)
     assert fact.text.endswith(made.known[ends[1]].name)
     before = state(made)
-    assert plan_relation(made, relation, text) == (uuid, False)
+    assert plan_relation(made, relation, text, created_by="ben") == (uuid, False)
     assert state(made) == before
-    changed, new = plan_relation(made, Relation(*ends, relation_type, weight / 2, "cara"), text)
+    changed, new = plan_relation(made, RelationDraft(*ends, relation_type, weight / 2), text, created_by="cara")
     assert (changed, new, len(made.facts)) == (uuid, False, 1)
     assert made.facts[uuid].attributes == {"weight": weight / 2, "created_by": "ben"}
 
