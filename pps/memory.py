@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
 
-from pps.context.ambient import LIMIT, Ambient, AmbientRequest
-from pps.context.capture import without_packs
-from pps.context.sessions import Sessions
+from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions
+from pps.context.fence import without_packs
 from pps.core import bounds
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
@@ -37,9 +36,8 @@ from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft
 from pps.recall.engine import RecallEngine
-from pps.recall.options import RecallOptions, TimelineOptions, known_by, make_request
-from pps.recall.timeline import Timeline
-from pps.recall.walks import Walks
+from pps.recall.explore import Walks, timeline_page
+from pps.recall.request import RecallOptions, TimelineOptions, known_by, make_request
 from pps.recall.why import Why
 
 _READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
@@ -234,7 +232,7 @@ class Memory:
         Raises:
             NotFound: ``about`` names nothing here.
         """
-        return await Timeline(self._parts.client, self._parts.journal).page(options)
+        return await timeline_page(self._parts.client, self._parts.journal, options)
 
     async def get(self, ids: Sequence[str]) -> list[Item]:
         """Return turns, facts, nodes and episodes by uuid, or by 8 or more first characters of it, in order.

@@ -28,26 +28,16 @@ if TYPE_CHECKING:
         VectorSettings,
     )
 
-_WHERE = {
-    "INSIDE": "home",
-    "home_folder": "home",
-    "load": "loading",
-    "shipped": "packaged",
-    "Price": "prices",
-    "load_prices": "prices",
-    "Problem": "border",
-    "problems": "border",
-    "EmbedderSettings": "settings",
-    "ExtractorSettings": "settings",
-    "JobsSettings": "settings",
-    "Neo4jSettings": "settings",
-    "RecallSettings": "settings",
-    "RerankerSettings": "settings",
-    "ServerSettings": "settings",
-    "Settings": "settings",
-    "TextSettings": "settings",
-    "VectorSettings": "settings",
+_NAMES = {
+    "border": "Problem problems",
+    "home": "INSIDE home_folder",
+    "loading": "load",
+    "packaged": "shipped",
+    "prices": "Price load_prices",
+    "settings": "EmbedderSettings ExtractorSettings JobsSettings Neo4jSettings RecallSettings RerankerSettings "
+    "ServerSettings Settings TextSettings VectorSettings",
 }
+_WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "INSIDE",
@@ -72,7 +62,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from its module on first use."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -1,4 +1,4 @@
-"""Ambient recall: the pack for one turn of a conversation, or for its start."""
+"""Ambient recall: the pack for one turn of a conversation or for its start, and the sessions of coding agents."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import asyncio
 import time as clock
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Literal
 
-from pps.context.capture import marks_of
-from pps.context.identity import identity_of
+from pps.context.fence import marks_of
 from pps.context.pack import PackRequest, build_pack
-from pps.context.startup import startup_recall
+from pps.context.startup import identity_of, startup_recall
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit, Pack, Recall
+from pps.core.reports import Injected
+from pps.core.time import now
 from pps.core.values import Turn
+from pps.ingest.hook_events import SessionEvent
 from pps.ingest.ingestion import no_facts
+from pps.ingest.transcripts import Capture
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
-from pps.journal.shown import Seen
+from pps.journal.shown import KEPT_D, Seen
 from pps.models.token_counts import count_tokens, counter_name
-from pps.recall.options import RecallOptions
+from pps.recall.request import RecallOptions
 
 _TOOLS = 20
 """Among so many turns of a coding agent one is said, the others are what its tools did."""
@@ -29,6 +33,9 @@ LIMIT = 12
 """Most items a section, where nobody says."""
 _MOST = 50
 _RECENT, _SUMMARIES = 5, 2
+_LATEST_SESSIONS = 20
+PACK_CHARS = 8_000
+"""Most characters of a pack for a hook: the agent's client cuts what a hook adds at about 10,000."""
 Recaller = Callable[[str, RecallOptions], Awaitable[Recall]]
 
 
@@ -145,3 +152,59 @@ def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall
         for name, channel in found.channels.items()
     }
     return replace(found, channels=channels)
+
+
+class Sessions:
+    """One entity's side of the sessions of coding agents."""
+
+    def __init__(
+        self, make_pack: Callable[[AmbientRequest], Awaitable[Pack]], capture: Capture, journal: Journal
+    ) -> None:
+        self._make_pack = make_pack
+        self._capture = capture
+        self._journal = journal
+
+    async def pack(self, context: str, session: str, *, mode: Literal["turn", "startup"] = "turn") -> Pack:
+        """Return what the agent is given; it has its session's own turns before it, so the pack tells of the rest.
+
+        Args:
+            context: The prompt, at most 65,536 characters; empty at start-up.
+            session: What it was shown, since it began or was compacted, is not shown again.
+            mode: ``startup`` goes by recency, ``turn`` by the context.
+        """
+        if mode == "startup":  # also one that goes on, or was cleared: what its agent has before it is not ours to know
+            await self._journal.given.record(session, "compact", 0, ())
+        request = AmbientRequest(
+            context=context,
+            budget_tokens=PACK_CHARS // 2,
+            budget_chars=PACK_CHARS,
+            session=session,
+            mode=mode,
+            reader_has_session=True,
+        )
+        return await self._make_pack(request)
+
+    async def capture(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool = False) -> None:
+        """Keep what happened; see ``Capture.take``. A session that is compacted forgets what it was shown."""
+        await self._capture.take(event, is_ours, late=late)
+        if event.event == "PreCompact":
+            await self._journal.given.record(event.session, "compact", 0, ())
+
+    async def injected(self, days: int) -> Injected:
+        """Return how much was put before agents in so many days, 1 to 30, and how often nothing was."""
+        check_range("days", days, 1, KEPT_D)
+        sessions = await self._journal.given.injected(now() - timedelta(days=days))
+        prompts, empty, tokens = (
+            sum(getattr(one, what) for one in sessions) for what in ("prompts", "empty", "tokens")
+        )
+        named = [one.tokens for one in sessions if one.session]
+        return Injected(
+            days=days,
+            sessions=len(named),
+            prompts=prompts,
+            empty=empty,
+            empty_share=round(empty / prompts, 3) if prompts else None,
+            tokens=tokens,
+            tokens_a_session=round(sum(named) / len(named), 1) if named else None,
+            latest=tuple(sessions[:_LATEST_SESSIONS]),
+        )

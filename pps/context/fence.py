@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from pps.core.text import visible
+from pps.journal.journal import Journal
 
 KEPT_D = 30
 """Days for which a mark is known again: past them a fence with it is text like any other."""
@@ -80,6 +81,22 @@ class Marks:
     def _proof(self, first: str) -> str:
         digest = hmac.digest(self._key, first.encode("utf-8", "replace"), hashlib.sha256)
         return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_PROOF])
+
+
+async def marks_of(journal: Journal) -> Marks:
+    return Marks(await journal.secret("fence"))
+
+
+async def without_packs(text: str, journal: Journal, said_at: datetime | None = None) -> str:
+    """Return a text without the packs that this entity's memory gave out; the same text when there is none.
+
+    A fence with a mark of another entity's, of nobody's, or of more than 30 days before the text was said (now, when
+    that is not given) is kept: it is what was said.
+    """
+    if not marks_in(text):
+        return text
+    marks = await marks_of(journal)
+    return strip_known(text, lambda mark: marks.known(mark, said_at))
 
 
 def fenced(mark: str, body: str) -> str:

@@ -8,9 +8,8 @@ from datetime import datetime
 from pps.context.fence import escaped
 from pps.core.ids import short_id
 from pps.core.recalled import Hit
-from pps.core.spoken import spoken
 from pps.core.text import fold
-from pps.core.values import AnchorPassage, Episode, Fact, Node, Turn
+from pps.core.values import AnchorPassage, Episode, Fact, Node, Turn, spoken
 
 LONGEST = 600
 """Characters of one line; longer ones are cut and end with ``…``."""
@@ -34,7 +33,6 @@ class Line:
 
 
 def line_of(hit: Hit) -> Line:
-    """Return the line of a hit."""
     item = hit.item
     if isinstance(item, Fact):
         return Line(bullet(f"{item.text}{_span(item)}", item.uuid), _folded(item.text))

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Literal
 
 from pps.context.fence import fenced
-from pps.context.identity import LONGEST
 from pps.context.lines import Line, bullet, line_of, turn_line
+from pps.context.startup import LONGEST_IDENTITY
 from pps.core.recalled import Channel, Hit, Pack, Recall
 from pps.core.time import now
 from pps.core.values import ChannelName, Node, Turn
@@ -83,7 +83,6 @@ class PackRequest:
     brief: bool = False
 
     def holds(self, text: str) -> bool:
-        """Tell whether a text keeps within the budget."""
         if self.budget_chars is not None and _units(text) > self.budget_chars:
             return False
         return count_tokens(text) <= self.budget_tokens
@@ -102,7 +101,6 @@ class _Draft:
     again: dict[str, set[int]] = field(default_factory=lambda: {name: set[int]() for name in SECTIONS})
 
     def text(self) -> str:
-        """Return the pack as it stands."""
         sections = [self._section(name) for name in SECTIONS if self.kept[name]]
         if self.brief:
             return fenced(self.mark, "\n".join([self.head, *sections, *filter(None, [self.tail.strip()])]))
@@ -122,7 +120,6 @@ class _Draft:
         return "\n".join(lines if self.brief else [self.title(name).strip(), *lines])
 
     def title(self, name: str) -> str:
-        """Return the heading of a section as it stands in the text."""
         return "" if self.brief else f"\n\n## {_TITLES[name]}"
 
     def _manifest(self) -> str:
@@ -224,7 +221,7 @@ def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
 
 def _lines(request: PackRequest) -> dict[str, list[Line]]:
     lines = {name: [line_of(hit) for hit in hits] for name, hits in _hits(request).items()}
-    lines["identity"] = [Line(bullet(request.identity, longest=LONGEST), "")] if request.identity else []
+    lines["identity"] = [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
     lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]
     lines["summaries"] += [turn_line(turn) for turn in request.summaries]
     return lines

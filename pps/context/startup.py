@@ -1,19 +1,26 @@
-"""What an agent is given before anything was said: the latest facts and the nodes in them."""
+"""What an agent is given before anything was said: who the entity is, the latest facts and the nodes in them."""
 
 from __future__ import annotations
 
+import os
+import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from string import Template
 
+from pps.config import shipped
 from pps.core.errors import IsolationError, PPSError
 from pps.core.recalled import Channel, Hit, Recall
 from pps.core.time import now
 from pps.core.values import ChannelName, Fact, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
-from pps.recall.fetch import holds
-from pps.recall.hits import text_of
+from pps.recall.hits import holds, text_of
 
+LONGEST_IDENTITY = 1_500
+"""Most characters of an identity in a pack."""
+_IDENTITY = "identity.md"
 _TURNS = 200
 
 
@@ -26,24 +33,28 @@ async def startup_recall(journal: Journal, client: IsolatedGraphitiClient, limit
         IsolationError: A foreign row came back.
     """
     started = time.perf_counter()
-    channels: dict[ChannelName, Channel] = {}
     facts: list[Fact] = []
-    try:
-        facts = await _latest_facts(journal, client, limit)
-        channels["facts"] = Channel("facts", _hits(facts[:limit]))
-    except IsolationError:
-        raise
-    except PPSError as error:
-        channels["facts"] = Channel("facts", error=f"{error.code}: {error.message}")
-    try:
-        ends = dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object))
-        nodes = await client.nodes(list(ends)[:limit]) if ends else []
-        channels["nodes"] = Channel("nodes", _hits(nodes))
-    except IsolationError:
-        raise
-    except PPSError as error:
-        channels["nodes"] = Channel("nodes", error=f"{error.code}: {error.message}")
+
+    async def latest() -> Sequence[Fact]:
+        facts.extend(await _latest_facts(journal, client, limit))
+        return facts[:limit]
+
+    async def ends() -> Sequence[Node]:
+        nodes = dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object))
+        return await client.nodes(list(nodes)[:limit]) if nodes else ()
+
+    channels: dict[ChannelName, Channel] = {"facts": await _channel("facts", latest())}
+    channels["nodes"] = await _channel("nodes", ends())
     return Recall("", "startup", channels, {"total": (time.perf_counter() - started) * 1000})
+
+
+async def _channel(name: ChannelName, found: Awaitable[Sequence[Fact | Node]]) -> Channel:
+    try:
+        return Channel(name, _hits(await found))
+    except IsolationError:
+        raise
+    except PPSError as error:
+        return Channel(name, error=f"{error.code}: {error.message}")
 
 
 async def _latest_facts(journal: Journal, client: IsolatedGraphitiClient, limit: int) -> list[Fact]:
@@ -65,3 +76,19 @@ def _hits(items: Sequence[Fact | Node]) -> tuple[Hit, ...]:
     return tuple(
         Hit(item.uuid, 1 / rank, text_of(item), item, ranks={"recency": rank}) for rank, item in enumerate(items, 1)
     )
+
+
+def identity_of(folder: Path, name: str) -> str:
+    """Return what the file says; nothing when there is none, when nobody has edited it, or when it is a link."""
+    try:
+        file = os.open(folder / _IDENTITY, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with open(file, "rb") as opened:  # noqa: PTH123 - a descriptor, so that what was checked is what is read
+        if not stat.S_ISREG(os.fstat(file).st_mode) or os.fstat(file).st_nlink > 1:
+            return ""
+        text = opened.read(4 * LONGEST_IDENTITY).decode("utf-8", "ignore").strip()
+    untouched = (
+        Template(shipped(f"entities/_template/{_IDENTITY}").read_text("utf-8")).safe_substitute(name=name).strip()
+    )
+    return "" if text == untouched else text

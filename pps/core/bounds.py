@@ -33,7 +33,6 @@ _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 def is_text(value: str) -> bool:
-    """Tell whether a string can be written as UTF-8 (a lone surrogate cannot)."""
     if value.isascii():
         return True
     try:
@@ -54,13 +53,11 @@ def check_length(field: str, text: str, least: int, most: int) -> None:
 
 
 def check_range(field: str, value: int, least: int, most: int) -> None:
-    """Raise unless ``least <= value <= most``."""
     if not least <= value <= most:
         raise InvalidRequest(field, f"must be {least:,} to {most:,}")
 
 
 def check_choice(field: str, value: str, choices: Sequence[str]) -> None:
-    """Raise unless the value is one of the choices."""
     if value not in choices:
         raise InvalidRequest(field, f"must be one of {', '.join(choices)}")
 

@@ -72,7 +72,6 @@ class FileLock:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this lock is held by this object."""
         return self._lock.is_locked
 
     def __enter__(self) -> Self:

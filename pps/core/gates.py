@@ -22,7 +22,6 @@ class Gates:
 
     @contextlib.asynccontextmanager
     async def hold(self, name: str) -> AsyncGenerator[None]:
-        """Hold a name alone."""
         gate = self._gates.setdefault(name, _Gate())
         gate.users += 1
         try:

@@ -76,7 +76,6 @@ def stable_id(group: str, *parts: str) -> str:
 
 
 def check_uuid(value: str, field: str = "id") -> str:
-    """Return a canonical lower-case UUID unchanged, or raise InvalidRequest."""
     if not is_uuid(value):
         raise InvalidRequest(field, "must be a canonical UUID, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427")
     return value
@@ -104,5 +103,4 @@ def is_beginning(value: str) -> bool:
 
 
 def is_uuid(value: object) -> bool:
-    """Tell whether a value is a canonical lower-case UUID string."""
     return isinstance(value, str) and _UUID.fullmatch(value) is not None

@@ -144,7 +144,6 @@ class Agreement:
 
     @property
     def ok(self) -> bool:
-        """True when they agree."""
         return not (self.missing or self.extra)
 
 

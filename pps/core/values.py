@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+Vector: TypeAlias = "NDArray[np.float32]"
+"""One vector, shape (dimension,): unit-length, of the entity's pinned dimension."""
+Matrix: TypeAlias = "NDArray[np.float32]"
+"""One such vector a row, shape (rows, dimension)."""
 FactKind: TypeAlias = Literal["fact", "relation"]
 ItemKind: TypeAlias = Literal["node", "fact", "episode", "anchor", "community"]
 ChannelName: TypeAlias = Literal["nodes", "facts", "episodes", "anchors", "turns"]
@@ -128,6 +136,16 @@ class Turn:
     kind: str = "turn"
     tags: tuple[str, ...] = ()
     chunk: Chunk | None = None
+
+
+def speaker_of(turn: Turn) -> str:
+    return turn.actor or turn.role
+
+
+def spoken(turn: Turn) -> str:
+    """Return a turn's words after ``speaker:``, unless they begin with it."""
+    speaker = speaker_of(turn)
+    return turn.content if turn.content.startswith(f"{speaker}:") else f"{speaker}: {turn.content}"
 
 
 @dataclass(frozen=True, slots=True)

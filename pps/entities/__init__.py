@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 from pps.entities.deletions import Deletion
-from pps.entities.registry import Created, Entry, Registry
-from pps.entities.routers import Router, RouterEntry, Routers
-from pps.entities.routes import ProjectRoute, Routes
-from pps.entities.watched import Watched, WatchedFolder
+from pps.entities.folder import Entry
+from pps.entities.registry import Created, Registry
+from pps.entities.routing import MappedFolder, Router, RouterEntry
 
-__all__ = [
-    "Created",
-    "Deletion",
-    "Entry",
-    "ProjectRoute",
-    "Registry",
-    "Router",
-    "RouterEntry",
-    "Routers",
-    "Routes",
-    "Watched",
-    "WatchedFolder",
-]
+__all__ = ["Created", "Deletion", "Entry", "MappedFolder", "Registry", "Router", "RouterEntry"]

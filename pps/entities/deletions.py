@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pps.core.errors import IsolationError, StoreError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.entities import template
-from pps.entities.file import SmallFile
+from pps.entities.folder import card_of
+from pps.entities.small_file import SmallFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,6 @@ class Deletions:
         return self._deletion(row)
 
     def pending(self) -> list[Deletion]:
-        """Return the deletions that are not finished."""
         with self._file.reading() as db:
             return [self._deletion(row) for row in db.execute("SELECT * FROM deletion ORDER BY name")]
 
@@ -71,13 +70,12 @@ class Deletions:
 
 
 def taken(db: sqlite3.Connection, name: str) -> bool:
-    """Tell whether a name belongs to a deletion that is not finished."""
     return db.execute("SELECT 1 FROM deletion WHERE name = ?", (name,)).fetchone() is not None
 
 
 def _check_own(folder: Path, entity: EntityId) -> None:
     try:
-        owner = template.read(folder).entity
+        owner = card_of(folder).entity
     except StoreError:
         return  # cut short while it was made or removed: the registry says whose it is
     if owner != entity:

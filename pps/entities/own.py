@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pps.core.errors import ConfigError, StoreError
-from pps.entities import template
+from pps.entities.folder import write
 
 
 class _Section(BaseModel):
@@ -36,22 +34,15 @@ class ExtractorSection(_Section):
     tokens_per_day: int | None = Field(default=None, ge=0, le=1_000_000_000_000)
 
 
-class _Own(_Section):
+class OwnSettings(_Section):
+    """What ``entity.toml`` says: the entity's card, and its own settings."""
+
     name: str
     group: str
     store: str
     created_at: str
     automatic: AutomaticSection = AutomaticSection()
     extractor: ExtractorSection = ExtractorSection()
-
-
-@dataclass(frozen=True, slots=True)
-class OwnSettings:
-    """An entity's own settings; ``extractor`` has those of the section of that name that it sets."""
-
-    tags: bool
-    relations: bool
-    extractor: Mapping[str, object]
 
 
 def own_settings(folder: Path) -> OwnSettings:
@@ -63,10 +54,9 @@ def own_settings(folder: Path) -> OwnSettings:
     """
     path = folder / "entity.toml"
     try:
-        found = _checked(path.read_text(encoding="utf-8"), path)
+        return _checked(path.read_text(encoding="utf-8"), path)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         raise StoreError(f"{path}: cannot be read; restore it from a backup") from None
-    return OwnSettings(found.automatic.tags, found.automatic.relations, found.extractor.model_dump(exclude_none=True))
 
 
 def set_extractor(folder: Path, command: str) -> None:
@@ -88,14 +78,14 @@ def set_extractor(folder: Path, command: str) -> None:
         lines = f'mode = "command"\ncommand = {json.dumps(command)}\n' if command else ""
         text = f"{head}{section or new}{lines}{own}{following}{others}"
         _checked(text, path)
-        template.write(path, text)
+        write(path, text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         raise StoreError(f"{path}: cannot be read or written; restore it from a backup") from None
 
 
-def _checked(text: str, path: Path) -> _Own:
+def _checked(text: str, path: Path) -> OwnSettings:
     try:
-        return _Own.model_validate(tomllib.loads(text))
+        return OwnSettings.model_validate(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])

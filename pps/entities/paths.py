@@ -70,7 +70,6 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def ancestors(path: str) -> list[str]:
-    """Return a real path and every folder above it, nearest first."""
     return [path, *(str(one) for one in PurePosixPath(path).parents if str(one) != path)]
 
 

@@ -17,32 +17,61 @@ from pathlib import Path
 from pps.core import time
 from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_name, new_group
-from pps.entities import deletions, grants, paths, routes, template
+from pps.entities import deletions, folder, paths, routing, tokens
 from pps.entities.deletions import Deletions
-from pps.entities.file import SCHEMA, Refusal, SmallFile
-from pps.entities.routers import Routers
-from pps.entities.routes import Routes
-from pps.entities.watched import Watched
+from pps.entities.folder import Entry
+from pps.entities.routing import Refusal, Routers, Routes, Watched
+from pps.entities.small_file import SmallFile
 
 _STORES = ("embedded", "neo4j")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entity (
+    name TEXT PRIMARY KEY COLLATE NOCASE,
+    grp TEXT NOT NULL UNIQUE,
+    store TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0,
+    pending INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS token (
+    id TEXT PRIMARY KEY,
+    digest TEXT NOT NULL,
+    role TEXT NOT NULL,
+    grp TEXT REFERENCES entity(grp) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS router (
+    token TEXT PRIMARY KEY REFERENCES token(id) ON DELETE CASCADE,
+    label TEXT NOT NULL,
+    may_create INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS router_root (
+    token TEXT NOT NULL REFERENCES router(token) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    PRIMARY KEY (token, path)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS route (
+    path TEXT PRIMARY KEY,
+    grp TEXT NOT NULL REFERENCES entity(grp) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS route_by_entity ON route (grp);
+CREATE TABLE IF NOT EXISTS watched (
+    path TEXT PRIMARY KEY,
+    grp TEXT NOT NULL REFERENCES entity(grp) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
+-- Its files were all made once: one that is missing from then on is gone, and is not made anew.
+CREATE TABLE IF NOT EXISTS made (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
+-- Its `create` was begun, and has shown no token yet.
+CREATE TABLE IF NOT EXISTS owed (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
+CREATE TABLE IF NOT EXISTS deletion (
+    grp TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+    store TEXT NOT NULL
+) STRICT;
+"""
 _ENTITIES = "SELECT entity.*, made.grp IS NOT NULL AS made FROM entity LEFT JOIN made USING (grp)"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One registered entity.
-
-    Attributes:
-        archived: It keeps its data and refuses every token.
-        made: All its files were made once: one that is missing is gone.
-    """
-
-    entity: EntityId
-    folder: Path
-    store: str
-    created_at: datetime
-    archived: bool
-    made: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +84,6 @@ class Created:
     is_new: bool
 
 
-def _refuses_nothing(field: str, text: str) -> None:
-    del field, text
-
-
 class Registry:
     """Names, folders and tokens of the entities of one data folder.
 
@@ -66,7 +91,7 @@ class Registry:
     thread. Every one may raise StoreUnavailable when the file cannot be reached.
     """
 
-    def __init__(self, home: Path, refuse: Refusal = _refuses_nothing) -> None:
+    def __init__(self, home: Path, refuse: Refusal = lambda _field, _text: None) -> None:
         """Open the registry of a data folder, making both (mode 0700) when they are not there.
 
         Args:
@@ -81,12 +106,12 @@ class Registry:
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
         path = home / "registry.db"
-        if not (path.exists() and path.stat().st_size) and (lost := template.cards(self.entities_folder)):
+        if not (path.exists() and path.stat().st_size) and (lost := folder.cards(self.entities_folder)):
             raise StoreError(
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
-        self._file = SmallFile(path, SCHEMA)
+        self._file = SmallFile(path, _SCHEMA)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
@@ -102,13 +127,13 @@ class Registry:
             InvalidRequest: It is there.
             StoreError: A folder is called otherwise than its card says.
         """
-        path, cards = home / "registry.db", template.cards(home / "entities")
+        path, cards = home / "registry.db", folder.cards(home / "entities")
         if path.exists() and path.stat().st_size:
             raise InvalidRequest("--registry", f"{path} is there; move it away first")
-        if wrong := [folder for folder, card in cards if folder.name != card.entity.name]:
+        if wrong := [place for place, card in cards if place.name != card.entity.name]:
             raise StoreError(f"{wrong[0]}: its card names another entity; give the folder that name")
-        made = {card.entity.group for folder, card in cards if any((folder / "data").glob("*"))}
-        with SmallFile(path, SCHEMA).writing() as db:
+        made = {card.entity.group for place, card in cards if any((place / "data").glob("*"))}
+        with SmallFile(path, _SCHEMA).writing() as db:
             for _, card in cards:
                 row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
                 db.execute("INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)", row)
@@ -117,14 +142,13 @@ class Registry:
         return [card.entity.name for _, card in cards]
 
     def damage(self) -> list[str]:
-        """Return what SQLite finds wrong with the registry's file, a few lines."""
+        """Return what SQLite finds wrong with the file, a few lines."""
         with self._file.reading() as db:
             found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)")]
         return [] if found == ["ok"] else [f"registry.db is damaged ({one}): restore a backup" for one in found]
 
     @property
     def entities_folder(self) -> Path:
-        """The folder that holds the entities' own folders."""
         return self._home / "entities"
 
     def create(self, name: str, *, store: str = "embedded") -> Created:
@@ -161,7 +185,7 @@ class Registry:
         with self._file.writing() as db:
             if not db.execute("DELETE FROM owed WHERE grp = ?", (entity.group,)).rowcount:
                 return None
-            return grants.issue(db, "entity", entity.group).text
+            return tokens.issue(db, "entity", entity.group).text
 
     def set_made(self, entity: EntityId) -> None:
         """Note that all of an entity's files are there; nothing happens when it was deleted meanwhile."""
@@ -181,11 +205,11 @@ class Registry:
         path = paths.real_path(path)
         with self._making:
             with self._file.writing() as db:
-                row = routes.mapped(db, path)
+                row = routing.mapped(db, path)
                 if row is None:
                     self._refuse("project", path)
                     entry = self._insert(db, self._free_name(db, paths.name_of(path)), store)
-                    routes.insert(db, path, entry.entity.group)
+                    routing.insert_route(db, path, entry.entity.group)
                 else:
                     entry = self._entry(db.execute(f"{_ENTITIES} WHERE grp = ?", (row["grp"],)).fetchone())
             if entry.archived:
@@ -194,11 +218,7 @@ class Registry:
         return Created(entry.entity, entry.folder, None, row is None)
 
     def route(self, path: str) -> EntityId | None:
-        """Return the entity of the longest mapped folder that is or holds a path; nothing is made.
-
-        Raises:
-            InvalidRequest: The path is not absolute.
-        """
+        """Return the entity of the longest mapped folder that is or holds a path; nothing is made."""
         return self.routes.nearest(path)
 
     def is_told(self, entity: EntityId, name: str, folder: str) -> bool:
@@ -210,7 +230,6 @@ class Registry:
         return False
 
     def get(self, name: str) -> Entry:
-        """Return an entity's entry, archived or not; raises UnknownEntity."""
         before = self._file.stamp()
         entry = self._one("name", name)
         if before is not None and before == self._file.stamp():
@@ -236,30 +255,31 @@ class Registry:
         if entry.archived:
             raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
         with self._making:
-            card = template.check(entry.folder, entry.entity)
+            card = folder.check_card(entry.folder, entry.entity)
         if card.store != entry.store:
             raise StoreError(f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}")
         return entry
 
     def by_group(self, group: str) -> Entry:
-        """Return the entry of a group; raises UnknownEntity."""
         return self._one("grp", group)
 
     def list(self, *, include_archived: bool = False) -> list[Entry]:
-        """Return the entries by name."""
         where = "" if include_archived else "WHERE archived = 0"
         with self._file.reading() as db:
             return [self._entry(row) for row in db.execute(f"{_ENTITIES} {where} ORDER BY name")]
 
     def archive(self, name: str, *, undo: bool = False) -> None:
-        """Put an entity to rest, its data kept and its tokens refused; or bring it back."""
-        self._update("archived", name, not undo)
+        with self._file.writing() as db:
+            statement = "UPDATE entity SET archived = ? WHERE name = ? COLLATE BINARY"
+            changed = db.execute(statement, (int(not undo), name)).rowcount
+        if not changed:
+            self.get(name)
 
     def issue_token(self, name: str) -> str:
         """Return a new token for an entity; it is shown this once. Raises UnknownEntity."""
         group = self.get(name).entity.group
         with self._file.writing() as db:
-            return grants.issue(db, "entity", group).text
+            return tokens.issue(db, "entity", group).text
 
     def revoke_tokens(self, name: str) -> int:
         """Refuse every token of an entity from now on; returns how many there were."""
@@ -269,7 +289,7 @@ class Registry:
 
     def entity_of_token(self, token: str) -> EntityId | None:
         """Return whom a token speaks for; None for a wrong, revoked or archived one."""
-        row = grants.presented(self._file, token, "entity")
+        row = tokens.presented(self._file, token, "entity")
         if row is None or row["archived"] != 0:
             return None
         return EntityId(row["name"], row["grp"])
@@ -277,11 +297,10 @@ class Registry:
     def operator_token(self) -> str:
         """Return a new operator token (metrics, registry); it is shown this once."""
         with self._file.writing() as db:
-            return grants.issue(db, "operator").text
+            return tokens.issue(db, "operator").text
 
     def is_operator(self, token: str) -> bool:
-        """Tell whether a token is an operator's."""
-        return grants.presented(self._file, token, "operator") is not None
+        return tokens.presented(self._file, token, "operator") is not None
 
     def revoke_operator_tokens(self) -> int:
         """Refuse every operator token from now on; returns how many there were."""
@@ -300,38 +319,32 @@ class Registry:
         if not changed:
             self.by_group(entity.group)
 
-    def pending(self) -> list[EntityId]:
-        """Return the entities that may have jobs that are not done; an open one always may."""
-        with self._file.reading() as db:
-            rows = db.execute("SELECT name, grp FROM entity WHERE pending != 0 AND archived = 0 ORDER BY name")
-            return [EntityId(row["name"], row["grp"]) for row in rows]
-
     def pending_since(self) -> dict[str, datetime]:
-        """Return the names of those entities, and since when each of them may have such jobs."""
+        """Return the names of the entities that may have unfinished jobs, and since when; an open one always may."""
         with self._file.reading() as db:
             rows = db.execute("SELECT name, pending FROM entity WHERE pending != 0 AND archived = 0 ORDER BY name")
             return {row["name"]: time.from_micros(row["pending"] * 1_000_000) for row in rows}
 
     def _insert(self, db: sqlite3.Connection, name: str, store: str) -> Entry:
-        folder = self.entities_folder / name
+        place = self.entities_folder / name
         if deletions.taken(db, name):
             raise StoreConflict(f"the deletion of {name!r} is not finished; run this again")
-        if folder.exists():
-            raise InvalidRequest("name", f"{name!r} is taken: {folder} exists, but this registry does not know it")
+        if place.exists():
+            raise InvalidRequest("name", f"{name!r} is taken: {place} exists, but this registry does not know it")
         created_at = time.now()
         entity = EntityId(name, new_group())
         db.execute(
             "INSERT INTO entity (name, grp, store, created_at) VALUES (?, ?, ?, ?)",
             (name, entity.group, store, time.iso(created_at)),
         )
-        return Entry(entity, folder, store, created_at, archived=False, made=False)
+        return Entry(entity, place, store, created_at, archived=False, made=False)
 
     def _complete(self, entry: Entry) -> None:
         """Make an entity's folder, unless it was deleted meanwhile: no deletion begins while it is made."""
         with self._file.writing() as db:
             if not db.execute("SELECT 1 FROM entity WHERE grp = ?", (entry.entity.group,)).fetchone():
                 raise StoreConflict(f"{entry.entity.name!r} was deleted while it was made; run this again")
-            template.make(entry.folder, template.Card(entry.entity, entry.store, entry.created_at))
+            folder.make(entry.folder, folder.Card(entry.entity, entry.store, entry.created_at))
 
     def _free_name(self, db: sqlite3.Connection, name: str) -> str:
         taken = {row["name"] for row in db.execute("SELECT name FROM entity UNION SELECT name FROM deletion")}
@@ -339,19 +352,11 @@ class Registry:
         return next(one for one in candidates if one not in taken and not (self.entities_folder / one).exists())
 
     def _one(self, column: str, value: str) -> Entry:
-        with self._file.reading() as db:
-            row = db.execute(f"{_ENTITIES} WHERE {column} = ? COLLATE BINARY", (value,)).fetchone()
+        row = self._file.row(f"{_ENTITIES} WHERE {column} = ? COLLATE BINARY", (value,))
         if row is None:
             what = f"no entity {value!r}" if column == "name" else "no entity of that group"
             raise UnknownEntity(f"{what}; `pps entity list` shows those there are, `pps entity create` makes one")
         return self._entry(row)
-
-    def _update(self, column: str, name: str, value: bool) -> None:
-        with self._file.writing() as db:
-            statement = f"UPDATE entity SET {column} = ? WHERE name = ? COLLATE BINARY"  # noqa: S608 - a constant
-            changed = db.execute(statement, (int(value), name)).rowcount
-        if not changed:
-            self.get(name)
 
     def _entry(self, row: sqlite3.Row) -> Entry:
         return Entry(

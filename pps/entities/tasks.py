@@ -10,14 +10,14 @@ import secrets
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from pps.core.errors import NotFound, Overloaded
 from pps.core.time import from_micros, micros, now
-from pps.entities.file import SmallFile
+from pps.entities.small_file import SmallFile
 
 TaskState: TypeAlias = Literal["queued", "claimed", "done", "failed"]
 FINISHED: frozenset[TaskState] = frozenset({"done", "failed"})
@@ -94,12 +94,11 @@ class AgentTask:
 class Tasks:
     """The tasks of one entity. Every call is a transaction of its own, on disk when it returns.
 
-    ``at`` (now when not given) is the moment that leases are measured against. Every method may raise
-    StoreUnavailable or StoreConflict, both safe to retry.
+    ``at`` (now when not given) is the moment that leases are measured against. The file is made with the first task.
+    Every method may raise StoreUnavailable or StoreConflict, both safe to retry.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Open the tasks of an entity's folder; the file is made with the first one."""
         self._path = folder / "data" / "tasks.db"
 
     def add(self, draft: TaskDraft, *, at: datetime | None = None) -> AgentTask:
@@ -144,11 +143,7 @@ class Tasks:
     def claim(self, runner: str, lease_s: int, agent: str = "", *, at: datetime | None = None) -> AgentTask | None:
         """Give the oldest waiting task to a runner, for ``lease_s`` seconds; None when none waits.
 
-        Args:
-            runner: Its name, for people.
-            lease_s: It must end or extend the task before that.
-            agent: Only tasks for this kind of agent, and those for any; empty is all.
-            at: See the class.
+        Only tasks for the runner's kind of ``agent`` and those for any; empty is all.
         """
         if not self._path.exists():
             return None
@@ -162,20 +157,16 @@ class Tasks:
             db.execute(
                 "UPDATE task SET state = 'claimed', attempts = attempts + 1, runner = ?, lease = ?, lease_until = ?, "
                 "note = '', updated_at = ? WHERE seq = ?",
-                (runner, lease, _later(moment, lease_s), moment, row["seq"]),
+                (runner, lease, moment + lease_s * 1_000_000, moment, row["seq"]),
             )
             return _one(db, row["id"], moment, lease=lease)
 
     def extend(
         self, task_id: str, lease: str, lease_s: int, note: str = "", *, at: datetime | None = None
     ) -> AgentTask:
-        """Hold a task for ``lease_s`` seconds from now, and note how far it is.
-
-        Raises:
-            NotFound: The lease is not (or no longer) the task's: let it go.
-        """
+        """Hold a task for ``lease_s`` seconds from now; NotFound when the lease is not its any more: let it go."""
         moment = micros(at or now())
-        values = {"lease_until": _later(moment, lease_s), "note": note}
+        values = {"lease_until": moment + lease_s * 1_000_000, "note": note}
         return self._held(task_id, lease, "lease_until = :lease_until, note = :note", values, moment)
 
     def complete(self, task_id: str, lease: str, result: str, *, at: datetime | None = None) -> AgentTask:
@@ -247,7 +238,3 @@ def _task(row: sqlite3.Row, lease: str = "") -> AgentTask:
         f"no runner finished it in {row['attempts']} leases" if lost else row["error"],
         lease,
     )
-
-
-def _later(moment: int, seconds: int) -> int:
-    return micros(from_micros(moment) + timedelta(seconds=seconds))

@@ -11,8 +11,12 @@ import hashlib
 import hmac
 import re
 import secrets
+import sqlite3
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from pps.core import time
+from pps.entities.small_file import SmallFile
 
 Role: TypeAlias = Literal["entity", "operator", "router"]
 
@@ -30,38 +34,47 @@ class Token:
     Attributes:
         token_id: The public part, 12 characters.
         text: The whole token (40 random characters of 36: about 206 bits); never stored or printed twice.
-        digest: sha256 of ``text``, hexadecimal.
     """
 
     role: Role
     token_id: str
     text: str = field(repr=False)
-    digest: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 def mint(role: Role) -> Token:
-    """Return a fresh random token."""
-    token_id, secret = _random(12), _random(40)
-    return _token(role, token_id, f"pps_{_LETTER[role]}_{token_id}_{secret}")
+    token_id, secret = ("".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (12, 40))
+    return Token(role, token_id, f"pps_{_LETTER[role]}_{token_id}_{secret}")
 
 
 def parse(text: str) -> Token | None:
     """Return a presented token's parts, or None when it has not the shape of one."""
     match = _SHAPE.fullmatch(text)
-    if match is None:
+    return Token(_ROLES[match[1]], match[2], text) if match else None
+
+
+def issue(db: sqlite3.Connection, role: Role, group: str | None = None) -> Token:
+    """Mint a token and keep its digest, inside the caller's transaction; its text is nowhere kept."""
+    token = mint(role)
+    db.execute(
+        "INSERT INTO token (id, digest, role, grp, created_at) VALUES (?, ?, ?, ?, ?)",
+        (token.token_id, token.digest, role, group, time.iso(time.now())),
+    )
+    return token
+
+
+def presented(file: SmallFile, text: str, role: Role) -> sqlite3.Row | None:
+    """Return the row of a presented token (id, and its entity's name, grp, archived), None for a wrong one."""
+    token = parse(text)
+    if token is None or token.role != role:
         return None
-    return _token(_ROLES[match[1]], match[2], text)
-
-
-def matches(token: Token, stored_digest: str | None) -> bool:
-    """Compare in constant time; an unknown token (None) takes the same path and never matches."""
-    same = hmac.compare_digest(token.digest, stored_digest or _NOTHING)
-    return same and stored_digest is not None
-
-
-def _token(role: Role, token_id: str, text: str) -> Token:
-    return Token(role, token_id, text, hashlib.sha256(text.encode()).hexdigest())
-
-
-def _random(length: int) -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+    row = file.row(
+        "SELECT token.id, token.digest, entity.name, entity.grp, entity.archived FROM token "
+        "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
+        (token.token_id, role),
+    )
+    same = hmac.compare_digest(token.digest, row["digest"] if row else _NOTHING)  # an unknown one takes as long
+    return row if same else None

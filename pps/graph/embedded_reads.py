@@ -8,8 +8,7 @@ from typing import Any, TypeAlias, TypeVar, Unpack
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
-from pps.core.values import Episode, Fact, GraphCounts, Node
-from pps.core.vectors import Vector
+from pps.core.values import Episode, Fact, GraphCounts, Node, Vector
 from pps.graph import embedded_statements as statements
 from pps.graph import traverse
 from pps.graph.embedded_statements import AT_ONCE, ByNumber

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.vectors import Vector
+from pps.core.values import Vector
 from pps.graph import embedded_statements as statements
 from pps.graph.graph_store import Rows, Transaction
 from pps.graph.ladybug_schema import NODE_TABLES

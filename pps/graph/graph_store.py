@@ -7,8 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from pps.core.values import Episode, Fact, GraphCounts, Node
-from pps.core.vectors import Vector
+from pps.core.values import Episode, Fact, GraphCounts, Node, Vector
 
 Rows: TypeAlias = list[dict[str, Any]]
 """Rows of a database as its library gives them; read by ``mapping`` and nowhere else."""

@@ -18,8 +18,7 @@ import numpy as np
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.ids import check_uuid, stable_id
 from pps.core.time import from_micros, micros
-from pps.core.values import JSON, RESERVED_KINDS, Episode, Fact, Node
-from pps.core.vectors import Vector
+from pps.core.values import JSON, RESERVED_KINDS, Episode, Fact, Node, Vector
 
 ATTRIBUTE = "pps"
 DEFAULT_KIND = "Thing"

@@ -7,8 +7,7 @@ from typing import Any, Unpack
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
-from pps.core.values import Episode, Fact, GraphCounts, Node
-from pps.core.vectors import Vector
+from pps.core.values import Episode, Fact, GraphCounts, Node, Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
 from pps.graph.graph_store import TimelineOptions

@@ -11,8 +11,7 @@ import orjson
 
 from pps.core.errors import NotFound
 from pps.core.time import now
-from pps.core.values import Episode, Fact, Node
-from pps.core.vectors import Vector
+from pps.core.values import Episode, Fact, Node, Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
 from pps.graph.graph_store import Transaction

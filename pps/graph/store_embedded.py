@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from pps.core.errors import StoreConflict
 from pps.core.time import now
-from pps.core.values import Episode, Fact, Node
-from pps.core.vectors import Vector
+from pps.core.values import Episode, Fact, Node, Vector
 from pps.graph import embedded_statements as statements
 from pps.graph.embedded_reads import EmbeddedReads, rows_of
 from pps.graph.embedded_write import EmbeddedWriter, parts, texts_table

@@ -13,12 +13,10 @@ from datetime import datetime
 
 import numpy as np
 
-from pps.core.spoken import speaker_of, spoken
 from pps.core.text import is_question, sentences_of
 from pps.core.time import micros, now
-from pps.core.time_reading import read_times
-from pps.core.time_words import LONGEST, names_time
-from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.core.time_reading import LONGEST, names_time, read_times
+from pps.core.values import Fact, ItemKind, Node, Turn, speaker_of, spoken
 from pps.index.indexes import IndexDoc
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import taken_back

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pps.core.time_words import phrases
+from pps.core.time_reading import phrases
 from pps.ingest.relations import KIN as _KIN
 
 MOST_WORDS = 14

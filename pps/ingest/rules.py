@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
 
-from pps.core.spans import Span, months_on
+from pps.core.time import Span, months_on
 from pps.core.time_reading import read_times
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.ingest import phrasing as said

@@ -15,10 +15,9 @@ from functools import partial
 
 from pps.core import bounds
 from pps.core.ids import is_uuid
-from pps.core.spoken import spoken
 from pps.core.text import fold
 from pps.core.time import now
-from pps.core.values import FactDraft, Node, NodeDraft, RelationDraft, Skipped, Turn
+from pps.core.values import FactDraft, Node, NodeDraft, RelationDraft, Skipped, Turn, spoken
 from pps.index.indexes import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs

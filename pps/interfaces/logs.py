@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from pps.core.request_id import request_id
+from pps.core.logs import request_id
 
 _CHATTY = (
     "mcp",

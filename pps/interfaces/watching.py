@@ -12,7 +12,7 @@ from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableTy
 
 from pps.app import App
 from pps.core.errors import PPSError
-from pps.entities import WatchedFolder
+from pps.entities import MappedFolder
 from pps.ingest.anchor_files import MARKDOWN
 from pps.ingest.documents import Synced
 
@@ -53,7 +53,7 @@ class FolderWatch:
             finally:
                 looking.cancel()
 
-    async def _watch(self, there: dict[str, WatchedFolder], ended: asyncio.Event) -> None:
+    async def _watch(self, there: dict[str, MappedFolder], ended: asyncio.Event) -> None:
         if not there:
             await ended.wait()
             return
@@ -80,7 +80,7 @@ class FolderWatch:
             await asyncio.sleep(_AGAIN_S)
 
     async def _until_others(
-        self, folders: dict[str, WatchedFolder], there: dict[str, WatchedFolder], ended: asyncio.Event
+        self, folders: dict[str, MappedFolder], there: dict[str, MappedFolder], ended: asyncio.Event
     ) -> None:
         """Set the event when other folders are to be watched, or one must be looked at again."""
         while True:
@@ -94,11 +94,11 @@ class FolderWatch:
                 ended.set()
                 return
 
-    async def _folders(self) -> dict[str, WatchedFolder]:
+    async def _folders(self) -> dict[str, MappedFolder]:
         found = await asyncio.to_thread(self._app.registry.watched.list)
         return {one.path: one for one in found if not one.archived}
 
-    async def _follow(self, folder: WatchedFolder) -> None:
+    async def _follow(self, folder: MappedFolder) -> None:
         """Bring one folder up to date; what stands in the way is logged and tried again later."""
 
         def wanted() -> bool:  # it may have been given up, and forgotten, while this waited for its turn
@@ -113,7 +113,7 @@ class FolderWatch:
         else:
             self._note(folder, done)
 
-    def _note(self, folder: WatchedFolder, done: Synced) -> None:
+    def _note(self, folder: MappedFolder, done: Synced) -> None:
         if done.waiting or done.away:
             self._again[folder.path] = asyncio.get_running_loop().time() + _AGAIN_S
         if done.added or done.changed or done.removed:

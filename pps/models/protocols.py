@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from pps.core.errors import ConfigError
-from pps.core.vectors import Matrix, Vector
+from pps.core.values import Matrix, Vector
 
 __all__ = ["Embedder", "ExtractorModel", "Fingerprint", "Matrix", "Provider", "Reranked", "Reranker", "Vector"]
 

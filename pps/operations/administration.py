@@ -9,9 +9,9 @@ from datetime import datetime
 from pydantic import Field
 
 from pps.app import App
-from pps.entities import Entry, ProjectRoute, RouterEntry, WatchedFolder
+from pps.entities import Entry, MappedFolder, RouterEntry
 from pps.entities.paths import MAX_PATH
-from pps.entities.routers import MAX_LABEL
+from pps.entities.routing import MAX_LABEL
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.table import ADDS, ERASES, READS, SETS, operation
@@ -532,7 +532,7 @@ async def router_revoke(app: App, given: RouterIdInput) -> RouterGone:
     return RouterGone(given.id)
 
 
-def folder_view(folder: WatchedFolder) -> FolderView:
+def folder_view(folder: MappedFolder) -> FolderView:
     return FolderView(folder.path, folder.entity.name, folder.created_at)
 
 
@@ -549,7 +549,7 @@ def _entity(
     return EntityView(*seen, url, token, is_new)
 
 
-def _route(route: ProjectRoute) -> RouteView:
+def _route(route: MappedFolder) -> RouteView:
     return RouteView(route.path, route.entity.name, route.created_at, route.archived)
 
 

@@ -22,7 +22,7 @@ from pps.operations.knowledge import read_items
 from pps.operations.outputs import Items
 from pps.operations.projects import Projects
 from pps.operations.table import ADDS, READS, SETS, operation
-from pps.recall.tuned import SIGNALS
+from pps.recall.engine import SIGNALS
 
 CREATE_WAIT_S = 60.0
 """How long the nodes of ``create_graph`` may take to be in the graph; what takes longer is reported, and is safe."""

@@ -11,14 +11,14 @@ from datetime import datetime
 from pathlib import Path
 
 from pps.app import App
+from pps.app.opening import self_node_id
 from pps.core.errors import NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.entities import ProjectRoute, Router
+from pps.entities import MappedFolder, Router
 from pps.entities.paths import is_inside, name_of, real_path
 from pps.entities.tasks import AgentTask, Tasks
 from pps.journal.glance import tally
 from pps.memory import Memory
-from pps.opening import self_node_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Projects:
     def _folder(self, entity: EntityId) -> Path:
         return self._app.registry.by_group(entity.group).folder
 
-    def _counted(self, route: ProjectRoute) -> Vault:
+    def _counted(self, route: MappedFolder) -> Vault:
         entity = route.entity
         name = self._told(entity.name, entity, route.path)
         vault = Vault(entity.group, name, route.path, route.created_at)

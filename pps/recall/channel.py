@@ -1,36 +1,55 @@
-"""Filling one channel: lists joined, damped, reordered, cut. Channels never mix."""
+"""Filling one channel: its perspectives asked, their lists joined, boosted, reordered, cut. Channels never mix."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time as clock
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from pps.core.errors import IsolationError
+from pps.core.errors import IsolationError, PPSError
 from pps.core.recalled import Channel
 from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
-from pps.recall import boosts
-from pps.recall.ages import times_of
-from pps.recall.candidates import Lists, complete, find, weigh
-from pps.recall.diversify import diverse, latest_first, one_of_each_pair, one_of_each_text
-from pps.recall.fetch import OUTLINED, fetch, outlined
-from pps.recall.fusion import fused, summed, unanimous
-from pps.recall.hits import make_hits, names_of
-from pps.recall.passages import grams
+from pps.recall.hits import OUTLINED, fetch, make_hits, names_of, outlined, times_of
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
-from pps.recall.query import Ask, Candidate, Item
-from pps.recall.question import asks_now
+from pps.recall.query import Ask, Candidate, Item, Scored
+from pps.recall.question import asks_now, grams
+from pps.recall.ranking import (
+    diverse,
+    freshness,
+    fused,
+    latest_first,
+    novelty,
+    of_turns,
+    one_of_each_pair,
+    one_of_each_text,
+    summed,
+    unanimous,
+)
 from pps.recall.why import Trace
 
 NO_EMBEDDER = "no embedder is set: found by text and graph only"
 _DEEPER = 4
 _POOL, _LEAST_POOL = 5, 25
-"""Candidates that are ordered for each result: damping and reordering lift nothing from farther down."""
+"""Candidates that are ordered for each result: boosts and reordering lift nothing from farther down."""
 _SPARE = 3
 """Candidates beyond the limit that are read where nothing changes their order: some may be gone."""
+
+
+@dataclass(slots=True)
+class Lists:
+    """What the perspectives said, by name, and what kept one from saying it; ``sums`` when signals are added."""
+
+    sums: bool = False
+    said: dict[str, list[Scored]] = field(default_factory=dict[str, list[Scored]])
+    failed: dict[str, PPSError] = field(default_factory=dict[str, PPSError])
+
+    def ids(self) -> set[str]:
+        return {one.id for entries in self.said.values() for one in entries}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +64,6 @@ class _Ranking:
     order: list[str]
     passed: tuple[str, ...] = ()
     moved: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def best(self, limit: int) -> list[str]:
-        """Return the ids that are shown."""
-        return [*self.order, *self.passed][:limit]
-
-
-@dataclass(frozen=True, slots=True)
-class _Effort:
-    """How long each list may be, how many candidates are ordered, and how many where those do not fill the channel."""
-
-    depth: int
-    pool: int
-    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,155 +87,204 @@ async def fill(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: i
         PPSError: No perspective could find anything, or what was found could not be read.
         IsolationError: A foreign row came back; nothing of this recall may be shown.
     """
-    depth = max(profile.depth, 2 * limit)
-    wide = _DEEPER * depth
-    filled = await _filled(ask, channel, profile, limit, _Effort(depth, max(_POOL * limit, _LEAST_POOL), wide))
-    if filled.deeper:
-        filled = await _filled(ask, channel, profile, limit, _Effort(wide, wide, wide))
-    if ask.traces is not None:
+    return await _Filling(ask, channel, profile, limit).fill()
+
+
+async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: int) -> Lists:
+    """Return the lists of the finding perspectives, at most ``depth`` long each, asked side by side.
+
+    Raises:
+        PPSError: All of them failed; the first one's error.
+        IsolationError: One of them met a foreign row.
+    """
+    started, embedding = clock.perf_counter(), ask.took_s("embed")
+    finders = {name: find for name in profile.perspectives if (find := PERSPECTIVES[name].find)}
+    # Where only what orders has a weight, the others bring the candidates and count nothing.
+    names = [name for name in finders if profile.perspectives[name] > 0] or list(finders)
+    slowest_first = sorted(names, key=lambda name: not name.startswith("dense"))  # the embedding begins at once
+    asked = (finders[name](ask, channel, depth) for name in slowest_first)
+    results = dict(zip(slowest_first, await asyncio.gather(*asked, return_exceptions=True), strict=True))
+    lists = Lists()
+    for name in names:
+        result = results[name]
+        if isinstance(result, PPSError) and not isinstance(result, IsolationError):
+            lists.failed[name] = result
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            lists.said[name] = result
+    if lists.failed and not any(lists.said.values()):
+        raise next(iter(lists.failed.values()))
+    if (least := profile.min_similarity) is not None:
+        for name in lists.said.keys() & {"dense", "dense_names", "dense_windows"}:
+            lists.said[name] = [one for one in lists.said[name] if one.score >= least]
+    waited = ask.took_s("embed") - embedding
+    ask.spent("retrieve", channel, clock.perf_counter() - started - waited)
+    return lists
+
+
+class _Filling:
+    """The filling of one channel of a recall."""
+
+    def __init__(self, ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int) -> None:
+        self._ask = ask
+        self._channel: ChannelName = channel
+        self._profile = profile
+        self._limit = limit
+
+    async def fill(self) -> Channel:
+        depth = max(self._profile.depth, 2 * self._limit)
+        wide = _DEEPER * depth
+        filled = await self._filled(depth, max(_POOL * self._limit, _LEAST_POOL), wide)
+        if filled.deeper:
+            filled = await self._filled(wide, wide, wide)
         ranking, lists = filled.ranking, filled.lists
-        ask.traces[channel] = Trace(
-            profile,
-            limit,
-            lists.said,
-            _joined(profile, lists),
-            ranking.scores,
-            tuple(ranking.order),
-            ranking.passed,
-            ranking.moved,
-        )
-    with ask.timed("fetch", channel):
-        hits = await make_hits(ask, filled.picked, filled.ranking.scores, filled.lists)
-    return Channel(channel, hits, notes=tuple(_notes(ask, profile, filled.lists)))
+        if self._ask.traces is not None:
+            order, joined = tuple(ranking.order), self._joined(lists)
+            self._ask.traces[self._channel] = Trace(
+                self._profile, self._limit, lists.said, joined, ranking.scores, order, ranking.passed, ranking.moved
+            )
+        with self._timed():
+            hits = await make_hits(self._ask, filled.picked, ranking.scores, lists)
+        return Channel(self._channel, hits, notes=tuple(self._notes(lists)))
 
+    async def _filled(self, depth: int, pool: int, most: int) -> _Filled:
+        """Ask the perspectives once and order the best ``pool``; where places stay empty, the best ``most`` found."""
+        lists = await find(self._ask, self._channel, self._profile, depth)
+        cut_short = any(len(entries) >= depth for entries in lists.said.values())
+        if self._profile.fusion == "sum":
+            await self._complete(lists)
+        ranking, picked = await self._ordered(lists, pool)
+        if len(ranking.order) < self._limit and pool < min(len(lists.ids()), most):
+            ranking, picked = await self._ordered(lists, most)
+        return _Filled(lists, ranking, picked, deeper=cut_short and len(ranking.order) < self._limit)
 
-async def _filled(ask: Ask, channel: ChannelName, profile: ChannelProfile, limit: int, effort: _Effort) -> _Filled:
-    """Ask the perspectives once and order the best; where places stay empty, all that was found."""
-    lists = await find(ask, channel, profile, effort.depth)
-    cut_short = lists.cut_short(effort.depth)
-    if profile.fusion == "sum":
-        await complete(ask, channel, lists)
-    ranking, picked = await _ordered(ask, channel, profile, lists, limit, effort.pool)
-    if len(ranking.order) < limit and effort.pool < min(lists.size(), effort.most):
-        ranking, picked = await _ordered(ask, channel, profile, lists, limit, effort.most)
-    return _Filled(lists, ranking, picked, deeper=cut_short and len(ranking.order) < limit)
+    async def _complete(self, lists: Lists) -> None:
+        """Add to each list, with its own signals, the candidates that only others found: a weighted sum needs them."""
+        lists.sums = True
+        candidates = lists.ids()
+        for name, entries in lists.said.items():
+            score = PERSPECTIVES[name].score
+            missing = candidates - {one.id for one in entries}
+            if score is not None and missing:
+                lists.said[name] = [*entries, *await score(self._ask, self._channel, missing)]
 
+    async def _weigh(self, items: Mapping[str, Candidate], lists: Lists) -> bool:
+        """Add the lists of the weighing perspectives, and tell whether one says anything; one that fails is noted."""
+        spoke = False
+        for name, weight in self._profile.perspectives.items():
+            opinion = PERSPECTIVES[name].weigh
+            if opinion is None or weight <= 0:
+                continue
+            try:
+                lists.said[name] = await opinion(self._ask, self._channel, items)
+                spoke = spoke or bool(lists.said[name])
+            except IsolationError:
+                raise
+            except PPSError as error:
+                lists.failed[name] = error
+        return spoke
 
-async def _ordered(
-    ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, limit: int, pool: int
-) -> tuple[_Ranking, dict[str, Item]]:
-    """Order the best ``pool`` candidates and read those that are shown."""
-    with ask.timed("fetch", channel):
-        ranked = await _ranked(ask, channel, profile, lists, limit, pool)
-    ranking = await _reordered(ask, channel, profile, ranked, limit)
-    picked = await _read(ask, channel, ranking.best(limit))
-    if len(picked) < len(ranking.best(limit)):  # mirror and indexes may be a moment ahead of the graph
-        ranking = await _reordered(ask, channel, profile, await _there(ask, channel, ranked), limit)
-        picked = await _read(ask, channel, ranking.best(limit))
-    return ranking, picked
+    async def _ordered(self, lists: Lists, pool: int) -> tuple[_Ranking, dict[str, Item]]:
+        with self._timed():
+            ranked = await self._ranked(lists, pool)
+        ranking, best, picked = await self._shown(ranked)
+        if len(picked) < len(best):  # projection and indexes may be a moment ahead of the graph: nothing takes a place
+            with self._timed():
+                there = await fetch(self._ask, self._channel, ranked.order)
+            ranking, best, picked = await self._shown(
+                replace(ranked, order=[one for one in ranked.order if one in there])
+            )
+        return ranking, picked
 
+    async def _ranked(self, lists: Lists, pool: int) -> _Ranking:
+        ask, profile = self._ask, self._profile
+        joined = self._joined(lists)
+        best = list(joined)[:pool]
+        near = best if self._channel in OUTLINED or self._moves() else best[: self._limit + _SPARE]
+        items = await outlined(ask, self._channel, near)
+        if len(items) < min(self._limit, len(best)):
+            items = await outlined(ask, self._channel, best)
+        if await self._weigh(items, lists):
+            joined = self._joined(lists)
+        scores = {one: score for one, score in joined.items() if one in items}
+        shown = await novelty(ask, items) if profile.novelty else {}
+        fresh = await freshness(ask, items) if profile.freshness else {}
+        for factors in (shown, fresh, of_turns(ask.text, items, profile)):
+            for one, factor in factors.items():
+                scores[one] *= factor
+        steered = ask.request.center or ask.request.weights  # then the caller says what comes first
+        found = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].find and not steered]
+        ahead = unanimous(found, scores) - shown.keys()
+        most = max(scores.values(), default=0.0)
+        moved = {one: "put first: it is first in every list" for one in ahead if scores[one] < most}
+        return _Ranking(items, scores, sorted(scores, key=lambda one: (one not in ahead, -scores[one])), moved=moved)
 
-async def _ranked(
-    ask: Ask, channel: ChannelName, profile: ChannelProfile, lists: Lists, limit: int, pool: int
-) -> _Ranking:
-    """Let the weighing perspectives speak on the best candidates, join and damp."""
-    joined = _joined(profile, lists)
-    best = list(joined)[:pool]
-    near = best if channel in OUTLINED or _moves(ask, profile) else best[: limit + _SPARE]
-    items = await outlined(ask, channel, near)
-    if len(items) < min(limit, len(best)):
-        items = await outlined(ask, channel, best)
-    if await weigh(ask, channel, profile, items, lists):
-        joined = _joined(profile, lists)
-    scores = {one: score for one, score in joined.items() if one in items}
-    shown = await boosts.novelty(ask, items) if profile.novelty else {}
-    fresh = await boosts.freshness(ask, items) if profile.freshness else {}
-    for factors in (shown, fresh, boosts.of_turns(ask.text, items, profile)):
-        for one, factor in factors.items():
-            scores[one] *= factor
-    steered = ask.request.center or ask.request.weights  # then the caller says what comes first
-    found = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].finds and not steered]
-    ahead = unanimous(found, scores) - shown.keys()
-    most = max(scores.values(), default=0.0)
-    moved = {one: "put first: it is first in every list" for one in ahead if scores[one] < most}
-    return _Ranking(items, scores, sorted(scores, key=lambda one: (one not in ahead, -scores[one])), moved=moved)
+    def _moves(self) -> bool:
+        """Tell whether anything changes the order that ranks give: then all that may be lifted are looked at."""
+        profile = self._profile
+        weighs = any(PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items() if weight > 0)
+        turns = profile.substance is not None or (profile.assistant, profile.speaker, profile.standing) != (1, 1, 1)
+        picks = profile.pairs or profile.distinct or profile.latest or profile.mmr is not None
+        return weighs or turns or profile.freshness or profile.novelty or picks or profile.fusion == "sum"
 
+    async def _shown(self, ranked: _Ranking) -> tuple[_Ranking, list[str], dict[str, Item]]:
+        ask, ranking = self._ask, await self._reordered(ranked)
+        best = [*ranking.order, *ranking.passed][: self._limit]
+        outlines = (ask.outlines.get(one) for one in best)
+        ends = [end for one in outlines if isinstance(one, FactOutline) for end in (one.subject, one.object)]
+        with self._timed():
+            reads = fetch(ask, self._channel, best), names_of(ask, ends)
+            items, names = await asyncio.gather(*reads, return_exceptions=True)
+        if isinstance(names, IsolationError) or (isinstance(names, BaseException) and isinstance(items, dict)):
+            raise names
+        if isinstance(items, BaseException):
+            raise items
+        return ranking, best, items
 
-def _moves(ask: Ask, profile: ChannelProfile) -> bool:
-    """Tell whether anything changes the order that ranks give: then all that may be lifted are looked at."""
-    weighs = any(PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items() if weight > 0)
-    turns = profile.substance is not None or (profile.assistant, profile.speaker, profile.standing) != (1, 1, 1)
-    picks = profile.pairs or profile.distinct or profile.latest or profile.mmr is not None
-    return weighs or turns or profile.freshness or profile.novelty or picks or profile.fusion == "sum"
+    def _joined(self, lists: Lists) -> dict[str, float]:
+        if self._profile.fusion == "sum":
+            return summed(lists.said, self._profile.perspectives)
+        return fused(lists.said, self._profile.perspectives, k=self._profile.k)
 
+    async def _reordered(self, ranking: _Ranking) -> _Ranking:
+        """Put the latest first, keep one fact of each pair and one turn of each text, spread out: as it is set."""
+        order, passed, moved = ranking.order, list[str](), dict(ranking.moved)
+        if self._profile.latest and asks_now(self._ask.text):
+            order = await self._latest(ranking)
+            there = set(order)
+            before = [one for one in ranking.order if one in there]
+            up = (one for at, one in enumerate(order) if before.index(one) > at)
+            moved.update((one, "moved up: it is the latest that was said of one thing") for one in up)
+        if self._profile.pairs:
+            order, passed = one_of_each_pair(order, ranking.items)
+        if self._profile.distinct:
+            order, again = one_of_each_text(order, ranking.items, self._ask.text)
+            passed += again
+        if self._profile.mmr is not None:
+            order = await self._spread(self._profile.mmr, order)
+        return _Ranking(ranking.items, ranking.scores, order, tuple(passed), moved)
 
-async def _read(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[str, Item]:
-    """Read what is shown, and beside it the names of facts' ends."""
-    outlines = (ask.outlines.get(one) for one in ids)
-    ends = [end for one in outlines if isinstance(one, FactOutline) for end in (one.subject, one.object)]
-    with ask.timed("fetch", channel):
-        items, names = await asyncio.gather(fetch(ask, channel, ids), names_of(ask, ends), return_exceptions=True)
-    if isinstance(names, IsolationError) or (isinstance(names, BaseException) and not isinstance(items, BaseException)):
-        raise names
-    if isinstance(items, BaseException):
-        raise items
-    return items
+    async def _latest(self, ranking: _Ranking) -> list[str]:
+        best, rest = ranking.order[: self._limit], ranking.order[self._limit :]
+        with self._timed():
+            items = await fetch(self._ask, self._channel, best)
+            times = await times_of(self._ask, {one: ranking.items[one] for one in items})
+        return [*latest_first([one for one in best if one in items], items, times, grams(self._ask.words)), *rest]
 
+    async def _spread(self, balance: float, order: list[str]) -> list[str]:
+        query = await self._ask.vector()
+        if query is None:
+            return order
+        vectors: dict[str, Vector] = {}
+        for collection in self._ask.collections(self._channel):
+            vectors.update(await self._ask.sources.indexes.vectors(collection, order))
+        return diverse(order, query, vectors, balance=balance, limit=self._limit)
 
-async def _there(ask: Ask, channel: ChannelName, ranked: _Ranking) -> _Ranking:
-    """Return the ranking without what the graph lacks, so that it takes no other's place."""
-    with ask.timed("fetch", channel):
-        there = await fetch(ask, channel, ranked.order)
-    return replace(ranked, order=[one for one in ranked.order if one in there])
+    def _timed(self) -> AbstractContextManager[None]:
+        return self._ask.timed("fetch", self._channel)
 
-
-def _joined(profile: ChannelProfile, lists: Lists) -> dict[str, float]:
-    if profile.fusion == "sum":
-        return summed(lists.said, profile.perspectives)
-    return fused(lists.said, profile.perspectives, k=profile.k)
-
-
-async def _reordered(
-    ask: Ask, channel: ChannelName, profile: ChannelProfile, ranking: _Ranking, limit: int
-) -> _Ranking:
-    """Put the latest first, keep one fact of each pair and one turn of each text, spread out; as the profile says."""
-    order, passed, moved = ranking.order, list[str](), dict(ranking.moved)
-    if profile.latest and asks_now(ask.text):
-        order = await _latest(ask, channel, ranking, limit)
-        there = set(order)
-        before = [one for one in ranking.order if one in there]
-        up = (one for at, one in enumerate(order) if before.index(one) > at)
-        moved.update((one, "moved up: it is the latest that was said of one thing") for one in up)
-    if profile.pairs:
-        order, passed = one_of_each_pair(order, ranking.items)
-    if profile.distinct:
-        order, again = one_of_each_text(order, ranking.items, ask.text)
-        passed += again
-    if profile.mmr is not None:
-        order = await _spread(ask, channel, profile.mmr, order, limit)
-    return _Ranking(ranking.items, ranking.scores, order, tuple(passed), moved)
-
-
-async def _latest(ask: Ask, channel: ChannelName, ranking: _Ranking, limit: int) -> list[str]:
-    """Put the latest of several statements of one thing where the best of them is, among those that would be shown."""
-    best, rest = ranking.order[:limit], ranking.order[limit:]
-    with ask.timed("fetch", channel):
-        items = await fetch(ask, channel, best)
-        times = await times_of(ask, {one: ranking.items[one] for one in items})
-    return [*latest_first([one for one in best if one in items], items, times, grams(ask.words)), *rest]
-
-
-async def _spread(ask: Ask, channel: ChannelName, balance: float, order: list[str], limit: int) -> list[str]:
-    query = await ask.vector()
-    if query is None:
-        return order
-    vectors: dict[str, Vector] = {}
-    for collection in ask.collections(channel):
-        vectors.update(await ask.sources.indexes.vectors(collection, order))
-    return diverse(order, query, vectors, balance=balance, limit=limit)
-
-
-def _notes(ask: Ask, profile: ChannelProfile, lists: Lists) -> list[str]:
-    blind = ask.sources.embedder is None and any(name.startswith("dense") for name in profile.perspectives)
-    failed = [f"{name} left out: {error.message}" for name, error in lists.failed.items()]
-    return [NO_EMBEDDER, *failed] if blind else failed
+    def _notes(self, lists: Lists) -> list[str]:
+        dense = any(name.startswith("dense") for name in self._profile.perspectives)
+        failed = [f"{name} left out: {error.message}" for name, error in lists.failed.items()]
+        return [NO_EMBEDDER, *failed] if dense and self._ask.sources.embedder is None else failed

@@ -4,48 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
 from pps.core.recalled import Channel, Evidence, Recall
-from pps.core.values import ChannelName
-from pps.index.indexes import EntityIndexes
-from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.journal import Journal
-from pps.models.protocols import Embedder, Reranker
-from pps.recall.channel import fill
+from pps.core.values import ChannelName, Episode, Fact, Node
+from pps.isolation.recipes import GraphFilters
+from pps.journal.values import ItemFilter
+from pps.recall.channel import Lists, fill
 from pps.recall.floor import evidence
-from pps.recall.graphiti import recipe_channels
+from pps.recall.hits import fetch, make_hits, with_relationships
+from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile, Profile, Profiles
-from pps.recall.query import Ask
-from pps.recall.relationships import with_relationships
+from pps.recall.query import Ask, Sources
+from pps.recall.question import Kind, kind_of
 from pps.recall.request import RecallRequest
-from pps.recall.routing import routed
-from pps.recall.sources import AnchorSource, Sources
-from pps.recall.tuned import tuned
 from pps.recall.why import Why, explain
 
 NOTHING_NEAR = "nothing here is near this text: no name, no rare word and no meaning in common"
+ROUTES: dict[Kind, str] = {"factual": "facts", "navigational": "nodes", "contextual": "contextual"}
+"""Kind of query → the profile that answers it: facts; nodes; facts by how many episodes mention them (S2-06)."""
+SIGNALS: Mapping[str, str] = {
+    "vector": "dense",
+    "text": "bm25",
+    "full_text": "bm25",
+    "graph": "near_center",
+    "tags": "tags",
+    "recency": "recency",
+}
+"""What a person calls a signal, and the perspective that it is."""
 
 
 class RecallEngine:
     """Answers questions from one entity's memory."""
 
-    def __init__(  # noqa: PLR0913 - the parts of one entity, put together in one place
-        self,
-        client: IsolatedGraphitiClient,
-        journal: Journal,
-        indexes: EntityIndexes,
-        embedder: Embedder | None,
-        reranker: Reranker | None,
-        profiles: Profiles,
-        self_node: str | None = None,
-        anchors: AnchorSource | None = None,
-    ) -> None:
+    def __init__(self, sources: Sources, profiles: Profiles) -> None:
+        self._sources = sources
         self._profiles = profiles
-        self._sources = Sources(client, journal, indexes, embedder, reranker, anchors, self_node, profiles.tuning)
 
     async def recall(self, request: RecallRequest) -> Recall:
         """Return one list a channel of the profile, best first.
@@ -72,8 +69,7 @@ class RecallEngine:
         started = clock.perf_counter()
         if request.profile not in self._profiles:
             await asyncio.to_thread(self._profiles.look_for, request.profile)
-        profile = self._profiles.get(request.profile)
-        _check_limit(request, profile)
+        profile = self._profile(request, request.profile)
         if request.center:
             [center] = await self._sources.journal.beginnings.whole([request.center])
             await self._sources.client.nodes([check_uuid(center, "center")], strict=True)
@@ -84,15 +80,15 @@ class RecallEngine:
         seen: Evidence | None = None
         try:
             if request.channels == "auto":
-                profile = self._profiles.get(await routed(ask))
-                _check_limit(request, profile)
+                profile = self._profile(request, await routed(ask))
                 ask.narrow(profile.filters)
-            channels = await self._channels(ask, profile)
+            channels = await (recipe_channels(ask, profile.recipe) if profile.recipe else _filled(ask, profile))
             if not profile.recipe:
                 seen = await _evidence(ask, channels, profile)
             if request.include_relationships:
                 for name, one in channels.items():
-                    channels[name] = await _with_relationships(ask, one)
+                    with ask.timed("fetch", name):
+                        channels[name] = replace(one, hits=await with_relationships(ask, one.hits))
         finally:
             await ask.close()
         took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
@@ -101,16 +97,77 @@ class RecallEngine:
         notes = (NOTHING_NEAR,) if seen is not None and seen.level == "nothing" and not failed else ()
         return ask, Recall(request.query, profile.name, channels, took, seen if profile.floor else None, notes)
 
-    async def _channels(self, ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
-        if profile.recipe:
-            return await recipe_channels(ask, profile.recipe)
-        wanted = tuned(_wanted(ask.request, profile), ask.request)
-        limits = [min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted]
-        results = await asyncio.gather(
-            *(fill(ask, name, channel, limit) for (name, channel), limit in zip(wanted.items(), limits, strict=True)),
-            return_exceptions=True,
+    def _profile(self, request: RecallRequest, name: str) -> Profile:
+        profile = self._profiles.get(name)
+        if request.limit > profile.max_limit:
+            raise InvalidRequest("limit", f"must be 1 to {profile.max_limit} with profile {profile.name!r}")
+        return profile
+
+
+async def routed(ask: Ask) -> str:
+    """Return the name of the profile that answers this kind of query, where the caller leaves that open."""
+    nodes = (await fetch(ask, "nodes", await ask.named())).values()
+    names = [name for node in nodes if isinstance(node, Node) for name in (node.name, *node.aliases)]
+    return ROUTES[kind_of(ask.request.query, names)]
+
+
+def tuned(
+    channels: Mapping[ChannelName, ChannelProfile], request: RecallRequest
+) -> Mapping[ChannelName, ChannelProfile]:
+    """Return channels with the request's weights and threshold; the profile itself is never changed.
+
+    Raises:
+        InvalidRequest: A weight is for nothing that there is, or leaves a channel with none that finds anything.
+    """
+    if unknown := [name for name in request.weights if name not in PERSPECTIVES and name not in SIGNALS]:
+        there = ", ".join(dict.fromkeys((*SIGNALS, *PERSPECTIVES)))
+        raise InvalidRequest("weights", f"has no {unknown[0]!r} to weigh; there are {there}")
+    if not request.weights and request.min_similarity is None:
+        return channels
+    return {name: _tuned(name, channel, request) for name, channel in channels.items()}
+
+
+def _tuned(name: ChannelName, channel: ChannelProfile, request: RecallRequest) -> ChannelProfile:
+    given = {SIGNALS.get(one, one): weight for one, weight in request.weights.items()}
+    weights = {**channel.perspectives, **given}
+    finds = any(weight > 0 and PERSPECTIVES[one].find is not None for one, weight in weights.items())
+    if not finds and not any(given.values()):  # what only orders may be all that counts, where it is asked for
+        said = ", ".join(named for named, one in SIGNALS.items() if one in channel.perspectives)
+        raise InvalidRequest(
+            "weights", f"leave nothing that finds or orders {name}; give one above 0, such as {said or 'vector'}"
         )
-        return {name: _settled(name, result) for name, result in zip(wanted, results, strict=True)}
+    least = channel.min_similarity if request.min_similarity is None else request.min_similarity
+    return channel.model_copy(update={"perspectives": weights, "min_similarity": least})
+
+
+async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
+    """Fill the wanted channels side by side; what keeps one from being filled is its error, never an empty list."""
+    wanted = tuned(_wanted(ask.request, profile), ask.request)
+    limits = [min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted]
+    results = await asyncio.gather(
+        *(fill(ask, name, channel, limit) for (name, channel), limit in zip(wanted.items(), limits, strict=True)),
+        return_exceptions=True,
+    )
+    channels: dict[ChannelName, Channel] = {}
+    for name, result in zip(wanted, results, strict=True):
+        if isinstance(result, PPSError) and not isinstance(result, IsolationError):
+            channels[name] = Channel(name, error=f"{result.code}: {result.message}")
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            channels[name] = result
+    return channels
+
+
+def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, ChannelProfile]:
+    asked = request.channels
+    if asked is None or asked == "auto":
+        return profile.channels
+    if missing := [name for name in asked if name not in profile.channels]:
+        raise InvalidRequest(
+            "channels", f"profile {profile.name!r} fills {', '.join(profile.channels)}, not {', '.join(missing)}"
+        )
+    return {name: profile.channels[name] for name in dict.fromkeys(asked)}
 
 
 async def _evidence(ask: Ask, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence | None:
@@ -125,32 +182,39 @@ async def _evidence(ask: Ask, channels: Mapping[ChannelName, Channel], profile: 
     return None
 
 
-def _check_limit(request: RecallRequest, profile: Profile) -> None:
-    if request.limit > profile.max_limit:
-        raise InvalidRequest("limit", f"must be 1 to {profile.max_limit} with profile {profile.name!r}")
+async def recipe_channels(ask: Ask, recipe: str) -> dict[ChannelName, Channel]:
+    """Return what a recipe of Graphiti's finds; the centre is the entity's own node unless one is given.
+
+    Raises:
+        InvalidRequest: A filter is set that Graphiti's search has no word for.
+        NotFound: The centre is not this entity's.
+    """
+    found = await ask.sources.client.search(
+        ask.text,
+        recipe=recipe,
+        limit=ask.request.limit,
+        center=ask.center(),
+        filters=_graph_filters(ask.request.filters),
+        as_of=ask.request.as_of,
+    )
+    lists: dict[ChannelName, Sequence[tuple[Node | Fact | Episode, float]]] = {
+        "nodes": found.nodes,
+        "facts": found.facts,
+        "episodes": found.episodes,
+    }
+    only = {"EDGE": "facts", "NODE": "nodes"}.get(recipe.split("_")[0])
+    channels: dict[ChannelName, Channel] = {}
+    for name, entries in lists.items():
+        if entries or only in (None, name):
+            items = {value.uuid: value for value, _ in entries}
+            scores = {value.uuid: score for value, score in entries}
+            channels[name] = Channel(name, await make_hits(ask, dict(items), scores, Lists()), notes=found.notes)
+    return channels
 
 
-async def _with_relationships(ask: Ask, channel: Channel) -> Channel:
-    with ask.timed("fetch", channel.name):
-        return replace(channel, hits=await with_relationships(ask, channel.hits))
-
-
-def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, ChannelProfile]:
-    asked = request.channels
-    if asked is None or asked == "auto":
-        return profile.channels
-    missing = [name for name in asked if name not in profile.channels]
-    if missing:
-        raise InvalidRequest(
-            "channels", f"profile {profile.name!r} fills {', '.join(profile.channels)}, not {', '.join(missing)}"
-        )
-    return {name: profile.channels[name] for name in dict.fromkeys(asked)}
-
-
-def _settled(name: ChannelName, result: Channel | BaseException) -> Channel:
-    """Return a channel, or what kept it from being filled: an error is never an empty list."""
-    if isinstance(result, PPSError) and not isinstance(result, IsolationError):
-        return Channel(name, error=f"{result.code}: {result.message}")
-    if isinstance(result, BaseException):
-        raise result
-    return result
+def _graph_filters(wanted: ItemFilter) -> GraphFilters | None:
+    if any((wanted.tags, wanted.sources, wanted.sessions, wanted.roles, wanted.layers, wanted.statuses)):
+        raise InvalidRequest("filters", "Graphiti's recipes know kinds, relations, since and until only")
+    if wanted == ItemFilter():
+        return None
+    return GraphFilters(kinds=wanted.kinds, relations=wanted.relations, valid=(wanted.since, wanted.until))

@@ -12,7 +12,6 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -22,10 +21,9 @@ from pps.core.recalled import Channel, Evidence, Hit
 from pps.core.values import AnchorPassage, ChannelName, Fact, Node
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
-from pps.recall.passages import grams
 from pps.recall.profiles import ChannelProfile, Profile
 from pps.recall.query import Ask, Scored
-from pps.recall.question import IDLE, content_words
+from pps.recall.question import IDLE, content_words, grams
 
 SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
 """How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a
@@ -52,29 +50,13 @@ _PHRASES = re.compile(
     r"|next step|try again)\b",
     re.IGNORECASE,
 )
-_WORDS_OF_TALK = """
+_SMALL_TALK_WORDS = """
 agree agreed alright anyway awesome bye cheers continue cool correct exactly excellent fine glad goodbye good great haha
 hello hey hi hm hmm let let's lol lovely no nope now ok okay perfect please really right sorry sure thank thanks there
 understood wait welcome well wonderful wow wrong yeah yep yes yet again
 """
-_SMALL_TALK = frozenset(_WORDS_OF_TALK.split())
+_SMALL_TALK = frozenset(_SMALL_TALK_WORDS.split())
 """What is said to keep a talk going; a text of nothing else asks nothing of a memory."""
-
-
-@dataclass(slots=True)
-class _Found:
-    """What is evidence: how far texts, and the names of nodes, stand above unrelated pairs; rare words; named nodes."""
-
-    near: dict[str, float] = field(default_factory=dict[str, float])
-    exact: set[str] = field(default_factory=set[str])
-    named: set[str] = field(default_factory=set[str])
-    about: dict[str, float] = field(default_factory=dict[str, float])
-
-
-def _telling(ask: Ask) -> list[str]:
-    """Return the words of a text beside those of asking, answering and greeting."""
-    said = _TERM.findall(content_words(_PHRASES.sub(" ", ask.text)))
-    return [word for word in said if len(word) > 1 and word.lower() not in _SMALL_TALK | IDLE]
 
 
 async def evidence(
@@ -90,108 +72,118 @@ async def evidence(
     """
     if not _telling(ask):
         return Evidence("nothing")
-    hits = [hit for channel in channels.values() for hit in channel.hits]
-    found = _Found(named=set(await _named(ask)))
     scale = await _scale(ask) if by_meaning else None
-    for name, channel in channels.items():
-        await _measure(ask, found, channel, profile.channels[name], scale)
-    if profile.floor:
-        for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
-            for collection in ask.collections(name):
-                found.exact |= await _exact(ask, collection, found, scale)
-    else:
-        rare = grams(" ".join(_uncommon(ask)))
-        found.exact |= {_owner(hit) for hit in hits if rare & grams(f"{hit.text} {hit.passage}")}
-    rise = await _rise(ask)
-    if scale is None:
-        found.near.update((one, rise + SURE) for one in _sharing(ask, hits))
-    best = max(found.near.values(), default=0.0)
-    if best < rise + NEAR and not found.named and not found.exact:
-        return Evidence("nothing")
-    certain = scale is None or best >= rise + SURE or (best >= rise + NEAR and bool(found.named or found.exact))
-    least = LOOSE if certain and found.named else rise + (ITEM if best >= rise + NEAR else WEAK)
-    return Evidence(
-        "much" if certain else "little", _passing(found, hits, least, rise), _passing(found, hits, rise + ITEM, rise)
-    )
+    turns = await ask.once("turns", ask.sources.journal.count_turns)
+    return await _Floor(ask, scale, turns).evidence(channels, profile)
 
 
-def _sharing(ask: Ask, hits: Sequence[Hit]) -> set[str]:
-    """Return what has at least half of a text's words: all that can be said where nothing knows what texts mean."""
-    words = grams(" ".join(_telling(ask)))
-    return {_owner(hit) for hit in hits if 2 * len(words & grams(f"{hit.text} {hit.passage}")) >= len(words)}
+class _Floor:
+    """What is evidence: how far texts, and nodes' names, stand above unrelated pairs; rare words; named nodes.
 
+    Args:
+        ask: The recall's own.
+        scale: Mean and deviation of the cosines of unrelated pairs; None where nothing knows what texts mean.
+        turns: How many the memory has.
+    """
 
-def _passing(found: _Found, hits: Sequence[Hit], least: float, rise: float) -> frozenset[str]:
-    """Return the ids of the hits that have to do with a text; a turn comes with a fact that it says, and vice versa."""
-    passing = {hit.id for hit in hits if _passes(found, hit, least, rise)}
-    facts = [hit.item for hit in hits if isinstance(hit.item, Fact) and hit.id in passing]
-    return frozenset(passing.union(*(fact.episodes for fact in facts)))
+    def __init__(self, ask: Ask, scale: tuple[float, float] | None, turns: int) -> None:
+        self._ask = ask
+        self._scale = scale
+        self._turns = turns
+        self._uncommon = _uncommon(ask)
+        # How many deviations the nearest of as many unrelated texts is expected above their mean.
+        rise = math.sqrt(2 * math.log(max(_FEWEST, turns)))
+        self._rise = rise - _OWN if _OWN_MATTERS.search(ask.text) else rise
+        self._near: dict[str, float] = {}
+        self._about: dict[str, float] = {}
+        self._exact: set[str] = set()
+        self._named: set[str] = set()
 
+    async def evidence(self, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence:
+        hits = [hit for channel in channels.values() for hit in channel.hits]
+        self._named = await self._nodes_named()
+        for name, channel in channels.items():
+            await self._measure(channel, profile.channels[name])
+        if profile.floor:
+            for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
+                for collection in self._ask.collections(name):
+                    self._exact |= await self._with_rare_words(collection)
+        else:
+            rare = grams(" ".join(self._uncommon))
+            self._exact |= {_owner(hit) for hit in hits if rare & grams(f"{hit.text} {hit.passage}")}
+        if self._scale is None:  # half of the words: all that can be said where nothing knows what texts mean
+            words = grams(" ".join(_telling(self._ask)))
+            sharing = (hit for hit in hits if 2 * len(words & grams(f"{hit.text} {hit.passage}")) >= len(words))
+            self._near.update((_owner(hit), self._rise + SURE) for hit in sharing)
+        return self._judged(hits)
 
-def _passes(found: _Found, hit: Hit, least: float, rise: float) -> bool:
-    if isinstance(hit.item, Node):  # a node is shown when the text is about it
-        told = hit.id in found.exact or found.near.get(hit.id, 0.0) >= least
-        return told or hit.id in found.named or found.about.get(hit.id, 0.0) >= rise + SURE
-    if isinstance(hit.item, Fact) and any(found.near.get(one, 0.0) >= least for one in hit.item.episodes):
-        return True
-    return _owner(hit) in found.exact or found.near.get(_owner(hit), 0.0) >= least
+    def _judged(self, hits: Sequence[Hit]) -> Evidence:
+        rise, named = self._rise, bool(self._named)
+        best = max(self._near.values(), default=0.0)
+        if best < rise + NEAR and not named and not self._exact:
+            return Evidence("nothing")
+        certain = self._scale is None or best >= rise + SURE or (best >= rise + NEAR and (named or bool(self._exact)))
+        least = LOOSE if certain and named else rise + (ITEM if best >= rise + NEAR else WEAK)
+        return Evidence("much" if certain else "little", self._passing(hits, least), self._passing(hits, rise + ITEM))
+
+    def _passing(self, hits: Sequence[Hit], least: float) -> frozenset[str]:
+        """Return the ids of the hits that have to do with a text; a turn comes with a fact that it says, and back."""
+        passing = {hit.id for hit in hits if self._passes(hit, least)}
+        facts = [hit.item for hit in hits if isinstance(hit.item, Fact) and hit.id in passing]
+        return frozenset(passing.union(*(fact.episodes for fact in facts)))
+
+    def _passes(self, hit: Hit, least: float) -> bool:
+        owner, near = _owner(hit), self._near
+        if owner in self._exact or near.get(owner, 0.0) >= least:
+            return True
+        if isinstance(hit.item, Node):  # a node is shown when the text is about it
+            return hit.id in self._named or self._about.get(hit.id, 0.0) >= self._rise + SURE
+        return isinstance(hit.item, Fact) and any(near.get(one, 0.0) >= least for one in hit.item.episodes)
+
+    async def _measure(self, channel: Channel, profile: ChannelProfile) -> None:
+        """Note how far the nearest of a channel, and all that was found of it, stand above unrelated pairs."""
+        owners = {_owner(hit) for hit in channel.hits}
+        collections = (*self._ask.collections(channel.name), *(("records",) if channel.name == "nodes" else ()))
+        for collection in collections if self._scale else ():
+            nearest = await self._ask.similar(collection, max(profile.depth, 2 * self._ask.request.limit))
+            more = await self._ask.similar_among(collection, owners - {one.id for one in nearest})
+            self._note(self._about if collection == "nodes" else self._near, [*nearest, *more])
+
+    def _note(self, into: dict[str, float], scored: Sequence[Scored]) -> None:
+        mean, deviation = self._scale or (0.0, 1.0)
+        for one in scored:
+            into[one.id] = max(into.get(one.id, -1.0), (one.score - mean) / deviation)
+
+    async def _nodes_named(self) -> set[str]:
+        """Return the nodes that a text names by a word that is no common one, or its only one; not the entity's own."""
+        named = [one for one in await self._ask.named() if one != self._ask.sources.self_node]
+        names = await self._ask.sources.journal.names_of(named) if named else {}
+        said = _telling(self._ask)
+        telling = {word.casefold() for word in (said if len(said) == 1 else self._uncommon)}
+        return {one for one in named if any(telling & set(name.casefold().split()) for name in names.get(one, ()))}
+
+    async def _with_rare_words(self, collection: str) -> set[str]:
+        """Return what has an uncommon word of the text that few of a collection have, and is not far in meaning."""
+        words = self._uncommon[:_WORDS]
+        if not words:
+            return set()
+        most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
+        lists = await asyncio.gather(*(self._ask.matches(collection, word, most + 1) for word in words))
+        having = {one.id for hits in lists if len(hits) <= most for one in hits}
+        if self._scale is None:
+            return having
+        meant = "records" if collection == "nodes" else collection
+        self._note(self._near, await self._ask.similar_among(meant, having - self._near.keys()))
+        return {one for one in having if self._near.get(one, 0.0) >= self._rise + WORD}
 
 
 def _owner(hit: Hit) -> str:
     return hit.item.slug if isinstance(hit.item, AnchorPassage) else hit.id
 
 
-async def _measure(
-    ask: Ask, found: _Found, channel: Channel, profile: ChannelProfile, scale: tuple[float, float] | None
-) -> None:
-    """Note how far the nearest of a channel, and all that was found of it, stand above unrelated pairs."""
-    owners = {_owner(hit) for hit in channel.hits}
-    collections = (*ask.collections(channel.name), *(("records",) if channel.name == "nodes" else ()))
-    for collection in collections if scale else ():
-        nearest = await ask.similar(collection, max(profile.depth, 2 * ask.request.limit))
-        more = await ask.similar_among(collection, owners - {one.id for one in nearest})
-        _note(found.about if collection == "nodes" else found.near, [*nearest, *more], scale)
-
-
-def _note(into: dict[str, float], scored: Sequence[Scored], scale: tuple[float, float] | None) -> None:
-    mean, deviation = scale or (0.0, 1.0)
-    for one in scored:
-        into[one.id] = max(into.get(one.id, -1.0), (one.score - mean) / deviation)
-
-
-async def _named(ask: Ask) -> list[str]:
-    """Return the nodes that a text names by a word that is no common one, or its only one; not the entity's own."""
-    named = [one for one in await ask.named() if one != ask.sources.self_node]
-    names = await ask.sources.journal.names_of(named) if named else {}
-    said = _telling(ask)
-    telling = {word.casefold() for word in (said if len(said) == 1 else _uncommon(ask))}
-    return [one for one in named if any(telling & set(name.casefold().split()) for name in names.get(one, ()))]
-
-
-async def _exact(ask: Ask, collection: str, found: _Found, scale: tuple[float, float] | None) -> set[str]:
-    """Return what has an uncommon word of the text that few of the collection have, and is not far in meaning."""
-    words = _uncommon(ask)[:_WORDS]
-    if not words:
-        return set()
-    most = max(_LEAST_RARE, await _turns(ask) // _RARE_SHARE)
-    lists = await asyncio.gather(*(ask.matches(collection, word, most + 1) for word in words))
-    having = {one.id for hits in lists if len(hits) <= most for one in hits}
-    if scale is None:
-        return having
-    meant = "records" if collection == "nodes" else collection
-    _note(found.near, await ask.similar_among(meant, having - found.near.keys()), scale)
-    rise = await _rise(ask)
-    return {one for one in having if found.near.get(one, 0.0) >= rise + WORD}
-
-
-async def _rise(ask: Ask) -> float:
-    """Return how many standard deviations the nearest of as many unrelated texts is expected above their mean."""
-    expected = math.sqrt(2 * math.log(max(_FEWEST, await _turns(ask))))
-    return expected - _OWN if _OWN_MATTERS.search(ask.text) else expected
-
-
-async def _turns(ask: Ask) -> int:
-    return await ask.once("turns", ask.sources.journal.count_turns)
+def _telling(ask: Ask) -> list[str]:
+    said = _TERM.findall(content_words(_PHRASES.sub(" ", ask.text)))
+    return [word for word in said if len(word) > 1 and word.lower() not in _SMALL_TALK | IDLE]
 
 
 def _uncommon(ask: Ask) -> list[str]:

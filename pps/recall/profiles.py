@@ -1,45 +1,113 @@
-"""Profiles: which channels a recall fills, by which perspectives, how they are joined. Data, not code."""
+"""Profiles: which channels a recall fills, by which perspectives, how they are joined, what they let through. Data."""
 
 from __future__ import annotations
 
 import logging
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from pps.config import Settings, shipped
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.values import CHANNELS, ChannelName
+from pps.core.layers import LAYERS, Layer
+from pps.core.time import iso
+from pps.core.values import CHANNELS, JSON, ChannelName
 from pps.isolation.recipes import RECIPES
 from pps.journal.values import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.profile_filters import Filters
-from pps.recall.sources import Tuning
+from pps.recall.query import Tuning
 
 _log = logging.getLogger(__name__)
 
 Origin: TypeAlias = Literal["shipped", "yours", "graphiti"]
 """Where a profile is from: shipped with PPS, a file of the user's own, or Graphiti's."""
-
-Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
-
-Limit = Annotated[int, Field(ge=1, le=100)]
-
 MAX_LIMIT = 100
 """Most results in each channel that a recall may ask for, where its profile does not say less."""
 _USUAL_LIMIT = 10
+
+
+def _moment(value: object) -> datetime:
+    if isinstance(value, datetime) and value.tzinfo:
+        return value.astimezone(UTC)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time(), UTC)
+    raise ValueError("must be a date, or a time with its zone, such as 2026-01-31T08:00:00Z")
+
+
+def _tag(value: str) -> str:
+    if value.startswith("#") or any(map(str.isspace, value)):
+        raise ValueError("must be a tag without '#' and without spaces")
+    return value
+
+
+_Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+_Limit = Annotated[int, Field(ge=1, le=100)]
+_Moment = Annotated[datetime, BeforeValidator(_moment)]
+_Label = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+_Labels = Annotated[tuple[_Label, ...], Field(max_length=50)]
+_Tag = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_tag)]
 
 
 class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Filters(_Table):
+    """The table ``[filters]`` of a profile's file; what its fields mean is told at ``ItemFilter``.
+
+    Attributes:
+        kinds, sources, relations, sessions, statuses: At most 50 of 1 to 200 characters each.
+        tags: At most 50 of 1 to 64 characters, without ``#``.
+        since, until: Half-open, ``since`` before ``until``: times with a zone; a date is its midnight in UTC.
+    """
+
+    kinds: _Labels = ()
+    tags: Annotated[tuple[_Tag, ...], Field(max_length=50)] = ()
+    sources: _Labels = ()
+    relations: _Labels = ()
+    sessions: _Labels = ()
+    roles: Annotated[tuple[Literal["user", "assistant", "system", "tool"], ...], Field(max_length=4)] = ()
+    layers: Annotated[tuple[Layer, ...], Field(max_length=len(LAYERS))] = ()
+    statuses: _Labels = ()
+    since: _Moment | None = None
+    until: _Moment | None = None
+
+    def over(self, parent: ItemFilter) -> ItemFilter:
+        """Return the parent's filter with the fields that this one names in place of its own; an empty list is none.
+
+        Raises:
+            ValueError: ``until`` is not after ``since``; says so in words that name the field and the bound.
+        """
+        own: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        found = replace(parent, **own)
+        if found.since and found.until and found.until <= found.since:
+            raise ValueError(f"filters.until: must be after since, which is {iso(found.since)}")
+        return found
+
+
+def said(filters: ItemFilter) -> Mapping[str, tuple[str, ...] | datetime]:
+    """Return the fields of a filter that restrict something, by name."""
+    named = {one.name: getattr(filters, one.name) for one in fields(filters)}
+    return cast("Mapping[str, tuple[str, ...] | datetime]", {name: value for name, value in named.items() if value})
+
+
+def as_json(filters: ItemFilter) -> dict[str, JSON]:
+    return {name: iso(one) if isinstance(one, datetime) else list(one) for name, one in said(filters).items()}
+
+
+def in_words(filters: ItemFilter) -> str:
+    """Return what a filter lets through, in one line for people; empty when it restricts nothing."""
+    shown = {name: iso(one) if isinstance(one, datetime) else ", ".join(one) for name, one in said(filters).items()}
+    return "; ".join(f"{name} {value}" for name, value in shown.items())
+
+
 class Substance(_Table):
-    """How much less a turn counts that tells little; see ``damping.substance``."""
+    """How much less a turn counts that tells little; see ``ranking.substance``."""
 
     floor: float = Field(default=0.4, ge=0, le=1)
     words: float = Field(default=10, gt=0, le=1000)
@@ -69,7 +137,7 @@ class ChannelProfile(_Table):
     statement takes its place (latest).
     """
 
-    perspectives: Mapping[str, Weight]
+    perspectives: Mapping[str, _Weight]
     fusion: Literal["rrf", "sum"] = "rrf"
     k: float = Field(default=5, ge=0, le=1000)
     depth: int = Field(default=50, ge=1, le=1000)
@@ -90,7 +158,7 @@ class _File(_Table):
     description: str = Field(min_length=1, max_length=300)
     extends: str = ""
     channels: dict[ChannelName, ChannelProfile] = Field(default_factory=dict[ChannelName, ChannelProfile])
-    limits: dict[ChannelName, Limit] = Field(default_factory=dict[ChannelName, Limit])
+    limits: dict[ChannelName, _Limit] = Field(default_factory=dict[ChannelName, _Limit])
     max_limit: int | None = Field(default=None, ge=_USUAL_LIMIT, le=MAX_LIMIT)
     filters: Filters = Filters()
     floor: bool | None = None
@@ -152,12 +220,8 @@ class Profiles:
         files = {Path(one.name).stem: one.read_text("utf-8") for one in shipped("config/profiles").iterdir()}
         own = _own(settings)
         files.update((name, _read(file)) for name, file in own.items())
-        recall = settings.recall
         tuning = Tuning(
-            novelty_weight=recall.novelty_weight,
-            novelty_window_s=recall.novelty_window_s,
-            freshness_half_life_d=recall.freshness_half_life_d,
-            freshness_weight=recall.freshness_weight,
+            **settings.recall.model_dump(exclude={"budget_tokens"}),
             rerank_deadline_s=settings.reranker.deadline_ms / 1000,
         )
         found = cls(files, tuning, own)
@@ -165,7 +229,6 @@ class Profiles:
         return found
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether there is a profile or a recipe of that name."""
         return name in self._profiles or name in RECIPES
 
     def look_for(self, name: str) -> None:
@@ -196,7 +259,6 @@ class Profiles:
         return found
 
     def all(self) -> list[Profile]:
-        """Return every profile by name, then every recipe."""
         return [self._profiles[name] for name in sorted(self._profiles)] + [self.get(name) for name in RECIPES]
 
     def _resolved(self, name: str, seen: tuple[str, ...]) -> Profile:
@@ -204,21 +266,23 @@ class Profiles:
             first = (*seen, name)[0]
             raise ConfigError(f"{self._place(first)}: extends: {name!r} is unknown or goes in a circle")
         file = self._files[name]
-        parent = self._resolved(file.extends, (*seen, name)) if file.extends else None
-        channels: dict[ChannelName, ChannelProfile] = {**(parent.channels if parent else {}), **file.channels}
-        limits: dict[ChannelName, int] = {**(parent.limits if parent else {}), **file.limits}
+        parent = self._resolved(file.extends, (*seen, name)) if file.extends else Profile("", "", {}, {})
+        channels = {**parent.channels, **file.channels}
         if not channels:
             raise ConfigError(f"{self._place(name)}: channels: fills no channel; give one, such as [channels.facts]")
-        ordered: dict[ChannelName, ChannelProfile] = {one: channels[one] for one in CHANNELS if one in channels}
-        origin = "yours" if name in self._places else "shipped"
-        most = file.max_limit or (parent.max_limit if parent else MAX_LIMIT)
         try:
-            filters = file.filters.over(parent.filters if parent else ItemFilter())
+            filters = file.filters.over(parent.filters)
         except ValueError as error:
             raise ConfigError(f"{self._place(name)}: {error}") from error
-        floor = file.floor if file.floor is not None else bool(parent and parent.floor)
         return Profile(
-            name, file.description, ordered, limits, max_limit=most, origin=origin, filters=filters, floor=floor
+            name,
+            file.description,
+            {one: channels[one] for one in CHANNELS if one in channels},
+            {**parent.limits, **file.limits},
+            max_limit=file.max_limit or parent.max_limit,
+            origin="yours" if name in self._places else "shipped",
+            filters=filters,
+            floor=parent.floor if file.floor is None else file.floor,
         )
 
     def _place(self, name: str) -> str:
@@ -226,7 +290,6 @@ class Profiles:
 
 
 def _own(settings: Settings) -> dict[str, Path]:
-    """Return name → file of the user's own profiles; there need not be any."""
     folder = settings.home / "profiles"
     try:
         return {one.stem: one for one in sorted(folder.iterdir()) if one.suffix == ".toml"}
@@ -249,17 +312,19 @@ def _parsed(place: str, text: str) -> _File | None:
         if _drop_communities(place, tree) and not (tree["channels"] or tree.get("extends")):
             return None
         file = _File.model_validate(tree)
-    except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ConfigError(f"{place}: {_first_problem(error)}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{place}: is not TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{place}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
+    there = ", ".join(name if one.finds else f"{name} (only orders)" for name, one in PERSPECTIVES.items())
     for channel, profile in file.channels.items():
-        key = f"channels.{channel}.perspectives"
-        unknown = sorted(set(profile.perspectives) - set(PERSPECTIVES))
-        if unknown:
-            raise ConfigError(f"{place}: {key}: no perspective is called {', '.join(unknown)}; {_perspectives()}")
+        key = f"{place}: channels.{channel}.perspectives"
+        if unknown := sorted(set(profile.perspectives) - set(PERSPECTIVES)):
+            raise ConfigError(f"{key}: no perspective is called {', '.join(unknown)}; there are {there}")
         if not any(weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()):
-            raise ConfigError(
-                f"{place}: {key}: names none with a weight above 0 that finds anything; {_perspectives()}"
-            )
+            raise ConfigError(f"{key}: names none with a weight above 0 that finds anything; there are {there}")
     return file
 
 
@@ -270,16 +335,3 @@ def _drop_communities(place: str, tree: dict[str, Any]) -> bool:
     if found:
         _log.warning("%s: communities: there is no such channel any more; it is left out", place)
     return bool(found) and "channels" in tree
-
-
-def _perspectives() -> str:
-    return (
-        f"there are {', '.join(name if one.finds else f'{name} (only orders)' for name, one in PERSPECTIVES.items())}"
-    )
-
-
-def _first_problem(error: tomllib.TOMLDecodeError | ValidationError) -> str:
-    if isinstance(error, tomllib.TOMLDecodeError):
-        return f"is not TOML: {error}"
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg'].removeprefix('Value error, ')}"

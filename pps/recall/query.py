@@ -7,29 +7,21 @@ import time as clock
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
-from pps.core.spans import Span
-from pps.core.time import now
-from pps.core.time_reading import read_times
-from pps.core.time_words import names_time
-from pps.core.values import (
-    AnchorPassage,
-    ChannelName,
-    Episode,
-    Fact,
-    ItemKind,
-    Node,
-    Turn,
-)
+from pps.core.time import Span, now
+from pps.core.time_reading import names_time, read_times
+from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn
+from pps.index.indexes import EntityIndexes
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.journal.values import ItemFilter
-from pps.models.protocols import Vector
+from pps.models.protocols import Embedder, Reranker, Vector
 from pps.recall.question import condensed, content_words
 from pps.recall.request import RecallRequest
-from pps.recall.sources import Sources
 
 if TYPE_CHECKING:
     from pps.recall.why import Trace
@@ -52,6 +44,49 @@ KINDS: dict[str, ItemKind] = {
     "anchors": "anchor",
 }
 """What a collection of the indexes holds."""
+
+
+class AnchorSource(Protocol):
+    """Where the text of anchors is read; the files are the truth, the indexes keep none of it."""
+
+    async def passages(self, slug: str) -> Sequence[AnchorPassage]:
+        """Return an anchor's passages in order; NotFound when there is none of that slug."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Settings that hold for every profile: see ``RecallSettings`` and ``RerankerSettings``.
+
+    Attributes:
+        novelty_weight: What a session was shown within ``novelty_window_s`` keeps ``(1 - w) ** times``.
+        freshness_half_life_d, freshness_weight: Of ``score * ((1 - w) + w * 2 ** (-age / half_life))``.
+        rerank_deadline_s: Past it a reranked list keeps the order it had.
+    """
+
+    novelty_weight: float = 0.5
+    novelty_window_s: int = 1800
+    freshness_half_life_d: float = 14.0
+    freshness_weight: float = 0.3
+    rerank_deadline_s: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What one entity's recalls read from. Without ``embedder`` they go by text and graph only.
+
+    Attributes:
+        self_node: Uuid of the entity's own node: the default centre.
+    """
+
+    client: IsolatedGraphitiClient
+    journal: Journal
+    indexes: EntityIndexes
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    anchors: AnchorSource | None = None
+    self_node: str | None = None
+    tuning: Tuning = field(default_factory=Tuning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +112,7 @@ class Ask:
         self.text = condensed(request.query)
         self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
+        self.as_of = request.as_of or request.filters.as_of
         self.filters: tuple[ItemFilter, ...] = (request.filters,)
         self.items: dict[str, Item] = {}
         self.names: dict[str, str] = {}
@@ -112,19 +148,21 @@ class Ask:
         """Return the nearest of a collection by raw cosine; empty when there is no embedder."""
         return await self.once(("dense", collection, depth), lambda: self._dense(collection, depth))
 
-    async def matches_among(self, collection: str, text: str, ids: AbstractSet[str]) -> list[Scored]:
-        """Return the BM25 score of each of the ids that matches a text at all; ``signal`` is not set."""
+    async def matches_among(
+        self, collection: str, text: str, ids: AbstractSet[str], depth: int | None = None
+    ) -> list[Scored]:
+        """Return the BM25 scores of the best ``depth`` (all) of the ids that match a text; ``signal`` is not set."""
         if not ids:
             return []
-        hits = await self.sources.indexes.text_search(collection, text, len(ids), ids)
+        hits = await self.sources.indexes.text_search(collection, text, depth or len(ids), ids)
         return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
 
-    async def similar_among(self, collection: str, ids: AbstractSet[str]) -> list[Scored]:
-        """Return the raw cosine of each of the ids that has a vector, nearest first; empty without an embedder."""
+    async def similar_among(self, collection: str, ids: AbstractSet[str], depth: int | None = None) -> list[Scored]:
+        """Return the raw cosines of the nearest ``depth`` (all) of the ids with a vector; empty without a model."""
         vector = await self.vector()
         if vector is None or not ids:
             return []
-        hits = await self.sources.indexes.vector_search(collection, vector, len(ids), ids)
+        hits = await self.sources.indexes.vector_search(collection, vector, depth or len(ids), ids)
         return [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
 
     async def reach(self) -> Mapping[str, Reached]:
@@ -132,7 +170,6 @@ class Ask:
         return await self.once("reach", self._reach)
 
     async def named(self) -> list[str]:
-        """Return the nodes that the query names, longest name first."""
         return await self.once("named", lambda: self.sources.journal.named_in(self.text, NAMED))
 
     async def times(self) -> list[Span]:
@@ -145,8 +182,7 @@ class Ask:
 
     async def allowed(self, kind: ItemKind) -> set[str] | None:
         """Return the ids of a kind that all filters let through; None is no restriction."""
-        as_of = self.request.as_of or self.request.filters.as_of
-        wanted = [replace(one, as_of=as_of) for one in self.filters]
+        wanted = [replace(one, as_of=self.as_of) for one in self.filters]
         if all(one == ItemFilter() for one in wanted):
             return None
         return await self.once(("allowed", kind), lambda: self._allowed(kind, wanted))
@@ -157,14 +193,12 @@ class Ask:
         return list(ids) if allowed is None else [one for one in ids if one in allowed]
 
     def center(self) -> str | None:
-        """Return the node that graph perspectives start from, if any."""
         return self.request.center or self.sources.self_node
 
     def collections(self, channel: ChannelName) -> tuple[str, ...]:
         """Return the collections that a channel is found in; past facts only for another time."""
         if channel == "facts":
-            past = self.request.as_of or self.request.filters.as_of
-            return ("facts", "past_facts") if past else ("facts",)
+            return ("facts", "past_facts") if self.as_of else ("facts",)
         return ("episodes",) if channel == "turns" else (channel,)
 
     @contextmanager
@@ -177,7 +211,6 @@ class Ask:
             self.spent(part, channel, clock.perf_counter() - started)
 
     def spent(self, part: str, channel: str, seconds: float) -> None:
-        """Add to how long a part of the work took in a channel."""
         self._took_s[part, channel] = self._took_s.get((part, channel), 0.0) + seconds
 
     def took_s(self, part: str) -> float:
@@ -185,7 +218,6 @@ class Ask:
         return max((seconds for (one, _), seconds in self._took_s.items() if one == part), default=0.0)
 
     async def close(self) -> None:
-        """Wait for whatever is still running, so that nothing outlives the recall."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _embed(self) -> Vector | None:
@@ -195,11 +227,9 @@ class Ask:
         with self.timed("embed"):
             return await asyncio.to_thread(embedder.embed_query, self.text)
 
-    async def _reach(self) -> dict[str, Reached]:
-        center = self.center()
-        if center is None:
-            return {}
-        self.reached = await self.sources.journal.reach(center, self.request.max_hops, self.moment)
+    async def _reach(self) -> Mapping[str, Reached]:
+        if center := self.center():
+            self.reached = await self.sources.journal.reach(center, self.request.max_hops, self.moment)
         return self.reached
 
     async def _times(self) -> list[Span]:

@@ -1,12 +1,15 @@
-"""The query as it is asked: long texts condensed, and what kind of question it is."""
+"""The words of a query: long texts condensed, what it is about and after, and the passage of a text that it means."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias, TypeVar
 
-from pps.core.text import fold, is_question, sentences_of
-from pps.core.time_words import names_time
+from pps.core.text import chunks, fold, is_question, sentences_of
+from pps.core.time_reading import names_time
+from pps.core.values import AnchorPassage
 from pps.journal.names import without_s
 
 LONGEST = 1_000
@@ -15,16 +18,23 @@ LONGEST_SENTENCE = 400
 
 Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
 
+LONG = 600
+"""Characters above which a text is shown by its matching passage."""
+_PASSAGE, _OVERLAP = 500, 120
+T = TypeVar("T")
+
 _WORDS = re.compile(r"\w+")
 _ASKING_WORDS = """
 who whom whose what which when where why how did does do is are was were has have had can could should would will
 name list
 """
+_ASKING = frozenset(_ASKING_WORDS.split())
 _LEADING_WORDS = """
 a about all an and any are at be by did do does everything for from give going has have her hers him his how i in is
 it know let me my of on our please recall remember say show tell that the their them they to up us was we were what
 when where which who whom whose why with you your
 """
+_LEADING = frozenset(_LEADING_WORDS.split())
 _IDLE_WORDS = """
 what what's whats when when's where where's who who's whom whose which why how how's
 do does did don't doesn't didn't doing have has had haven't hasn't hadn't having am is are was were isn't aren't
@@ -41,8 +51,6 @@ _PAST = re.compile(
     r"|history|order(?:ed)?|how long|how many times|since)\b",
     re.I,
 )
-_ASKING = frozenset(_ASKING_WORDS.split())
-_LEADING = frozenset(_LEADING_WORDS.split())
 
 
 def condensed(query: str) -> str:
@@ -94,10 +102,7 @@ def kind_of(query: str, names: list[str]) -> Kind:
     """Return what a query is after (S2-06).
 
     ``navigational``: the query is a name and little else. ``factual``: it asks. ``contextual``: it tells.
-
-    Args:
-        query: The query as given.
-        names: Names and aliases of the nodes that occur in it.
+    ``names`` are those of the nodes in it.
     """
     if names and len(beyond_names(query, names)) == 0:
         return "navigational"
@@ -112,3 +117,31 @@ def beyond_names(query: str, names: list[str]) -> list[str]:
     said = named | _LEADING
     words = _WORDS.findall(fold(query))
     return [word for word in words if len(word) > 1 and word not in said and without_s(word) not in named]
+
+
+def passage_of(query: str, text: str, size: int = LONG) -> str:
+    """Return the passage of a long text that shares most with the query; empty up to ``size`` characters."""
+    if len(text) <= size:
+        return ""
+    return _most(query, list(chunks(text, size=min(size, _PASSAGE), overlap=_OVERLAP)), lambda piece: piece)
+
+
+def most_like(query: str, passages: Sequence[AnchorPassage]) -> AnchorPassage:
+    """Return the passage that shares most with the query, the first of equals; there must be one."""
+    return _most(query, passages, lambda passage: f"{passage.title} {passage.text}")
+
+
+def _most(query: str, pieces: Sequence[T], text_of: Callable[[T], str]) -> T:
+    wanted = grams(content_words(query))
+    having = [wanted & grams(text_of(piece)) for piece in pieces]
+    times = Counter(word for words in having for word in words)
+    # A word of every piece tells none of them apart; one of a single piece does.
+    worth = [sum(1 / times[word] for word in words) for words in having]
+    return pieces[worth.index(max(worth))]
+
+
+def grams(text: str) -> frozenset[str]:
+    """Return the folded words of a text; in scripts without spaces, its pairs of characters too."""
+    words = _WORDS.findall(fold(text))
+    pairs = (word[at : at + 2] for word in words if not word.isascii() for at in range(len(word) - 1))
+    return frozenset(words) | frozenset(pairs)

@@ -1,39 +1,88 @@
-"""What is asked of the engine, already checked."""
+"""What ``recall`` and ``timeline`` may be told, checked and made a request of the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, cast
 
+from pps.core.bounds import MAX_CONTENT, check_range
+from pps.core.errors import InvalidRequest
+from pps.core.layers import LAYERS
+from pps.core.time import now, utc
+from pps.core.time_reading import read_time
 from pps.core.values import ChannelName
 from pps.journal.values import ItemFilter
 
-Channels: TypeAlias = "tuple[ChannelName, ...] | Literal['auto'] | None"
+Channels: TypeAlias = "Sequence[ChannelName] | Literal['auto'] | None"
 
 DEFAULT_PROFILE = "default"
 """The profile of a deliberate recall that names none."""
+MAX_HOPS = 4
+"""Farthest hops from a node that still count."""
+MAX_QUERY = MAX_CONTENT
+"""Most characters of a query; one of more than 1,000 is condensed."""
+MAX_WEIGHT = 1_000
+
+
+class RecallOptions(TypedDict, total=False):
+    """What ``recall`` may be told.
+
+    Attributes:
+        profile: A name from ``pps profiles``, or a Graphiti recipe's; ``default`` when not given.
+        channels: Names of channels, or ``auto`` to route by the kind of query.
+        limit: Most results in each channel, 1 to 100 (10); 1 to 50 with ``semantic`` and ``hybrid``.
+        as_of: Aware instant of world time; None is now.
+        session: What it was shown lately is damped, where the profile does so.
+        center: Uuid of a node that the graph perspectives start from; the entity's own when None.
+        weights: Perspective → weight, 0 to 1,000, in place of the profile's or beside them (``pps profiles`` shows
+            them); also as ``vector``, ``text``, ``graph``, ``tags`` and ``recency``.
+        min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective drops what is below.
+        max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
+        include_relationships: With each node that is found, the newest facts and relations that hold and join it.
+        during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until`` are. A time that
+            the query itself names only ranks higher what happened then.
+        filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
+    """
+
+    profile: str
+    channels: Channels
+    limit: int
+    as_of: datetime | None
+    session: str | None
+    center: str | None
+    weights: Mapping[str, float]
+    min_similarity: float | None
+    max_hops: int
+    include_relationships: bool
+    during: str
+    filters: ItemFilter
+
+
+class TimelineOptions(TypedDict, total=False):
+    """What ``timeline`` may be told: a node, a relation, half-open bounds of world time, a page.
+
+    Attributes:
+        about: Name or uuid of a node whose facts are wanted.
+        relation: Only facts of this relation.
+        as_of: Only facts that held at this instant.
+        after, before: Only facts with ``after <= valid_at < before``.
+        cursor, limit: ``next_cursor`` of the page before; 1 to 1,000 facts a page (100).
+    """
+
+    about: str | None
+    relation: str | None
+    as_of: datetime | None
+    after: datetime | None
+    before: datetime | None
+    cursor: str
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """One question to one entity's memory.
-
-    Attributes:
-        query: Free text, not blank; what exceeds the engine's bound is condensed.
-        profile: A profile's or a Graphiti recipe's name.
-        limit: Most results in each channel, 1 to 100, or to the profile's ``max_limit``.
-        as_of: Aware instant of world time for facts (and what they vote for); None is now.
-        session: What this session was shown lately is damped, where the profile says so.
-        center: Uuid of the node that graph perspectives start from; None is the entity's own.
-        channels: Only these of the profile's; ``auto`` routes by the kind of query; None is all.
-        weights: Perspective → weight in place of the profile's, in every channel that has it; 0 leaves it out.
-        min_similarity: Raw cosine in place of the profile's; None is the profile's.
-        max_hops: How far from the centre ``structural`` reaches, 1 to 4.
-        include_relationships: Whether nodes come with what joins them.
-        filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
-    """
+    """One question to one entity's memory, checked; its fields are those of ``RecallOptions``."""
 
     query: str
     profile: str = DEFAULT_PROFILE
@@ -47,3 +96,54 @@ class RecallRequest:
     max_hops: int = 2
     include_relationships: bool = False
     filters: ItemFilter = field(default_factory=ItemFilter)
+
+
+def make_request(query: str, options: RecallOptions) -> RecallRequest:
+    if not query.strip() or len(query) > MAX_QUERY:
+        raise InvalidRequest("query", f"must have 1 to {MAX_QUERY:,} characters, not only white space")
+    given = {name: value for name, value in options.items() if name != "during"}
+    request = replace(RecallRequest(query), **cast("dict[str, Any]", given))
+    check_range("limit", request.limit, 1, 100)
+    as_of = checked_utc(request.as_of, "as_of")
+    filters = request.filters
+    if unknown := set(filters.layers).difference(LAYERS):
+        raise InvalidRequest("filters.layers", f"{min(unknown)!r} is none of {', '.join(LAYERS)}")
+    check_range("max_hops", request.max_hops, 1, MAX_HOPS)
+    for name, weight in request.weights.items():
+        if not 0 <= weight <= MAX_WEIGHT:
+            raise InvalidRequest("weights", f"{name} must be 0 to {MAX_WEIGHT:,}")
+    if request.min_similarity is not None and not -1 <= request.min_similarity <= 1:
+        raise InvalidRequest("min_similarity", "must be -1 to 1: it is a raw cosine")
+    channels = request.channels
+    return replace(
+        request,
+        as_of=as_of,
+        center=request.center or None,
+        channels="auto" if channels == "auto" else tuple(channels) if channels else None,
+        filters=_during(options.get("during", ""), filters, as_of or now()),
+    )
+
+
+def known_by(request: RecallRequest, identifier: Callable[[str], str]) -> RecallRequest:
+    """Return a request that names sessions and sources as they are kept: without secrets."""
+    filters = request.filters
+    if not (request.session or filters.sessions or filters.sources):
+        return request
+    sessions, sources = (tuple(map(identifier, some)) for some in (filters.sessions, filters.sources))
+    session = identifier(request.session or "") or None
+    return replace(request, session=session, filters=replace(filters, sessions=sessions, sources=sources))
+
+
+def checked_utc(moment: datetime | None, field: str) -> datetime | None:
+    return utc(moment, field) if moment else None
+
+
+def _during(words: str, filters: ItemFilter, moment: datetime) -> ItemFilter:
+    if not words.strip():
+        return filters
+    if filters.since or filters.until:
+        raise InvalidRequest("during", "cannot stand beside the filters' since and until: give one or the other")
+    span = read_time(words, moment)
+    if span is None:
+        raise InvalidRequest("during", "must name one time, such as 'last spring', 'May 2023' or '2023-05-07'")
+    return replace(filters, since=span.start, until=span.end)

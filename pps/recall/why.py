@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.recalled import Evidence, Recall
 from pps.core.values import ChannelName, Fact, ItemKind, Node
 from pps.journal.values import ItemFilter
-from pps.recall.fetch import fetch
-from pps.recall.fusion import ranks_of
-from pps.recall.hits import text_of
-from pps.recall.query import KINDS, Ask, Scored
-
-if TYPE_CHECKING:
-    from pps.recall.profiles import ChannelProfile
+from pps.recall.hits import fetch, ranks_of, text_of
+from pps.recall.profiles import ChannelProfile, said
+from pps.recall.query import KINDS, Ask, Item, Scored
 
 MOST = 50
 """Most candidates that are told of in each channel."""
@@ -99,50 +94,40 @@ async def explain(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace],
     expected = "; ".join(f"{name}: {one.verdict}" for name, one in told)
     if expect and not expected:
         expected = await _absent(ask, recall, traces, expect)
-    shown = tuple(f"{name}: {value}" for one in ask.filters for name, value in _said(one).items())
+    shown = tuple(f"{name}: {value}" for one in ask.filters for name, value in said(one).items())
     return Why(recall.query, recall.profile, shown, channels, expected)
 
 
 async def _channel(ask: Ask, recall: Recall, name: ChannelName, trace: Trace, expect: str) -> WhyChannel:
-    places = {hit.id.split("#")[0]: number for number, hit in enumerate(recall[name], 1)}
-    kept = {hit.id.split("#")[0]: _kept(hit.id, recall.evidence) for hit in recall[name]}
-    ids = [*trace.order, *trace.passed]
-    ids += [one for one in trace.joined if one not in trace.scores]
-    wanted = [one for number, one in enumerate(ids) if number < MOST or one == expect or one in places]
-    items = await fetch(ask, name, wanted)
-    ranks = ranks_of(trace.said, set(wanted))
-    told = [
-        Told(
-            one,
-            text_of(items[one])[:200] if one in items else "",
-            places.get(one),
-            ranks.get(one, {}),
-            round(trace.joined.get(one, 0.0), 6),
-            round(trace.scores[one] / trace.joined[one], 4) if trace.scores.get(one) and trace.joined.get(one) else 1.0,
-            f"{kept[one].format(places[one])}{_moved(one, trace)}"
-            if one in places
-            else _left_out(one, trace, gone=one not in items),
-        )
-        for one in wanted
-    ]
+    hits = {hit.id.split("#")[0]: (place, hit.id) for place, hit in enumerate(recall[name], 1)}
+    ids = [*trace.order, *trace.passed, *(one for one in trace.joined if one not in trace.scores)]
+    wanted = [one for number, one in enumerate(ids) if number < MOST or one == expect or one in hits]
+    items, ranks = await fetch(ask, name, wanted), ranks_of(trace.said, set(wanted))
+    told: list[Told] = []
+    for one in wanted:
+        place, hit = hits.get(one, (None, ""))
+        verdict = _left_out(one, trace, items) if place is None else _kept(place, hit, recall.evidence)
+        moved = f", {trace.moved[one]}" if place is not None and one in trace.moved else ""
+        joined, score = trace.joined.get(one, 0.0), trace.scores.get(one, 0.0)
+        factor = round(score / joined, 4) if score and joined else 1.0
+        text = text_of(items[one])[:200] if one in items else ""
+        told.append(Told(one, text, place, ranks.get(one, {}), round(joined, 6), factor, verdict + moved))
     told.sort(key=lambda one: (one.place is None, one.place or 0))
     return WhyChannel(trace.limit, trace.profile.fusion, trace.profile.perspectives, len(ids), tuple(told))
 
 
-def _kept(hit: str, seen: Evidence | None) -> str:
+def _kept(place: int, hit: str, seen: Evidence | None) -> str:
     """Say what becomes of what has a place: a pack leaves out what the floor of its profile drops."""
     if seen is not None and hit not in seen.shown:
-        return "at place {}, but below the floor: it has too little to do with what was asked; a pack leaves it out"
+        return (
+            f"at place {place}, but below the floor: it has too little to do with what was asked; a pack leaves it out"
+        )
     beside = seen is not None and hit not in seen.clear
-    return "shown at place {}" + (", near only beside what is nearer: not in later packs of a session" * beside)
+    return f"shown at place {place}" + (", near only beside what is nearer: not in later packs of a session" * beside)
 
 
-def _moved(one: str, trace: Trace) -> str:
-    return f", {trace.moved[one]}" if one in trace.moved else ""
-
-
-def _left_out(one: str, trace: Trace, *, gone: bool) -> str:
-    if gone:
+def _left_out(one: str, trace: Trace, there: Mapping[str, Item]) -> str:
+    if one not in there:
         return "found, but it is gone, or it no longer holds: give as_of to ask for another time"
     if one in trace.passed:
         return "passed over: something above it says the same, or joins the same two"
@@ -162,8 +147,7 @@ async def _absent(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace],
         return f"profile {recall.profile!r} is Graphiti's own search, which gives no reasons"
     if not channels:
         return f"it is of the kind {kind}, and no channel that was asked for holds those: {', '.join(traces)}"
-    blocking = [one for one in ask.filters for one in await _blocking(ask, kind, expect, one)]
-    if blocking:
+    if blocking := [one for filters in ask.filters for one in await _blocking(ask, kind, expect, filters)]:
         return f"left out before ranking by the filter on {', '.join(dict.fromkeys(blocking))}"
     if kind == "fact":
         [fact] = await ask.sources.client.facts([expect])
@@ -172,12 +156,13 @@ async def _absent(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace],
         if not await fetch(ask, "facts", [expect]):
             return "it no longer holds, and only what holds is asked for: give as_of for another time"
     collections = [one for name in channels for one in ask.collections(name)]
-    if not await _indexed(ask, collections, expect):
+    indexed = [await ask.sources.indexes.owners(one) for one in collections]
+    if not any(expect in text or expect in (vectors or ()) for vectors, text in indexed):
         return "it is not in the indexes yet: wait for its job (`pps jobs show`), or `pps reindex`"
     return await _far(ask, traces[channels[0]], collections, expect)
 
 
-async def _far(ask: Ask, trace: Trace, collections: list[str], expect: str) -> str:
+async def _far(ask: Ask, trace: Trace, collections: Sequence[str], expect: str) -> str:
     depth = max((len(entries) for entries in trace.said.values()), default=0)
     words = [hit for one in collections for hit in await ask.matches_among(one, ask.words, {expect})]
     like = [hit.score for one in (*collections, "records") for hit in await ask.similar_among(one, {expect})]
@@ -205,18 +190,6 @@ async def _kind(ask: Ask, expect: str) -> ItemKind | None:
 
 
 async def _blocking(ask: Ask, kind: ItemKind, expect: str, filters: ItemFilter) -> list[str]:
-    named = {name: replace(ItemFilter(), **{name: value}) for name, value in _said(filters).items()}
+    named = {name: replace(ItemFilter(), **{name: value}) for name, value in said(filters).items()}
     allowed = {name: await ask.sources.journal.allowed(kind, one) for name, one in named.items()}
     return [name for name, ids in allowed.items() if ids is not None and expect not in ids]
-
-
-def _said(filters: ItemFilter) -> dict[str, object]:
-    return {one.name: value for one in fields(filters) if (value := getattr(filters, one.name))}
-
-
-async def _indexed(ask: Ask, collections: list[str], expect: str) -> bool:
-    for one in collections:
-        vectors, text = await ask.sources.indexes.owners(one)
-        if expect in text or expect in (vectors or ()):
-            return True
-    return False

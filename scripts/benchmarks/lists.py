@@ -18,9 +18,9 @@ from pps.core.recalled import Hit
 from pps.core.values import Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.recall.boosts import of_turns
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
+from pps.recall.ranking import of_turns
 
 _POOL = 50
 """Candidates that the engine reads for ten results: what lies farther down is not damped and not shown."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 from pps.core.time import iso
 from pps.core.values import ChannelName
 from pps.journal.values import ItemFilter
-from pps.recall.profile_filters import said
+from pps.recall.profiles import said
 
 
 def profile_toml(

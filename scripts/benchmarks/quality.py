@@ -15,7 +15,7 @@ from pps.core.recalled import Channel
 from pps.core.values import Turn
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
-from pps.recall.options import MAX_QUERY
+from pps.recall.request import MAX_QUERY
 
 CUT, LONG_CUT = 10, 20
 _BATCH = 200

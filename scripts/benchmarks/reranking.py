@@ -27,7 +27,7 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable
 from pps.core.recalled import Recall
 from pps.memory import Memory
-from pps.recall.perspectives.cross_encoder import BEST
+from pps.recall.perspectives.weighers import BEST
 from pps.recall.profiles import Profiles
 
 _ENTITY = "bench"

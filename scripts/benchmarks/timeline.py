@@ -27,7 +27,7 @@ from pps.app import App
 from pps.core.values import FactDraft
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
-from pps.recall.options import TimelineOptions
+from pps.recall.request import TimelineOptions
 
 ENTITY = "bench_timeline"
 _A_TURN, _BATCH = 400, 20

@@ -12,7 +12,7 @@ from pps.config import Settings
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities import Registry
 from pps.entities.deletions import Deletions
-from pps.entities.file import SmallFile
+from pps.entities.small_file import SmallFile
 from pps.graph.neo4j_writes import Neo4jWrites
 from pps.server import spool
 from tests.acceptance.killed_steps import arm, deadly

@@ -14,9 +14,8 @@ from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
-from pps.recall.query import Ask
+from pps.recall.query import Ask, Sources, Tuning
 from pps.recall.request import RecallRequest
-from pps.recall.sources import Sources, Tuning
 
 BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
 """Weights of the profile ``blended``."""
@@ -125,8 +124,6 @@ def ask(memory: Memory, query: str, **request: object) -> Ask:
 def engine(memory: Memory, home: Path, tuning: Tuning | None = None, **changed: object) -> RecallEngine:
     """Return an engine on a memory's sources, some of them changed, with the profiles of a data folder."""
     found = sources(memory)
-    names = ("client", "journal", "indexes", "embedder", "reranker", "self_node", "anchors")
     profiles = Profiles.load(Settings(home=home))
     profiles.tuning = tuning or profiles.tuning
-    parts = {name: getattr(found, name) for name in names} | changed
-    return RecallEngine(profiles=profiles, **parts)
+    return RecallEngine(replace(found, **changed, tuning=profiles.tuning), profiles)

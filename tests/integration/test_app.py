@@ -156,6 +156,6 @@ async def test_one_whose_journal_cannot_be_read_is_closed_like_the_others_and_th
             db.execute("DROP TABLE outbox")
         await app.close_all()
         assert app.open_names() == []
-        assert [entity.name for entity in app.registry.pending()] == ["bob"]
+        assert list(app.registry.pending_since()) == ["bob"]
         assert "bob: whether it has jobs left cannot be read" in caplog.text
         assert await found(app, "ana", "tea") == ["user: Tea."]

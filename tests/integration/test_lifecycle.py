@@ -11,7 +11,7 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from pps.core.errors import PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
-from pps.entities import template
+from pps.entities import folder as entity_folder
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def test_an_entity_whose_folder_could_not_be_written_is_completed_with_its
 ) -> None:
     async with App.open(embedded) as app:
         with monkeypatch.context() as full:
-            full.setattr(template, "write", no_room)
+            full.setattr(entity_folder, "write", no_room)
             with pytest.raises(StoreError, match="No space left"):
                 await app.create("ana")
         made = await app.create("ana")

@@ -1,4 +1,4 @@
-"""How many files somebody has to open who follows one turn in: counted by what runs, on every thread."""
+"""How many files somebody has to open who follows one turn in, or one recall: counted by what runs, on every thread."""
 
 from __future__ import annotations
 
@@ -61,3 +61,19 @@ async def test_a_turn_that_is_remembered_is_followed_in_few_files(tmp_path: Path
                 with seen.watching():
                     await memory.remember("Ana lives in Lisbon. #home [[Fern]]", wait="journal")
     assert len(seen.files) <= 19, sorted(seen.files)
+
+
+async def test_a_recall_is_followed_in_few_files(tmp_path: Path) -> None:
+    with profiled() as seen:
+        async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))) as app:
+            await app.create("ana")
+            async with app.memory("ana") as memory:
+                await memory.remember("Ana waters the fern.", actor="Ana")
+                assert await memory.settled()
+                await memory._parts.worker.stop()
+                await memory.recall("What does Ana water?")  # what is made once is made
+                with seen.watching():
+                    recalled = await memory.recall("What does Ana water?")
+    assert recalled["episodes"]
+    # Eleven of recall itself; the others are those of the stores, and what all modules share.
+    assert len(seen.files) <= 47, " ".join(sorted(seen.files))

@@ -10,7 +10,7 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.context.capture import without_packs
+from pps.context.fence import without_packs
 from pps.core.errors import StoreUnavailable
 from pps.core.values import FactDraft
 from pps.memory import Memory

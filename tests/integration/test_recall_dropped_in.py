@@ -17,13 +17,13 @@ from pps.recall.profiles import Profiles
 from tests.integration.recall_scene import facts_of, play
 
 CONTRARY = '''
-"""Contrary: the facts that are least like the query come first."""
-
+from pps.recall.perspectives import finds
 from pps.recall.query import Scored
 
 
-async def find(ask, channel, depth):
-    """Return the farthest of the nearest facts first."""
+@finds()
+async def contrary(ask, channel, depth):
+    """Contrary: the facts that are least like the query come first."""
     near = await ask.similar("facts", depth) if channel == "facts" else []
     return [Scored(one.id, -one.score, 1 - one.signal) for one in reversed(near)]
 '''
@@ -41,12 +41,13 @@ def settings(tmp_path: Path) -> Settings:
 def dropped_in(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> Iterator[None]:
     """Let a module stand among the perspectives while the block runs, found as the shipped ones are at an import."""
     (folder / f"{name}.py").write_text(code.lstrip(), encoding="utf-8")
+    shipped = dict(perspectives.PERSPECTIVES)
     with monkeypatch.context() as patched:
         patched.setattr(perspectives, "__path__", [*perspectives.__path__, str(folder)])
-        for one, found in perspectives._discovered().items():
-            if one not in perspectives.PERSPECTIVES:
-                patched.setitem(perspectives.PERSPECTIVES, one, found)
+        perspectives.load()
         yield
+    perspectives.PERSPECTIVES.clear()
+    perspectives.PERSPECTIVES.update(shipped)
     sys.modules.pop(f"{perspectives.__name__}.{name}")
     delattr(perspectives, name)
 

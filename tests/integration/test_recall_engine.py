@@ -18,11 +18,10 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.recall import channel
-from pps.recall.candidates import Lists, find
+from pps.recall.channel import Lists, find
 from pps.recall.profiles import ChannelProfile
-from pps.recall.query import Ask
+from pps.recall.query import Ask, Tuning
 from pps.recall.request import RecallRequest
-from pps.recall.sources import Tuning
 from tests.integration.recall_scene import START, engine, facts_of, play, sources, uuid_of
 
 

@@ -15,9 +15,9 @@ from pps.core.values import ChannelName, Fact, FactDraft, Node, NodeDraft, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.recall.fetch import fetch
+from pps.recall.hits import fetch
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.profile_filters import said
+from pps.recall.profiles import said
 from tests.integration.recall_scene import ask, uuid_of
 
 LAMPS, JARS, DEPTH = 80, 40, 6

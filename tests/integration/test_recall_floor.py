@@ -14,8 +14,7 @@ from pps.memory import Memory
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Fingerprint, Matrix, Vector
 from pps.recall.engine import NOTHING_NEAR
-from pps.recall.options import RecallOptions
-from pps.recall.request import RecallRequest
+from pps.recall.request import RecallOptions, RecallRequest
 from tests.integration.recall_scene import engine
 
 

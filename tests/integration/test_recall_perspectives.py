@@ -14,8 +14,7 @@ from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
 from pps.models.protocols import Reranked
-from pps.recall.ages import times_of
-from pps.recall.fetch import fetch, outlined
+from pps.recall.hits import fetch, outlined, times_of
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Ask, Scored
 from tests.integration.recall_scene import START, ask, uuid_of

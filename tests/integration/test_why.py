@@ -10,7 +10,7 @@ from uuid import uuid4
 from pps.core.values import ChannelName, FactDraft
 from pps.journal.values import ItemFilter
 from pps.memory import Memory
-from pps.recall.options import RecallOptions
+from pps.recall.request import RecallOptions
 from pps.recall.why import Told
 from tests.integration.recall_scene import START, uuid_of
 

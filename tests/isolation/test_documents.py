@@ -10,7 +10,7 @@ import pytest
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.values import FactDraft
-from pps.entities.watched import Watched
+from pps.entities.routing import Watched
 from pps.ingest.importing import Wanted
 from pps.interfaces.http.work import find
 from pps.memory import Memory

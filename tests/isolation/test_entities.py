@@ -91,12 +91,12 @@ async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Set
                     facts = [FactDraft("Ana", "LEFT", f"over {number}", text=text)]
                     await memory.remember(text, wait="journal", source_ref=f"left{number}", facts=facts)
     async with App.open(settings) as app:
-        assert {entity.name for entity in app.registry.pending()} <= set(NAMES)
+        assert set(app.registry.pending_since()) <= set(NAMES)
         assert set(await app.closed_pending()) == set(app.registry.pending_since())
         assert await app.resume_pending() == {}
         assert await app.closed_pending() == {}
         await app.close_all()
-        assert app.registry.pending() == []
+        assert app.registry.pending_since() == {}
         for name in NAMES:
             async with app.memory(name) as memory:
                 assert not await memory.pending()
@@ -104,7 +104,7 @@ async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Set
                 assert sum("Left over" in fact.text for fact in page.facts) == 5
                 assert watch.leaks(name, page) == []
                 app.registry.set_pending(memory.entity, True)
-        assert {entity.name for entity in app.registry.pending()} == set(NAMES)
+        assert set(app.registry.pending_since()) == set(NAMES)
 
 
 async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(app: App) -> None:

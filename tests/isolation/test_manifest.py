@@ -15,10 +15,9 @@ import pytest
 from benchmarks.__main__ import app as benchmarks
 from pps.app import App
 from pps.entities.registry import Registry
-from pps.entities.routers import Routers
-from pps.entities.routes import Routes as ProjectRoutes
+from pps.entities.routing import Routers, Watched
+from pps.entities.routing import Routes as ProjectRoutes
 from pps.entities.tasks import Tasks
-from pps.entities.watched import Watched
 from pps.ingest.documents import Documents
 from pps.interfaces.cli.main import build
 from pps.interfaces.http import work
@@ -26,7 +25,7 @@ from pps.interfaces.http.routes import Routes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
 from pps.operations.catalog import operations_for
-from pps.recall.walks import Walks
+from pps.recall.explore import Walks
 
 HERE = Path(__file__).parent
 ATTACKS = HERE.parent.parent / "pps" / "proof"

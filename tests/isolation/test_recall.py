@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pps.config import shipped
-from pps.context.capture import without_packs
+from pps.context.fence import without_packs
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.journal.values import ItemFilter
 from tests.isolation.house import House, everything

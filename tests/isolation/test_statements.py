@@ -69,7 +69,11 @@ def calls(name: str) -> set[str]:
 def test_few_hands_hold_a_driver_below_the_guard() -> None:
     assert calls("for_own_statements") == {"isolation/client.py"}
     assert calls("GuardedDriver") == {"isolation/client.py", "proof/arena.py"}
-    openers = {"isolation/drivers.py", "opening.py", "proof/verify.py"}  # they open and close, and hand it to a client
+    openers = {
+        "isolation/drivers.py",
+        "app/opening.py",
+        "proof/verify.py",
+    }  # they open and close, and hand it to a client
     stock = {"benchmarks/stock.py"}  # for the throw-away rows of a benchmark, see the next test
     assert calls("open_ladybug") <= openers
     assert calls("open_neo4j") <= openers | stock

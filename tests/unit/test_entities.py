@@ -161,12 +161,12 @@ def test_pending_entities_are_kept_until_done(registry: Registry) -> None:
     made = registry.create("ana")
     registry.create("bob")
     registry.set_pending(made.entity, True)
-    assert Registry(registry.entities_folder.parent).pending() == [made.entity]
+    assert list(Registry(registry.entities_folder.parent).pending_since()) == ["ana"]
     registry.set_pending(made.entity, False)
-    assert registry.pending() == []
+    assert registry.pending_since() == {}
     with pytest.raises(UnknownEntity):
         registry.set_pending(EntityId("ana", "ent_" + "a" * 26), True)  # one that had the name before
-    assert registry.pending() == []
+    assert registry.pending_since() == {}
 
 
 def test_archived_entities_are_listed_when_asked(registry: Registry) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pps.core.errors import InvalidRequest
 from pps.core.layers import LAYERS, Layer, kinds_of
 from pps.journal.values import ItemFilter
-from pps.recall.options import make_request
+from pps.recall.request import make_request
 
 
 def test_there_are_seven_layers_and_no_kind_is_in_two() -> None:

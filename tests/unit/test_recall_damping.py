@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from pps.core.values import AnchorPassage, Turn
-from pps.recall.boosts import of_turns, stated_words, substance
-from pps.recall.passages import LONG, most_like, passage_of
 from pps.recall.profiles import ChannelProfile, Substance
+from pps.recall.question import LONG, most_like, passage_of
+from pps.recall.ranking import of_turns, stated_words, substance
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

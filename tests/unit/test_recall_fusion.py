@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.recall.fusion import fused, ranks_of, signals_of, summed, unanimous
-from pps.recall.merging import WEAK_BM25, best_of, in_order, textual
+from pps.recall.hits import ranks_of, signals_of
 from pps.recall.query import Scored
+from pps.recall.ranking import WEAK_BM25, best_of, fused, in_order, summed, textual, unanimous
 
 
 def entries(*ids: str, signal: float = 1.0) -> list[Scored]:

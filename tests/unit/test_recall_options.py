@@ -9,7 +9,7 @@ import pytest
 
 from pps.core.errors import InvalidRequest
 from pps.journal.values import ItemFilter
-from pps.recall.options import make_request
+from pps.recall.request import make_request
 
 THURSDAY = datetime(2023, 6, 15, 12, tzinfo=UTC)
 

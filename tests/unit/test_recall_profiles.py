@@ -12,12 +12,10 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.isolation.recipes import RECIPES
 from pps.journal.values import ItemFilter
-from pps.recall.options import make_request
+from pps.recall.engine import tuned
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.profile_filters import in_words
-from pps.recall.profiles import Profiles
-from pps.recall.request import RecallRequest
-from pps.recall.tuned import tuned
+from pps.recall.profiles import Profiles, in_words
+from pps.recall.request import RecallRequest, make_request
 
 FACTS = 'description = "d"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n'
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.core.spans import Grain, Span, months_on, unit
-from pps.core.time_reading import MOST, read_time, read_times
-from pps.core.time_words import names_time, phrases
+from pps.core.time import Grain, Span, months_on, unit
+from pps.core.time_reading import MOST, names_time, phrases, read_time, read_times
 
 THURSDAY = datetime(2023, 6, 15, 12, tzinfo=UTC)
 MOMENTS = st.integers(-70 * 366 * 86_400, 200 * 366 * 86_400).map(

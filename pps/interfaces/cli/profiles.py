@@ -25,8 +25,7 @@ def profiles(as_json: AsJson = False) -> None:
     """
     # Not at the top: the engine takes seconds to import, and every other command does without.
     from pps.config import load
-    from pps.recall.profile_filters import in_words
-    from pps.recall.profiles import Profiles
+    from pps.recall.profiles import Profiles, in_words
 
     found = Profiles.load(load()).all()
     if as_json:
@@ -39,7 +38,7 @@ def profiles(as_json: AsJson = False) -> None:
 
 
 def _shown(profile: Profile) -> dict[str, JSON]:
-    from pps.recall.profile_filters import as_json
+    from pps.recall.profiles import as_json
 
     channels: dict[str, JSON] = {
         name: {"fusion": channel.fusion, "perspectives": dict(channel.perspectives)}

@@ -9,7 +9,7 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.time import iso
 from pps.core.values import JSON
-from pps.entities import Entry, ProjectRoute, RouterEntry
+from pps.entities import Entry, MappedFolder, RouterEntry
 from pps.interfaces.http.answers import text
 from pps.interfaces.http.documents import watched
 from pps.server import RunFile
@@ -129,7 +129,7 @@ async def _watch_list(app: App, arguments: Mapping[str, JSON]) -> dict[str, JSON
     return {"folders": [watched(one) for one in found]}
 
 
-def _route(route: ProjectRoute) -> dict[str, JSON]:
+def _route(route: MappedFolder) -> dict[str, JSON]:
     return {
         "path": route.path,
         "entity": route.entity.name,

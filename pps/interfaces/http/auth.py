@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.entities import Registry, Router
-from pps.entities.routers import owner as owner_router
+from pps.entities.routing import owner as owner_router
 from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 
 _LOOPBACK = ("127.", "::1", "::ffff:127.")

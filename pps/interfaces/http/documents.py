@@ -11,7 +11,7 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.time import iso
 from pps.core.values import JSON, Skipped
-from pps.entities import WatchedFolder
+from pps.entities import MappedFolder
 from pps.entities.paths import outside
 from pps.ingest.documents import Synced
 from pps.ingest.importing import Imported, Wanted
@@ -72,7 +72,7 @@ async def unwatch(app: App, arguments: Mapping[str, JSON], progress: Progress) -
     return {**watched(folder), "forgotten": forgotten}
 
 
-def watched(folder: WatchedFolder) -> dict[str, JSON]:
+def watched(folder: MappedFolder) -> dict[str, JSON]:
     """Return a watched folder as JSON data."""
     return {"path": folder.path, "entity": folder.entity.name, "created_at": iso(folder.created_at)}
 

@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 from pps.core.errors import PPSError, StoreUnavailable, UnknownEntity
 from pps.core.file_lock import is_held
 from pps.core.ids import check_name
-from pps.entities.routers import owner
+from pps.entities.routing import owner
 from pps.interfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
 from pps.server import Link, RunFile, connect, runfile
 

@@ -1,8 +1,7 @@
-"""Perspectives: each module here is one way to rank a channel, found by its file's name.
+"""Perspectives: the ways to rank a channel. Some find candidates, others only put in order what those brought.
 
-A module has exactly one of two public functions. ``find`` brings a list of its own; ``weigh`` puts in order
-what the finding perspectives brought. A finder may also ``score`` given candidates: a weighted sum needs the
-signal of what only others found. Adding a perspective is adding a file (and a test).
+Each function that is marked here as one, in any module of this folder, is a perspective of its name: adding one is
+adding a function, in a file of its own or beside the others.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from pps.core.values import ChannelName
 from pps.recall.query import Ask, Candidate, Scored
@@ -27,11 +26,11 @@ class Perspective:
     """One way to rank. Lists are best first, every id once.
 
     Attributes:
-        finds: True when it brings candidates, False when it only orders those of others.
+        about: What it goes by: the first line of its docstring.
         find: ``(ask, channel, depth)``: at most ``depth`` ids; empty for a channel it knows nothing of.
         weigh: ``(ask, channel, items by id)``: those of the candidates that it has an opinion on.
-        score: ``(ask, channel, ids)``: those of the ids that it has a signal for, whatever their rank.
-        about: The first line of its module's docstring.
+        score: ``(ask, channel, ids)``: those of the ids that it has a signal for, whatever their rank; a weighted
+            sum needs the signal of what only others found.
     """
 
     name: str
@@ -42,22 +41,37 @@ class Perspective:
 
     @property
     def finds(self) -> bool:
-        """Whether it brings candidates."""
+        """Whether it brings candidates, rather than only orders those of others."""
         return self.find is not None
 
 
-def _discovered() -> dict[str, Perspective]:
-    found: dict[str, Perspective] = {}
+PERSPECTIVES: dict[str, Perspective] = {}
+
+
+def finds(*, score: Score | None = None) -> Callable[[Find], Find]:
+    """Make a function a perspective that brings candidates; ``score`` has a signal for those of others."""
+
+    def mark(find: Find) -> Find:
+        PERSPECTIVES[find.__name__] = Perspective(find.__name__, _about(find), find=find, score=score)
+        return find
+
+    return mark
+
+
+def weighs(weigh: Weigh) -> Weigh:
+    """Make a function a perspective that only orders the candidates of others."""
+    PERSPECTIVES[weigh.__name__] = Perspective(weigh.__name__, _about(weigh), weigh=weigh)
+    return weigh
+
+
+def _about(function: Find | Weigh) -> str:
+    return (function.__doc__ or "").split("\n")[0]
+
+
+def load() -> None:
+    """Import every module of this folder, so that what it marks is known."""
     for one in pkgutil.iter_modules(__path__):
-        module = import_module(f"{__name__}.{one.name}")
-        found[one.name] = Perspective(
-            one.name,
-            (module.__doc__ or "").strip().split("\n")[0],
-            cast("Find | None", getattr(module, "find", None)),
-            cast("Weigh | None", getattr(module, "weigh", None)),
-            cast("Score | None", getattr(module, "score", None)),
-        )
-    return found
+        import_module(f"{__name__}.{one.name}")
 
 
-PERSPECTIVES: Mapping[str, Perspective] = _discovered()
+load()

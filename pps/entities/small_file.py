@@ -1,66 +1,14 @@
-"""The registry's file: its tables, and one short connection a call."""
+"""A small SQLite file, as the registry and an entity's tasks are kept in: one short connection a call."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from pps.core.errors import StoreConflict, StoreError, StoreUnavailable
-
-Refusal: TypeAlias = Callable[[str, str], None]
-"""Raises InvalidRequest when the text of a field must not be kept."""
-
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS entity (
-    name TEXT PRIMARY KEY COLLATE NOCASE,
-    grp TEXT NOT NULL UNIQUE,
-    store TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    archived INTEGER NOT NULL DEFAULT 0,
-    pending INTEGER NOT NULL DEFAULT 0
-) STRICT;
-CREATE TABLE IF NOT EXISTS token (
-    id TEXT PRIMARY KEY,
-    digest TEXT NOT NULL,
-    role TEXT NOT NULL,
-    grp TEXT REFERENCES entity(grp) ON DELETE CASCADE,
-    created_at TEXT NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS router (
-    token TEXT PRIMARY KEY REFERENCES token(id) ON DELETE CASCADE,
-    label TEXT NOT NULL,
-    may_create INTEGER NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS router_root (
-    token TEXT NOT NULL REFERENCES router(token) ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    PRIMARY KEY (token, path)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS route (
-    path TEXT PRIMARY KEY,
-    grp TEXT NOT NULL REFERENCES entity(grp) ON DELETE CASCADE,
-    created_at TEXT NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS route_by_entity ON route (grp);
-CREATE TABLE IF NOT EXISTS watched (
-    path TEXT PRIMARY KEY,
-    grp TEXT NOT NULL REFERENCES entity(grp) ON DELETE CASCADE,
-    created_at TEXT NOT NULL
-) STRICT;
--- Its files were all made once: one that is missing from then on is gone, and is not made anew.
-CREATE TABLE IF NOT EXISTS made (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
--- Its `create` was begun, and has shown no token yet.
-CREATE TABLE IF NOT EXISTS owed (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
-CREATE TABLE IF NOT EXISTS deletion (
-    grp TEXT PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE COLLATE NOCASE,
-    store TEXT NOT NULL
-) STRICT;
-"""
 
 _WAIT_S = 10.0
 _TICK_NS = 50_000_000
@@ -128,6 +76,11 @@ class SmallFile:
                     db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+
+    def row(self, statement: str, values: Sequence[str | int] = ()) -> sqlite3.Row | None:
+        with self.reading() as db:
+            found: sqlite3.Row | None = db.execute(statement, values).fetchone()
+        return found
 
     def scrub(self) -> None:
         """Write the file anew, so that no page keeps a stale copy of what was deleted; raises as ``reading``."""

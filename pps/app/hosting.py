@@ -1,4 +1,4 @@
-"""The composition root: settings → registry → one Memory an entity. Owns every lifetime."""
+"""The entities of one data folder: made, opened, lent, closed and deleted."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pps.app.opening import Anew, Shared, open_memory, open_shared
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
-from pps.entities import Created, Deletion, Entry, Registry, files
+from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import set_extractor
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
 from pps.memory import Memory
 from pps.models.command import make_command
-from pps.opening import Anew, Shared, close_memory, open_memory, open_shared
 from pps.server import spool
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class App:
             await self._unused(name)
             await self._close(name)
             there = (entry.folder / "data").is_dir()
-            async with files.held(entry) if there else contextlib.nullcontext():
+            async with folder.held(entry) if there else contextlib.nullcontext():
                 is_theirs = partial(self.registry.is_told, entry.entity)
                 await asyncio.to_thread(spool.erase, self.settings.home, is_theirs)  # while its routes are known
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
@@ -144,7 +144,6 @@ class App:
         return in_the_way
 
     async def _deletion_finished(self, name: str) -> Deletion | None:
-        """Finish the deletion under a name, if there is one; its gate is held by the caller."""
         pending = await asyncio.to_thread(self.registry.deletions.pending)
         found = next((one for one in pending if one.entity.name == name), None)
         if found:
@@ -163,7 +162,6 @@ class App:
             raise kind(f"the deletion of {deletion.entity.name} is begun and not finished: {error.message}") from error
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
-        """Put an entity to rest: closed, kept, tokens refused; or bring it back."""
         self.registry.get(name)
         async with self._gate(name):
             await self._unused(name)
@@ -247,7 +245,7 @@ class App:
     async def unopenable(self) -> dict[str, str]:
         """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
         entries = await asyncio.to_thread(self.registry.list)
-        lost = {one.entity.name: await asyncio.to_thread(files.gone, one) for one in entries}
+        lost = {one.entity.name: await asyncio.to_thread(folder.gone, one) for one in entries}
         found = {name: why or self._failed.get(name, "") for name, why in lost.items()}
         return {name: why for name, why in found.items() if why}
 
@@ -263,7 +261,7 @@ class App:
             try:
                 yield memory
             finally:
-                await close_memory(memory)
+                await memory.close()
 
     async def _unused(self, name: str) -> None:
         """Wait until nobody uses a memory; its gate is held, so nobody new can."""
@@ -274,7 +272,6 @@ class App:
             await asyncio.sleep(0.05)
 
     def open_names(self) -> list[str]:
-        """Return the names of the entities that are open now."""
         return list(self._open)
 
     async def resume_pending(self, patience_s: float = 3600.0) -> dict[str, str]:
@@ -304,7 +301,6 @@ class App:
         return {name: moment for name, moment in since.items() if name not in open_now}
 
     async def close_all(self) -> None:
-        """Close every open memory; jobs in hand go on at the next start."""
         async with contextlib.AsyncExitStack() as closing:  # each, also when another cannot be closed
             for name in self._open:
                 closing.push_async_callback(self._closed, name)
@@ -314,7 +310,6 @@ class App:
             await self._close(name)
 
     async def _mounted(self, name: str) -> Entry:
-        """Return an entity's entry; its folder was looked at when it was opened, or is now."""
         entry = self.registry.seen(name)
         if entry and not entry.archived and name in self._open:
             return entry
@@ -337,7 +332,7 @@ class App:
     async def _whole(self, entry: Entry) -> _Open | None:
         """Return an entity's memory if it is open and has its files; what it was told without them would be lost."""
         held = self._held(entry)
-        if held and (lost := files.gone(entry)):
+        if held and (lost := folder.gone(entry)):
             if not held.users:
                 await self._close(entry.entity.name)
             raise StoreError(lost)
@@ -358,14 +353,13 @@ class App:
             try:
                 await asyncio.to_thread(self.registry.set_made, entry.entity)
             except BaseException:
-                await close_memory(memory)
+                await memory.close()
                 raise
         held = _Open(memory)
         self._open[entry.entity.name] = held
         return held
 
     async def _trim(self) -> None:
-        """Close the least recently used memories that nobody uses, down to the bound."""
         for name in list(self._open):
             if len(self._open) <= self.settings.server.open_entities:
                 return
@@ -375,7 +369,6 @@ class App:
                     await self._close(name)
 
     async def _close(self, name: str) -> None:
-        """Close a memory; its gate is held by the caller."""
         held = self._open.pop(name, None)
         if held is None:
             return
@@ -384,6 +377,6 @@ class App:
             pending = await held.memory.pending()
         except PPSError as error:
             _log.warning("%s: whether it has jobs left cannot be read; its next start looks: %s", name, error)
-        await close_memory(held.memory)
+        await held.memory.close()
         with contextlib.suppress(UnknownEntity, StoreUnavailable):  # deleted by another process; else it stays set
             await asyncio.to_thread(self.registry.set_pending, entity, pending)

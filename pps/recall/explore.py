@@ -1,11 +1,13 @@
-"""Looking at a graph by its joints: what is next to a node, and how two are joined."""
+"""Looking at a graph without a question: what is next to a node, how two are joined, facts in order of world time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pps.core.errors import InvalidRequest, NotFound
-from pps.core.ids import check_uuid
+from pps.core.bounds import check_range
+from pps.core.errors import NotFound
+from pps.core.ids import check_uuid, is_uuid
+from pps.core.reports import TimelinePage
 from pps.core.time import now
 from pps.core.values import Fact, Path, Subgraph
 from pps.graph import traverse
@@ -13,11 +15,12 @@ from pps.graph.graph_store import MAX_HOPS
 from pps.graph.traverse import Link
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.beginnings import Beginnings
-from pps.recall.fetch import holds
+from pps.journal.journal import Journal
+from pps.recall.hits import holds
+from pps.recall.request import TimelineOptions, checked_utc
 
 MAX_NODES = 1_000
 """Most nodes of one look."""
-
 _MOST_JOINTS = 100_000
 
 
@@ -40,8 +43,8 @@ class Walks:
 
     async def around(self, node: str, *, max_hops: int = 1, limit: int = 200) -> Subgraph:
         """Return a node, the nearest ``limit`` (1 to 1,000) within ``max_hops`` (1 to 8), and the joints among them."""
-        _check("max_hops", max_hops, MAX_HOPS)
-        _check("limit", limit, MAX_NODES)
+        check_range("max_hops", max_hops, 1, MAX_HOPS)
+        check_range("limit", limit, 1, MAX_NODES)
         [node] = await self._there(node)
         joints = _Joints(self._client)
         hops = await traverse.distances(joints.of, node, max_hops, limit)
@@ -53,7 +56,7 @@ class Walks:
 
     async def between(self, start: str, end: str, *, max_hops: int = 2) -> Path | None:
         """Return a shortest walk from one node to another, or None within ``max_hops`` (1 to 8)."""
-        _check("max_hops", max_hops, MAX_HOPS)
+        check_range("max_hops", max_hops, 1, MAX_HOPS)
         start, end = await self._there(start, end)
         joints = _Joints(self._client)
         walk = await traverse.shortest_path(joints.of, start, end, max_hops)
@@ -62,7 +65,6 @@ class Walks:
         return Path(tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1]))
 
     async def _there(self, *nodes: str) -> list[str]:
-        """Return whole ids of nodes that are this entity's."""
         wanted = [check_uuid(one, "node_id") for one in await self._beginnings.whole(nodes)]
         if len(await self._client.nodes(list(dict.fromkeys(wanted)))) != len(set(wanted)):
             raise NotFound()
@@ -86,6 +88,36 @@ class _Joints:
         return [Link(one.uuid, one.subject, one.object) for one in held]
 
 
-def _check(field: str, value: int, most: int) -> None:
-    if not 1 <= value <= most:
-        raise InvalidRequest(field, f"must be 1 to {most:,}")
+async def timeline_page(client: IsolatedGraphitiClient, journal: Journal, options: TimelineOptions) -> TimelinePage:
+    """Return a page of the facts that the options let through; undated ones come last.
+
+    Raises:
+        InvalidRequest: A bound is broken.
+        NotFound: ``about`` names nothing here.
+    """
+    limit = options.get("limit", 100)
+    check_range("limit", limit, 1, 1000)
+    about = options.get("about")
+    facts = await client.timeline(
+        node=await _named(client, journal, about) if about else None,
+        relation=options.get("relation"),
+        as_of=checked_utc(options.get("as_of"), "as_of"),
+        after=checked_utc(options.get("after"), "after"),
+        before=checked_utc(options.get("before"), "before"),
+        cursor=options.get("cursor", ""),
+        limit=limit,
+    )
+    ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
+    names = {node.uuid: node.name for node in await client.nodes(ends)}
+    cursor = client.timeline_cursor(facts[-1]) if len(facts) == limit else ""
+    return TimelinePage(tuple(facts), names, cursor)
+
+
+async def _named(client: IsolatedGraphitiClient, journal: Journal, name: str) -> str:
+    resolved = await journal.resolve([name])
+    [whole] = await journal.beginnings.whole([name], strict=False)
+    uuid = next(iter(resolved.values()), whole)
+    nodes = await client.nodes([uuid]) if is_uuid(uuid) else []
+    if not nodes:
+        raise NotFound("node")
+    return nodes[0].uuid

@@ -1,0 +1,383 @@
+"""Opening one entity's memory: its lock, journal, graph, indexes and worker, in that order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Literal
+
+from pps.config import Settings, load_prices
+from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
+from pps.core.footprint import cores
+from pps.core.ids import EntityId, stable_id
+from pps.core.time import now
+from pps.core.values import Node
+from pps.entities import folder
+from pps.entities.own import OwnSettings, own_settings
+from pps.entities.registry import Entry
+from pps.graph.ladybug import open_ladybug
+from pps.graph.neo4j import Neo4jPool, open_neo4j
+from pps.index.indexes import EntityIndexes, Kept
+from pps.ingest.anchors import Anchors
+from pps.ingest.budget import Costs
+from pps.ingest.command_reader import Asked, Groups, Reader
+from pps.ingest.drafts import Automatic, Intake
+from pps.ingest.duplicates import Merging
+from pps.ingest.forget import Forgetter
+from pps.ingest.indexer import REEMBEDDING, Indexer
+from pps.ingest.ingestion import Jobs
+from pps.ingest.ledger import Bookkeeper
+from pps.ingest.limits import Provider
+from pps.ingest.passage_vectors import PassageVectors
+from pps.ingest.recorder import Records
+from pps.ingest.redact import KeyedRedactor
+from pps.ingest.revising import RecordParts
+from pps.ingest.work_rules import SharedWork, WorkRules
+from pps.ingest.worker import Worker
+from pps.ingest.write_path import Pipeline
+from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
+from pps.isolation.counters import IsolationCounters
+from pps.journal.journal import Journal
+from pps.memory import Memory, Parts
+from pps.models.command import make_command
+from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
+from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
+from pps.recall.engine import RecallEngine
+from pps.recall.profiles import Profiles
+from pps.recall.query import Sources
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all memories of a process share: models, threads and the connection to a server."""
+
+    settings: Settings
+    embedder: Embedder | None
+    reranker: Reranker | None
+    extractor: ExtractorModel | None
+    threads: ThreadPoolExecutor
+    profiles: Profiles
+    work: SharedWork
+    counters: IsolationCounters = field(default_factory=IsolationCounters)
+    _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
+    _server: Neo4jPool | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def server(self) -> Neo4jPool:
+        """Return the one connection pool to Neo4j, opened when the first entity needs it."""
+        async with self._lock:
+            if self._server is None:
+                found = self.settings.neo4j
+                password = found.password.get_secret_value()
+                self._server = await open_neo4j(found.uri, found.user, password, found.database)
+            return self._server
+
+    async def embedder_of(self, pinned: str) -> Embedder | None:
+        """Return the model that an entity's vectors are of, where that is not the one set; None if it needs settings.
+
+        Raises:
+            ConfigError: It is not on this machine.
+        """
+        async with self._lock:
+            if pinned not in self._others:
+                found = await asyncio.to_thread(embedder_of, json.loads(pinned)["model"])
+                if found is None or _fingerprint(found.fingerprint) != pinned:
+                    return None
+                self._others[pinned] = found
+            return self._others[pinned]
+
+    async def close(self) -> None:
+        for model in (self.embedder, self.reranker, *self._others.values()):
+            if model is not None:
+                await asyncio.to_thread(model.close)
+        if self._server:
+            await self._server.close()
+        await asyncio.to_thread(self.threads.shutdown)
+
+
+@contextlib.asynccontextmanager
+async def open_shared(settings: Settings, embedder: Embedder | None = None) -> AsyncGenerator[Shared]:
+    """Make the models and threads that the memories share; nothing is loaded before it is needed."""
+    shared = Shared(
+        settings,
+        embedder or make_embedder(settings.embedder),
+        make_reranker(settings.reranker),
+        make_extractor(settings.extractor),
+        ThreadPoolExecutor(max_workers=cores() + 2, thread_name_prefix="pps-index"),
+        Profiles.load(settings),
+        SharedWork.of(settings.jobs),
+    )
+    try:
+        yield shared
+    finally:
+        await shared.close()
+
+
+Anew = Literal["no", "vectors", "all", "graph"]
+"""What to begin anew, empty: ``vectors`` for another model, ``all`` indexes that cannot be opened, the ``graph`` too.
+
+The jobs of a graph that begins anew are queued again, so that the worker brings back what the journal knows.
+"""
+
+
+async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Memory:
+    """Open an entity's files, repair what a crash left and start its worker.
+
+    Raises:
+        StoreConflict: Another process holds the files; the message names it.
+        ConfigError: The vectors are of another model, which cannot be had (unless they begin anew).
+        StoreError, StoreUnavailable: A file or server cannot be used.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(folder.held(entry))
+        await asyncio.to_thread(folder.check_files, entry, graph_begins_anew=anew == "graph")
+        journal = await Journal.open(entry.folder / "data" / folder.JOURNAL, entry.entity.group)
+        stack.push_async_callback(journal.close)
+        own = await asyncio.to_thread(own_settings, entry.folder)
+        opening = _Opening(entry, shared, anew, journal, own, stack)
+        opening.embedder = await opening.pinned_embedder()
+        if anew == "graph":
+            await journal.queue.replay()  # first: a crash leaves jobs that are done again
+            await asyncio.to_thread(folder.remove_graph, entry.folder)
+        memory = await opening.memory()
+        stack.pop_all()
+        return memory
+
+
+def self_node_id(entity: EntityId) -> str:
+    return stable_id(entity.group, "self")
+
+
+class _Opening:
+    """One entity's memory on its way from files to a running worker; what is opened is closed by the stack."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        shared: Shared,
+        anew: Anew,
+        journal: Journal,
+        own: OwnSettings,
+        stack: contextlib.AsyncExitStack,
+    ) -> None:
+        settings = shared.settings.extractor
+        self._entry = entry
+        self._shared = shared
+        self._anew: Anew = anew
+        self._journal = journal
+        self._automatic = Automatic(own.automatic.tags, own.automatic.relations)
+        self._extractor = settings.model_validate(
+            {**settings.model_dump(), **own.extractor.model_dump(exclude_none=True)}
+        )
+        self._stack = stack
+        self._redacts = shared.settings.redaction == "on"
+        self.embedder: Embedder | None = None
+
+    async def memory(self) -> Memory:
+        """Put the parts together; the order is that in which they need each other."""
+        entity, journal, shared = self._entry.entity, self._journal, self._shared
+        indexes = await self._indexes()
+        client = await self._client(indexes)
+        if self._anew == "graph":
+            await client.clear()  # on a server there is no file of it
+        redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
+        anchors = Anchors(self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts)
+        vectors = self._vectors()
+        indexer = Indexer(client, journal, indexes, vectors, anchors)
+        costs = await self._costs()
+        pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs)
+        self_node = await self._self_node(client, pipeline)
+        rules = shared.work.rules(client, self.embedder, self_node, self._own_providers())
+        worker = Worker(journal, pipeline, entity.name, rules, self._reader(client, costs, redactor, rules))
+        intake = Intake(journal, worker, rules.backlog)
+        forgetter = Forgetter(client, journal, indexer, anchors, worker, self_node)
+        merging = Merging(client, journal, indexer, vectors, worker, self_node)
+        missing = (await shared.server()).missing if self._entry.store == "neo4j" else None
+        bookkeeper = Bookkeeper(client, journal, indexes, missing)
+        notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors)
+        mode = self._extractor.mode
+        records = RecordParts(journal, client, pipeline, intake, worker, mode, redactor, self._automatic)
+        tuning = shared.profiles.tuning
+        sources = Sources(client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning)
+        await self._start(worker, rules)
+        return Memory(
+            Parts(
+                entity=entity,
+                store=self._entry.store,
+                self_node=self_node,
+                extraction=mode,
+                redactor=redactor,
+                automatic=self._automatic,
+                records=Records(records, merging),
+                costs=costs,
+                budget_tokens=shared.settings.recall.budget_tokens,
+                journal=journal,
+                client=client,
+                indexes=indexes,
+                indexer=indexer,
+                worker=worker,
+                intake=intake,
+                jobs=Jobs(entity.name, journal, worker, rules, shared.work.settings, costs),
+                bookkeeper=bookkeeper,
+                anchors=anchors,
+                engine=RecallEngine(sources, shared.profiles),
+                forgetter=forgetter,
+                closing=self._stack.pop_all(),
+                notes=notes if self.embedder else ("no embedder is set: recall goes by text and graph",),
+            )
+        )
+
+    async def pinned_embedder(self) -> Embedder | None:
+        """Return the model that an entity is held to from its first vector on; of vectors that begin anew, that set."""
+        journal, name, embedder = self._journal, self._entry.entity.name, self._shared.embedder
+        pinned = await journal.get_meta("fingerprint")
+        current = _fingerprint(embedder.fingerprint) if embedder else ""
+        if self._anew == "vectors":
+            if not current:
+                raise ConfigError("embedder.name: is 'none', so there is nothing to embed with; set a model first")
+            await journal.set_meta(REEMBEDDING, "1")
+            await journal.set_meta("fingerprint", current)
+            return embedder
+        if await journal.get_meta(REEMBEDDING):
+            raise ConfigError(f"{name}: a re-embedding was cut short; run `pps reembed {name}`")
+        if pinned and current and pinned != current:
+            return await self._embedder_of(pinned, current)
+        if current and not pinned:
+            await journal.set_meta("fingerprint", current)
+        return embedder
+
+    async def _embedder_of(self, pinned: str, current: str) -> Embedder:
+        name, was, now_set = self._entry.entity.name, json.loads(pinned)["model"], json.loads(current)["model"]
+        try:
+            embedder = await self._shared.embedder_of(pinned)
+        except ConfigError as error:
+            why = f"{name}: its vectors are of {was}. {error.message}; or run `pps reembed {name}`"
+            raise ConfigError(why) from None
+        if embedder is None:
+            why = f"the embedder set is {now_set}; set it back or run `pps reembed {name}`"
+            raise ConfigError(f"{name}: its vectors are of {was}, {why}")
+        return embedder
+
+    async def _indexes(self) -> EntityIndexes:
+        settings = self._shared.settings
+        indexes = await EntityIndexes.open(
+            self._entry.folder / "data",
+            group=self._entry.entity.group,
+            fingerprint=self.embedder.fingerprint if self.embedder else None,
+            kept=Kept(settings.text.language, settings.vectors.in_memory),
+            executor=self._shared.threads,
+            rebuild="all" if self._anew == "graph" else self._anew,
+        )
+        self._stack.push_async_callback(indexes.close)
+        return indexes
+
+    async def _client(self, indexes: EntityIndexes) -> IsolatedGraphitiClient:
+        shared, mine = self._shared, self._extractor != self._shared.settings.extractor
+        driver = await self._driver()
+        self._stack.push_async_callback(driver.close)
+        client = await IsolatedGraphitiClient.open(
+            self._entry.entity,
+            driver.driver,
+            store=driver.store,
+            indexes=indexes,
+            embedder=self.embedder,
+            reranker=shared.reranker,
+            extractor=make_extractor(self._extractor) if mine else shared.extractor,
+            counters=shared.counters,
+            rerank_deadline_s=shared.settings.reranker.deadline_ms / 1000,
+        )
+        self._stack.push_async_callback(client.close)
+        return client
+
+    async def _driver(self) -> EntityDriver:
+        if self._entry.store == "neo4j":
+            return EntityDriver((await self._shared.server()).driver(), "neo4j", _kept_open)
+        try:
+            driver = await open_ladybug(self._entry.folder / "data" / folder.GRAPH)
+        except StoreError as error:
+            if type(error) is not StoreError:  # the others pass
+                raise
+            raise StoreError(f"{error.message}; `pps rebuild {self._entry.entity.name}` makes it anew") from error
+        return EntityDriver(driver, "embedded", driver.close)
+
+    def _own_providers(self) -> tuple[Provider, ...]:
+        own: dict[Provider, bool] = {
+            "store": self._entry.store == "embedded",
+            "extractor": self._extractor != self._shared.settings.extractor,
+        }
+        return tuple(name for name, is_own in own.items() if is_own)
+
+    def _vectors(self) -> PassageVectors | None:
+        shared = self._shared
+        if self.embedder is None:
+            return None
+        if shared.settings.embedder.name not in ("minilm", "bge-small") and self.embedder is shared.embedder:
+            return PassageVectors(self.embedder)  # it works elsewhere, or on every core for a single text
+        return PassageVectors(self.embedder, shared.work.backlog.flows)
+
+    async def _costs(self) -> Costs:
+        prices = await asyncio.to_thread(load_prices, self._shared.settings.home)
+        return Costs(self._journal, prices, self._extractor.tokens_per_day, self._extractor.model)
+
+    def _reader(
+        self, client: IsolatedGraphitiClient, costs: Costs, redactor: Callable[[], KeyedRedactor], rules: WorkRules
+    ) -> Reader | None:
+        if self._extractor.mode != "command":
+            return None
+        groups = Groups(self._extractor.group_tokens, self._extractor.idle_s)
+        asked = Asked(make_command(self._extractor), client, costs, groups, redactor)
+        return Reader(self._journal, self._entry.entity.name, rules, asked)
+
+    async def _self_node(self, client: IsolatedGraphitiClient, pipeline: Pipeline) -> str:
+        """Make the entity's own node when it is not there; return its uuid. A graph that was made once has it."""
+        name, uuid = self._entry.entity.name, self_node_id(self._entry.entity)
+        if not await client.nodes([uuid]):
+            if self._entry.made and self._anew != "graph":
+                raise StoreError(folder.graph_gone(name))
+            title = name.replace("_", " ").title()
+            await pipeline.write_nodes(
+                [Node(uuid, title, now(), kind="Self", aliases=(name,) if title != name else ())]
+            )
+        return uuid
+
+    async def _start(self, worker: Worker, rules: WorkRules) -> None:
+        """Start the worker; each start gives parked turns another chance."""
+        await self._journal.queue.retry()
+        await self._journal.queue.due()
+        rules.backlog.set(await self._journal.unfinished())
+        worker.start()
+        self._stack.push_async_callback(worker.stop)
+
+
+async def _kept_open() -> None:
+    """The pool to a server is shared; it is closed with the process's other shared things."""
+
+
+def _fingerprint(fingerprint: Fingerprint) -> str:
+    return json.dumps(asdict(fingerprint), sort_keys=True)
+
+
+async def _repaired(
+    forgetter: Forgetter, merging: Merging, bookkeeper: Bookkeeper, indexer: Indexer, anchors: Anchors
+) -> tuple[str, ...]:
+    """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
+
+    A model that is away, or a disk that is nearly full, keeps nobody from opening a memory: its worker tries again.
+    """
+    try:
+        await forgetter.resume()
+        await merging.resume()
+        if await bookkeeper.lags():
+            await bookkeeper.repair()
+        await indexer.drain()
+        await anchors.resync()
+    except ModelUnavailable as error:
+        return (f"the indexes lag, the embedding model is away: {error.message}",)
+    except StoreUnavailable as error:
+        return (f"what the last run left could not be finished; the next start tries again: {error.message}",)
+    return ()

@@ -1,0 +1,196 @@
+"""An entity's folder: made from the shipped template, known by its ``entity.toml``, held by one process at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import tomllib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+
+from pps.config import shipped
+from pps.core import time
+from pps.core.errors import IsolationError, PPSError, StoreError
+from pps.core.file_lock import FileLock
+from pps.core.ids import EntityId
+
+JOURNAL, GRAPH = "memory.db", "graph.lbug"
+_CARD = "entity.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What ``entity.toml`` says: whose folder this is."""
+
+    entity: EntityId
+    store: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registered entity.
+
+    Attributes:
+        archived: It keeps its data and refuses every token.
+        made: All its files were made once: one that is missing is gone.
+    """
+
+    entity: EntityId
+    folder: Path
+    store: str
+    created_at: datetime
+    archived: bool
+    made: bool
+
+
+def make(folder: Path, card: Card) -> None:
+    """Make an entity's folder from the template, or finish one that was cut off.
+
+    ``entity.toml`` is written last and marks the folder as whole; what is there already stays as it
+    is. Folders get mode 0700, files 0600.
+
+    Raises:
+        IsolationError: The folder belongs to another entity.
+        StoreError: It cannot be written.
+    """
+    if (folder / _CARD).exists():
+        check_card(folder, card.entity)
+        return
+    words = {
+        "name": card.entity.name,
+        "group": card.entity.group,
+        "store": card.store,
+        "created_at": time.iso(card.created_at),
+    }
+    try:
+        _copy(shipped("entities/_template"), folder, words, last=_CARD)
+        (folder / "data").mkdir(mode=0o700, exist_ok=True)
+        text = shipped(f"entities/_template/{_CARD}").read_text(encoding="utf-8")
+        write(folder / _CARD, Template(text).substitute(words))
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be written ({error.strerror})") from None
+
+
+def _copy(source: Traversable, target: Path, words: dict[str, str], *, last: str) -> None:
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for item in source.iterdir():
+        place = target / item.name
+        if item.is_dir():
+            _copy(item, place, words, last="")
+        elif item.name not in (last, ".gitkeep") and not place.exists():
+            write(place, Template(item.read_text(encoding="utf-8")).safe_substitute(words))
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file of an entity in one step, mode 0600; what was written is on disk."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def card_of(folder: Path) -> Card:
+    """Return what a folder says of itself; StoreError when it has no ``entity.toml`` that can be understood."""
+    path = folder / _CARD
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        entity = EntityId(str(values["name"]), str(values["group"]))
+        return Card(entity, str(values["store"]), time.parse(str(values["created_at"])))
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, PPSError):
+        raise StoreError(f"{path}: not an entity's card; restore it from a backup") from None
+
+
+def cards(entities: Path) -> list[tuple[Path, Card]]:
+    """Return the folders of entities that lie in a folder, with their cards; raises as ``card_of``."""
+    return [(one.parent, card_of(one.parent)) for one in sorted(entities.glob(f"*/{_CARD}"))]
+
+
+def check_card(folder: Path, entity: EntityId) -> Card:
+    """Return the folder's card if it is this entity's.
+
+    Raises:
+        IsolationError: The folder is another entity's (a wrong mount, or copied data).
+        StoreError: It says nothing readable of itself.
+    """
+    card = card_of(folder)
+    if card.entity != entity:
+        raise IsolationError(f"{folder} holds another entity's data, not {entity.name}'s; nothing was opened")
+    return card
+
+
+@contextlib.asynccontextmanager
+async def held(entry: Entry) -> AsyncGenerator[None]:
+    """Hold an entity's files alone; the lock dies with the process.
+
+    Raises:
+        StoreConflict: Another process holds them; the message names it.
+        StoreError: The folder is gone.
+    """
+    data = entry.folder / "data"
+    if not data.is_dir():
+        raise StoreError(f"{data} is gone; restore the entity's folder from a backup")
+    remedy = "; ask it (`pps …` does) or stop it (`pps serve --stop`)"
+    lock = FileLock(data / "lock", whose=f"{entry.entity.name}'s memory", remedy=remedy)
+    await asyncio.to_thread(lock.acquire)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def check_files(entry: Entry, *, graph_begins_anew: bool = False) -> None:
+    """Raise StoreError when a file of an entity is gone, and IsolationError when its folder is another's."""
+    check_card(entry.folder, entry.entity)  # again, now that it is held: it may have been deleted before that
+    if lost := gone(replace(entry, store="neo4j") if graph_begins_anew else entry):
+        raise StoreError(lost)
+
+
+def gone(entry: Entry) -> str:
+    """Return what is to be said of a file that was made once and is gone or empty; an empty text when none is.
+
+    Such a file is never made anew by itself: its memory would look empty, and take in what it is told.
+    """
+    wanted = (JOURNAL, GRAPH) if entry.store == "embedded" else (JOURNAL,)
+    lost = [name for name in wanted if entry.made and not _has_bytes(entry.folder / "data" / name)]
+    name = entry.entity.name
+    if JOURNAL in lost:
+        return (
+            f"{name}: {' and '.join(lost)} is gone or empty, so nothing was opened; restore {entry.folder} from a "
+            "backup: no command can make the journal anew"
+        )
+    return graph_gone(name) if lost else ""
+
+
+def graph_gone(name: str) -> str:
+    return (
+        f"{name}: its graph is gone or empty, so nothing was opened; restore it from a backup, or run `pps rebuild "
+        f"{name}`, which makes it anew from the journal and says what cannot come back"
+    )
+
+
+def remove_graph(folder: Path) -> None:
+    """Remove an embedded graph with its logs; its lock stays. Raises StoreError."""
+    try:
+        for file in (folder / "data").glob(f"{GRAPH}*"):
+            if file.suffix != ".lock":
+                file.unlink()
+    except OSError as error:
+        raise StoreError(f"{folder}: its graph cannot be removed ({error.strerror})") from None
+
+
+def _has_bytes(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except OSError:
+        return False
