@@ -132,8 +132,8 @@ def _check(plan: Plan) -> None:
         raise InvalidRequest("only", f"must be some of {', '.join(ONLY)}")
     if any(size < 100 or size > 1_000_000 for size in (*plan.sizes, plan.middle, plan.facts)):
         raise InvalidRequest("sizes", "must be 100 to 1,000,000 facts each")
-    if not 5 <= plan.calls <= 10_000 or not 20 <= plan.turns <= 100_000:
-        raise InvalidRequest("calls", "must be 5 to 10,000, and turns 20 to 100,000")
+    if not 2 <= plan.calls <= 10_000 or not 20 <= plan.turns <= 100_000:
+        raise InvalidRequest("calls", "must be 2 to 10,000, and turns 20 to 100,000")
 
 
 async def _stages(run: _Run) -> None:
@@ -179,7 +179,10 @@ async def _measured(run: _Run, size: int, wanted: Asked) -> None:
         found["first_recall_ms"] = await _cold(run, wanted, "", _COLD_STARTS)
         found["beside"] = {
             **{
-                way: {"cold_ms": await _cold(run, wanted, way, _COLD_BESIDE), "by_clients": by_clients}
+                way: {
+                    "cold_ms": await _cold(run, wanted, way, _COLD_BESIDE),
+                    "by_clients": by_clients,
+                }
                 for way, by_clients in found["beside"].items()
             },
             "stock_search": await _stock_by_clients(run),
@@ -208,9 +211,9 @@ async def _measured(run: _Run, size: int, wanted: Asked) -> None:
 
 
 async def _cold(run: _Run, wanted: Asked, way: str, times: int) -> dict[str, float]:
-    """Return the percentiles of the very first recall of so many processes."""
+    """Return the percentiles of the very first recall of so many processes, as many as calls at most."""
     first = replace(wanted, parts=(), first=way)
-    found = [await asyncio.to_thread(asked, first, run.environment) for _ in range(times)]
+    found = [await asyncio.to_thread(asked, first, run.environment) for _ in range(min(times, run.plan.calls))]
     return percentiles([one["first_recall_ms"] for one in found])
 
 

@@ -86,19 +86,19 @@ async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_that_is_
 
 
 async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_graphiti(tmp_path: Path) -> None:
-    plan = Plan(sizes=(100,), middle=100, only=("recall", "filters", "edges", "nearest"), calls=5)
+    plan = Plan(sizes=(100,), middle=100, only=("recall", "filters", "edges", "nearest"), calls=2)
     env = {"PPS_HOME": str(tmp_path / "home"), "PPS_EMBEDDER__NAME": "hash"}
     found = await scale(plan, "embedded", env, lambda *_: None)
 
     assert found["command"] == (
-        "scripts/bench scale --sizes 100 --middle 100 --only recall,filters,edges,nearest --calls 5 --store embedded"
+        "scripts/bench scale --sizes 100 --middle 100 --only recall,filters,edges,nearest --calls 2 --store embedded"
     )
     recall = found["recall"]["100"]
-    assert recall["latency"]["ambient_recall_by_clients"]["8"]["calls"] == 5
+    assert recall["latency"]["ambient_recall_by_clients"]["8"]["calls"] == 2
     assert recall["memory_mib"]["in_use"] > 50
     assert set(recall["beside"]) == {"facts", "dense-alone", "bm25-alone", "stock_search"}
     for way in recall["beside"].values():
-        assert [way["by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [5, 5, 5]
+        assert [way["by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [2, 2, 2]
         assert way["cold_ms"]["p50"] > 0
     assert found["filters"]["by_tag"]["share90"]["fewest_results"] == 10
     assert found["edges"]["stock_graphiti"]["p50"] > 0

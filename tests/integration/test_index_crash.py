@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pps.index.vector_index import IN_MEMORY
+from tests.sampling import sized
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +24,7 @@ def program(task: str, folder: Path, start: int, in_memory: int) -> list[str]:
 @pytest.mark.parametrize("in_memory", [IN_MEMORY, 200])
 def test_what_was_acknowledged_survives_being_killed_at_any_moment(tmp_path: Path, in_memory: int) -> None:
     acknowledged, chance = 0, random.Random(11)  # noqa: S311 - moments to kill at
-    for _ in range(5):
+    for _ in range(sized(2, 5)):
         writing = program("write", tmp_path, acknowledged, in_memory)
         writer = subprocess.Popen(writing, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert writer.stdout is not None
