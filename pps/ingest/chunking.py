@@ -30,13 +30,10 @@ class Passage:
 
 
 def passages(text: str, *, words: int = WORDS, overlap: int = OVERLAP) -> list[Passage]:
-    """Return a document's passages in order; a document that fits is one, a blank one none.
+    """Return the passages of Markdown or plain text in order; a document that fits is one, a blank one none.
 
-    Args:
-        text: Markdown or plain text.
-        words: Most words of a passage. A longer sentence is cut between words.
-        overlap: Most words that a passage repeats from the end of the one before: whole sentences, less than
-            half of ``words``.
+    A passage has at most ``words``; a longer sentence is cut between words. At most ``overlap`` words, whole sentences,
+    are those of the end of the one before: less than half of ``words``.
     """
     sentences = _uncut(list(_sentences(text, words)), spans(text), words)
     heads = _headings(text)

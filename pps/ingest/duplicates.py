@@ -86,29 +86,17 @@ def unmerged(now_kept: Node, before: Node, gone: Node) -> Node:
 
 def plan_of(id_: str, moves: Moves) -> MergePlan:
     """Return what a merge does, to be shown; without an id it was not done."""
-    after = merged(moves.kept, moves.gone)
-    return MergePlan(
-        id=id_,
-        keep=moves.kept.uuid,
-        drop=moves.gone.uuid,
-        name=after.name,
-        kind=after.kind,
-        aliases=after.aliases,
-        tags=after.tags,
-        facts=len({*moves.subjects, *moves.objects}),
-        mentions=len(moves.mentions),
-        dry_run=not id_,
-    )
+    after, facts = merged(moves.kept, moves.gone), len({*moves.subjects, *moves.objects})
+    shown = after.name, after.kind, after.aliases, after.tags, facts, len(moves.mentions)
+    return MergePlan(id_, moves.kept.uuid, moves.gone.uuid, *shown, dry_run=not id_)
 
 
 def merge_of(row: MergeRow) -> Merge:
-    """Return a merge of the journal, to be shown."""
     moves = load(row.change)
     return Merge(row.id, row.kept, moves.kept.name, row.gone, moves.gone.name, row.at, row.state)
 
 
 def dump(moves: Moves) -> str:
-    """Return the JSON of a merge's change."""
     return json.dumps(asdict(moves), ensure_ascii=False, default=iso)
 
 

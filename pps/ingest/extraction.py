@@ -63,38 +63,41 @@ def _moment(value: object) -> datetime | None:
         return None
 
 
+def _listed(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value]
+
+
 def _numbers(value: object) -> tuple[int, ...]:
-    found = cast("list[object]", value) if isinstance(value, list) else [value]
+    found = _listed(value)
     return tuple(int(one) for one in found if isinstance(one, int) or (isinstance(one, str) and one.isdecimal()))
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    found = cast("list[object]", value) if isinstance(value, list) else [value]
-    return tuple(one.strip() for one in found if isinstance(one, str) and one.strip())
+    return tuple(one.strip() for one in _listed(value) if isinstance(one, str) and one.strip())
 
 
-def _or_nothing(value: object) -> object:
-    return "" if value is None else value
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+_Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 
 
-class _NodeRead(BaseModel):
+class _Read(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
 
+
+class _NodeRead(_Read):
     name: str
-    kind: Annotated[str, BeforeValidator(_or_nothing)] = ""
-    summary: Annotated[str, BeforeValidator(_or_nothing)] = ""
-    aliases: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
+    kind: _Text = ""
+    summary: _Text = ""
+    aliases: _Texts = ()
 
 
-class _FactRead(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
-
+class _FactRead(_Read):
     subject: str
     relation: str
     object: str
-    text: Annotated[str, BeforeValidator(_or_nothing)] = ""
+    text: _Text = ""
     valid_at: Annotated[datetime | None, BeforeValidator(_moment)] = None
-    invalidates: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
+    invalidates: _Texts = ()
     turns: Annotated[tuple[int, ...], BeforeValidator(_numbers)] = ()
 
 
@@ -197,7 +200,7 @@ class _Reading:
             aliases = self._is_speaker(one.subject, [one.object])
             self._found[at].nodes.append(NodeDraft(one.subject, "Person", aliases=aliases))
         for at, draft in enumerate(nodes):
-            if who := next((one for name in _all(draft) if (one := self._speaker(name))), ""):
+            if who := next(filter(None, (self._speakers.get(fold(name)) for name in _all(draft))), ""):
                 self._is_speaker(who, _all(draft))
                 aliases = tuple(name for name in _all(draft) if fold(name) != fold(who))
                 nodes[at] = draft = replace(draft, name=who, aliases=aliases[: bounds.MAX_ALIASES])
@@ -213,16 +216,12 @@ class _Reading:
         self._speakers.setdefault(fold(who), who)
         return every
 
-    def _speaker(self, name: str) -> str:
-        """Return who it is that speaks and has this name; empty where it is somebody else's."""
-        return self._speakers.get(fold(name), "")
-
     def fact(self, given: object) -> None:
         """Give a fact to each of its turns, or note why it is none."""
         try:
             read = _FactRead.model_validate(given)
             relation = re.sub(r"\W+", "_", read.relation.strip(), flags=re.ASCII).strip("_").upper()
-            ends = [self._speaker(name) or name for name in (read.subject, read.object)]
+            ends = [self._speakers.get(fold(name), name) for name in (read.subject, read.object)]
             ends[1] = read.object if ends[0] == ends[1] else ends[1]
             draft = FactDraft(ends[0], relation, ends[1], text=read.text, valid_at=read.valid_at)
             bounds.check_drafts([], [draft])

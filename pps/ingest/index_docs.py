@@ -114,11 +114,8 @@ class Window:
     def vector(self, vectors: Mapping[str, Vector]) -> Vector:
         """Return the window's unit vector, shape (dimension,).
 
-        The sum over turns of ``FADING ** distance`` times the turn's vector plus its facts' vectors over
-        the square root of their number.
-
-        Args:
-            vectors: The vector of each turn by its uuid, and of each fact by its sentence.
+        The sum over turns of ``FADING ** distance`` times the turn's vector plus its facts' vectors over the square
+        root of their number; ``vectors`` has that of each turn by its uuid, and of each fact by its sentence.
         """
         total = np.zeros_like(vectors[self.own.turn.uuid])
         for place, told in enumerate(self.told):
@@ -148,12 +145,7 @@ class EpisodeDocs:
         self._vectors = vectors
 
     async def of(self, turns: Sequence[Turn], known: Mapping[str, Fact] = _NONE) -> list[IndexDoc]:
-        """Return two entries a turn: ``episodes`` (its own text and vector) and ``windows``.
-
-        Args:
-            turns: Whose entries.
-            known: Facts by uuid that need not be read from the graph.
-        """
+        """Return two entries a turn, ``episodes`` and ``windows``; ``known`` facts need not be read from the graph."""
         windows = await self._windows(turns, known)
         if self._vectors is None:
             return [doc for window in windows for doc in window.docs()]

@@ -280,12 +280,8 @@ class EntityBacklog:
         self._add(-min(count, self.waiting))
 
     def set(self, waiting: int) -> None:
-        """Correct the count by what the journal says."""
+        """Correct the count by what the journal says; a closed entity has 0."""
         self._add(waiting - self.waiting)
-
-    def close(self) -> None:
-        """Give every place back: the entity is closed."""
-        self.set(0)
 
     def _add(self, count: int) -> None:
         self.waiting += count

@@ -44,11 +44,9 @@ class PassageVectors:
         self._calls: dict[str, asyncio.Task[dict[str, Vector]]] = {}
 
     async def of(self, texts: Sequence[str], soon: Sequence[str] = ()) -> dict[str, Vector]:
-        """Return the vector of each distinct text.
+        """Return the vector of each distinct text, all short enough for the model.
 
-        Args:
-            texts: Each short enough for the model.
-            soon: Texts of any length whose ``passages`` are asked for next: one call embeds them too.
+        Of ``soon``, texts of any length, the ``passages`` are asked for next: one call embeds them too.
         """
         wanted = list(dict.fromkeys([*texts, *(part for parts in await self._split(soon) for part in parts)]))
         found: dict[str, Vector] = {}
@@ -76,9 +74,6 @@ class PassageVectors:
         """Embed what will be asked for next while the body runs; what is not begun by its end is left for then.
 
         An error is logged and no more: whoever asks for the text that causes it meets it too.
-
-        Args:
-            texts: Returns them, of any length.
         """
         task = asyncio.create_task(self._embed_ahead(texts))
         try:
@@ -119,23 +114,15 @@ class PassageVectors:
         return await asyncio.to_thread(lambda: [tuple(self.embedder.split(text)) for text in texts])
 
     def _missing(self, wanted: Sequence[str], found: dict[str, Vector]) -> list[str]:
-        """Add what is kept to what is found; return what is in neither."""
+        """Add what is kept to what is found, from now on among what was asked for again; return what is in neither."""
         for text in wanted:
-            if text not in found and (vector := self._again(text)) is not None:
-                found[text] = vector
+            for kept in (self._awaited, self._kept):
+                if text not in found and (vector := kept.pop(text, None)) is not None:
+                    found[text] = self._kept[text] = vector
         return [text for text in wanted if text not in found]
 
     def _has(self, text: str) -> bool:
         return text in self._awaited or text in self._kept or text in self._calls
-
-    def _again(self, text: str) -> Vector | None:
-        """Return a vector that is kept; from now on it is one of those that were asked for again, and the latest."""
-        vector = self._awaited.pop(text, None)
-        if vector is None:
-            vector = self._kept.pop(text, None)
-        if vector is not None:
-            self._kept[text] = vector
-        return vector
 
 
 def _shorten(kept: OrderedDict[str, Vector], most: int) -> None:

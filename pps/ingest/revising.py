@@ -201,14 +201,7 @@ def check_metadata(metadata: Mapping[str, JSON]) -> None:
 
 
 def receipt_of(turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int, str]) -> EventReceipt:
-    """Return what became of a text so far.
-
-    Args:
-        turn: Its source.
-        payload: What is made of it.
-        job: The work on it as far as it is known to have come.
-        ids: Of the job, and of the record's node where that is known already.
-    """
+    """Return what became of a text so far; ``ids`` are its job's, and its record's where that is known already."""
     state: ReceiptState = "accepted"
     if job is not None and job.state in ("done", "failed"):
         state = "done" if job.state == "done" else "failed"

@@ -65,22 +65,17 @@ class SharedWork:
 
     @classmethod
     def of(cls, settings: JobsSettings) -> SharedWork:
-        policy = RetryPolicy(
-            settings.first_wait_s, settings.longest_wait_s, settings.attempts, float(settings.give_up_s)
-        )
+        waits = settings.first_wait_s, settings.longest_wait_s
+        policy = RetryPolicy(*waits, settings.attempts, float(settings.give_up_s))
         breakers = Breakers.make(policy, settings.breaker_failures)
         return cls(settings, policy, breakers, Backlog(settings.queue_total), Places(settings.read_at_once))
 
     def rules(
         self, client: IsolatedGraphitiClient, embedder: Embedder | None, own_node: str, own: Iterable[Provider]
     ) -> WorkRules:
-        """Return what one entity's worker goes by.
+        """Return what one entity's worker goes by. ``own_node`` is read to see whether the graph answers.
 
-        Args:
-            client: Of the entity.
-            embedder: What it embeds with.
-            own_node: Is read to see whether the graph answers.
-            own: What no other entity depends on: when that fails, nobody else waits, is unwell or is told why.
+        When what is its ``own`` fails, nobody else waits, is unwell or is told why.
         """
         breakers = self.breakers.with_own(own, self.policy, self.settings.breaker_failures)
         probes: dict[Provider, Probe] = {"store": lambda: client.nodes([own_node])}

@@ -64,12 +64,7 @@ class Worker:
     """
 
     def __init__(
-        self,
-        journal: Journal,
-        steps: Steps,
-        name: str,
-        rules: WorkRules,
-        reader: Reader | None = None,
+        self, journal: Journal, steps: Steps, name: str, rules: WorkRules, reader: Reader | None = None
     ) -> None:
         self.reader = reader
         self.door = Door()
@@ -126,20 +121,17 @@ class Worker:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
-        self._rules.backlog.close()
+        self._rules.backlog.set(0)
+        closed = StoreUnavailable("the memory was closed before this was done; it goes on at the next start")
         for future in [future for waiting in self._waiters.values() for future in waiting if not future.done()]:
-            future.set_exception(
-                StoreUnavailable("the memory was closed before this was done; it goes on at the next start")
-            )
+            future.set_exception(closed)
 
     def notify(self, *, one_by_one: bool = False) -> None:
         """Say that the journal has a new job, or an old one that may be tried at once.
 
-        Args:
-            one_by_one: It is a single turn, and others may be on their way: their acknowledgements go first.
+        After ``one_by_one`` others may be on their way: their acknowledgements go first.
         """
-        if one_by_one:
-            self._came += 1
+        self._came += one_by_one
         self._notices += 1
         self._settled.clear()
         self._saved.clear()
@@ -182,13 +174,11 @@ class Worker:
         return await self._waited(self._saved, timeout_s)
 
     async def _waited(self, event: asyncio.Event, timeout_s: float) -> bool:
-        try:
-            with self._needed_now():
-                async with asyncio.timeout(timeout_s):
-                    await event.wait()
-        except TimeoutError:
-            return False
-        return True
+        with self._needed_now(), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await event.wait()
+            return True
+        return False
 
     @contextlib.contextmanager
     def _needed_now(self) -> Generator[None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -164,15 +164,13 @@ class Pipeline:
     async def write(self, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None) -> None:
         """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes.
 
-        Args:
-            batch: What is written.
-            turns: Those that it comes from; the words of those with facts are embedded along with the facts.
-            last_job: The words of the jobs that come after this one are embedded meanwhile; None is for those that
-                write alone.
+        The words of those of its turns that have facts are embedded along with the facts; meanwhile the words of the
+        jobs that come after ``last_job``, if there is one.
         """
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
-        told = [turn for turn in turns if batch.episodes[turn.uuid].facts]
-        texts = await self._texts_to_vectors([*(n.name for n in nodes), *(f.text for f in facts)], told)
+        words = [*(node.name for node in nodes), *(fact.text for fact in facts)]
+        told = [spoken(turn) for turn in turns if batch.episodes[turn.uuid].facts]
+        texts = await self._vectors.of(words, soon=told) if self._vectors else dict[str, Vector]()
 
         async def put() -> None:
             await self._client.save_nodes(nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts})
@@ -182,16 +180,12 @@ class Pipeline:
             await self._client.save_mentions(list(batch.mentions))
             await self._linker.keep(batch)
 
-        async with self._ahead(last_job):
+        coming = self._vectors.ahead(partial(self._coming, last_job)) if self._vectors and last_job else nullcontext()
+        async with coming:
             records = {batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records}
             await self._indexer.write(_changes(batch, records), put, batch.nodes, batch.facts, records)
             await self._journal.mirror_mentions(batch.mentions, batch.parted)
             await self._link(batch.fresh)
-
-    def _ahead(self, last_job: int | None) -> AbstractAsyncContextManager[None]:
-        if self._vectors is None or last_job is None:
-            return nullcontext()
-        return self._vectors.ahead(partial(self._coming, last_job))
 
     async def _coming(self, last_job: int) -> list[str]:
         """Return what the jobs after one say, and the facts that were given with them."""
@@ -223,11 +217,6 @@ class Pipeline:
         for node in nodes:
             batch.put_node(node)
         await self.write(batch)
-
-    async def _texts_to_vectors(self, texts: Sequence[str], told: Sequence[Turn]) -> dict[str, Vector]:
-        if self._vectors is None:
-            return {}
-        return await self._vectors.of(texts, soon=[spoken(turn) for turn in told])
 
     async def _extract_by_model(self, job: Job) -> Changes:
         """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""

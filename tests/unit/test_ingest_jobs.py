@@ -137,7 +137,7 @@ def test_a_full_queue_refuses_before_anything_and_takes_again_when_there_is_room
     one.release(2)
     other.reserve(1)
     assert total.waiting == 4
-    other.close()
+    other.set(0)
     one.release(100)
     assert total.waiting == 0
     one.reserve(9)  # a batch larger than the bound is taken by an empty queue, or it never would be
