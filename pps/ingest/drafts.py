@@ -1,8 +1,10 @@
-"""What ``remember`` may be told, made ready for the journal; what any text says of itself: tags, links, a title."""
+"""Where texts come in: what may be told with one, its tags and links, a place in the queue, then the journal."""
 
 from __future__ import annotations
 
+import math
 import re
+import time as clock
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +14,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
 
 from pps.core import bounds
 from pps.core.bounds import in_tag, is_tag, tag_of
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, Overloaded
 from pps.core.text import fold, normalise
 from pps.core.time import utc
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
-from pps.ingest.limits import EntityBacklog
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.journal import Journal
 from pps.journal.values import Appended, Job, JobPayload, TurnDraft
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 MAX_TITLE = 80
 MAX_SUMMARY = 200
+_RETRY_AFTER_S = 5.0
+_FLOWS_S = 0.25
+_KEEPS_UP = 1_000
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]*)?\]\]")
@@ -259,6 +263,69 @@ def finished(receipt: Receipt, job: Job) -> Receipt:
         return receipt
     counts = {"nodes": made.nodes, "facts": made.facts, "edges": made.edges}
     return replace(receipt, state="done", tags=made.tags, skipped=made.skipped, **counts)
+
+
+class Backlog:
+    """Counts what waits in the queues of every open entity; ``most`` is the bound."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.waiting = 0
+        self._came_at = -math.inf
+
+    def note_single(self) -> None:
+        """Note that a turn came by itself, and somebody waits for its acknowledgement."""
+        self._came_at = clock.monotonic()
+
+    def flows(self) -> bool:
+        """Tell whether turns keep coming one by one, and so few wait that they may be taken in gently."""
+        return clock.monotonic() - self._came_at < _FLOWS_S and self.waiting < _KEEPS_UP
+
+
+class EntityBacklog:
+    """Counts what waits in one entity's queue. A place is taken before the journal is written, so nothing is lost.
+
+    Not for several threads: it lives in one event loop, and no bound is overrun between two calls.
+    """
+
+    def __init__(self, total: Backlog, most: int) -> None:
+        self._total = total
+        self.most = most
+        self.waiting = 0
+
+    def reserve(self, count: int) -> None:
+        """Take places in the queue.
+
+        Raises:
+            Overloaded: There are not so many left; nothing was taken.
+        """
+        if self.waiting and self.waiting + count > self.most:
+            raise _overloaded(self.waiting, "this memory", "jobs.queue_entity", self.most)
+        if self._total.waiting and self._total.waiting + count > self._total.most:
+            raise _overloaded(self._total.waiting, "all memories", "jobs.queue_total", self._total.most)
+        if count == 1:
+            self._total.note_single()
+        self._add(count)
+
+    def release(self, count: int) -> None:
+        """Give places back: jobs came to an end, or were never stored."""
+        self._add(-min(count, self.waiting))
+
+    def set(self, waiting: int) -> None:
+        """Correct the count by what the journal says; a closed entity has 0."""
+        self._add(waiting - self.waiting)
+
+    def _add(self, count: int) -> None:
+        self.waiting += count
+        self._total.waiting += count
+
+
+def _overloaded(waiting: int, whose: str, setting: str, most: int) -> Overloaded:
+    return Overloaded(
+        f"{waiting:,} turns of {whose} wait to be taken in, and {setting} allows {most:,}: nothing was stored; "
+        f"try again in {_RETRY_AFTER_S:.0f} s, `pps doctor` says what they wait for",
+        _RETRY_AFTER_S,
+    )
 
 
 class Intake:

@@ -1,4 +1,4 @@
-"""How hard stores and models are pressed: backoff, breakers, places for readings, and how much may wait.
+"""How hard stores and models are pressed: backoff, breakers, places for readings.
 
 The wait after the n-th failure is uniform in ``[0, min(longest, first * 2 ** (n - 1))]``: tenacity's
 ``wait_random_exponential``, which is the "full jitter" of Brooker, "Exponential backoff and jitter", 2015.
@@ -10,7 +10,6 @@ Source: Nygard, "Release It!", 2007, chapter 5.
 
 from __future__ import annotations
 
-import math
 import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ from pps.core.errors import (
     ModelOutputInvalid,
     ModelUnavailable,
     NotSet,
-    Overloaded,
     PPSError,
     StoreConflict,
     StoreUnavailable,
@@ -34,9 +32,6 @@ Fault: TypeAlias = Literal["outage", "passing", "lasting"]
 Provider: TypeAlias = Literal["store", "embedder", "extractor"]
 _LONGEST_ASKED_S = 3_600.0
 """A provider that asks to be left alone for longer is asked again after this."""
-_RETRY_AFTER_S = 5.0
-_FLOWS_S = 0.25
-_KEEPS_UP = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,66 +226,3 @@ class Places:
             self._taken.remove(who)
             for told in list(self._waiting.values()):
                 told()
-
-
-class Backlog:
-    """Counts what waits in the queues of every open entity; ``most`` is the bound."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.waiting = 0
-        self._came_at = -math.inf
-
-    def note_single(self) -> None:
-        """Note that a turn came by itself, and somebody waits for its acknowledgement."""
-        self._came_at = clock.monotonic()
-
-    def flows(self) -> bool:
-        """Tell whether turns keep coming one by one, and so few wait that they may be taken in gently."""
-        return clock.monotonic() - self._came_at < _FLOWS_S and self.waiting < _KEEPS_UP
-
-
-class EntityBacklog:
-    """Counts what waits in one entity's queue. A place is taken before the journal is written, so nothing is lost.
-
-    Not for several threads: it lives in one event loop, and no bound is overrun between two calls.
-    """
-
-    def __init__(self, total: Backlog, most: int) -> None:
-        self._total = total
-        self.most = most
-        self.waiting = 0
-
-    def reserve(self, count: int) -> None:
-        """Take places in the queue.
-
-        Raises:
-            Overloaded: There are not so many left; nothing was taken.
-        """
-        if self.waiting and self.waiting + count > self.most:
-            raise _overloaded(self.waiting, "this memory", "jobs.queue_entity", self.most)
-        if self._total.waiting and self._total.waiting + count > self._total.most:
-            raise _overloaded(self._total.waiting, "all memories", "jobs.queue_total", self._total.most)
-        if count == 1:
-            self._total.note_single()
-        self._add(count)
-
-    def release(self, count: int) -> None:
-        """Give places back: jobs came to an end, or were never stored."""
-        self._add(-min(count, self.waiting))
-
-    def set(self, waiting: int) -> None:
-        """Correct the count by what the journal says; a closed entity has 0."""
-        self._add(waiting - self.waiting)
-
-    def _add(self, count: int) -> None:
-        self.waiting += count
-        self._total.waiting += count
-
-
-def _overloaded(waiting: int, whose: str, setting: str, most: int) -> Overloaded:
-    return Overloaded(
-        f"{waiting:,} turns of {whose} wait to be taken in, and {setting} allows {most:,}: nothing was stored; "
-        f"try again in {_RETRY_AFTER_S:.0f} s, `pps doctor` says what they wait for",
-        _RETRY_AFTER_S,
-    )

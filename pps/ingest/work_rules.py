@@ -14,17 +14,8 @@ from pps.config import JobsSettings
 from pps.core import time
 from pps.core.errors import ModelOutputInvalid, PPSError, StoreConflict, StoreUnavailable
 from pps.core.logs import unforeseen
-from pps.ingest.limits import (
-    Backlog,
-    Breakers,
-    EntityBacklog,
-    Fault,
-    Places,
-    Provider,
-    RetryPolicy,
-    fault_of,
-    provider_of,
-)
+from pps.ingest.drafts import Backlog, EntityBacklog
+from pps.ingest.limits import Breakers, Fault, Places, Provider, RetryPolicy, fault_of, provider_of
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Job, Stage

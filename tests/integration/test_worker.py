@@ -12,7 +12,8 @@ import pytest
 
 from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable, PPSError, StoreError, StoreUnavailable
 from pps.core.time import now
-from pps.ingest.limits import Backlog, Breakers, EntityBacklog, RetryPolicy
+from pps.ingest.drafts import Backlog, EntityBacklog
+from pps.ingest.limits import Breakers, RetryPolicy
 from pps.ingest.work_rules import Failing, WorkRules
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal

@@ -23,8 +23,9 @@ from pps.core.errors import (
     StoreUnavailable,
 )
 from pps.core.reports import IngestionStats
+from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.ingestion import problems, stalled_s
-from pps.ingest.limits import Backlog, Breaker, Breakers, EntityBacklog, Places, RetryPolicy, fault_of, provider_of
+from pps.ingest.limits import Breaker, Breakers, Places, RetryPolicy, fault_of, provider_of
 from pps.journal.values import Charge, QueueState
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -164,7 +165,7 @@ STATS = IngestionStats(0, 0, 5, 0, 0, 0, 0.0, 0.0, 600, 0, 0, 0, 0, 0.0, 100)
 
 def test_turns_flow_while_single_ones_come_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     at = 100.0
-    monkeypatch.setattr("pps.ingest.limits.clock.monotonic", lambda: at)
+    monkeypatch.setattr("pps.ingest.drafts.clock.monotonic", lambda: at)
     total = Backlog(10_000)
     ana, ben = EntityBacklog(total, 5_000), EntityBacklog(total, 5_000)
     assert not total.flows()
