@@ -26,6 +26,7 @@ from pps.journal.versions import ChangeType, Revised, Rework
 if TYPE_CHECKING:
     from pps.ingest.worker import Worker
 
+Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 _T = TypeVar("_T")
 MAX_TITLE = 80
 MAX_SUMMARY = 200
@@ -142,9 +143,6 @@ def _cut(text: str, size: int) -> str:
     while 1 < end < len(text) and (unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]):
         end -= 1
     return text[:end]
-
-
-Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 
 
 class TextOptions(TypedDict, total=False):

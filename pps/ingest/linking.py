@@ -23,6 +23,7 @@ REFERENCES, CHILD_OF = "references", "child_of"
 FROM_TEXT = "ingestion"
 """Who a relation is ``created_by`` when a text's own links or parent made it."""
 _PLAIN = "Thing"
+_RELATIONS_OF_A_RECORD = 2_000
 
 
 def record_id(group: str, turn: str) -> str:
@@ -158,9 +159,6 @@ def _close_dropped(batch: Batch, turn: Turn, uuid: str, targets: set[str]) -> No
 
 def _waits(title: str) -> Skipped:
     return Skipped(f"[[{title}]]", "nothing has that title yet; it is linked when it appears")
-
-
-_RELATIONS_OF_A_RECORD = 2_000
 
 
 class Linker:

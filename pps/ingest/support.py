@@ -14,6 +14,8 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.values import Job
 
+_FACTS = 100_000
+_PARAGRAPH = "\n\n"
 _WORD = re.compile(r"[^\W_]+")
 _SHORT = re.compile(r"['’](?:s|m|d|t|ve|re|ll)\b")
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ed|es|s)$")
@@ -74,10 +76,6 @@ async def with_days(facts: Sequence[Fact], client: IsolatedGraphitiClient, journ
     if begun:
         await client.save_facts(list(begun.values()), {})
     return [begun.get(fact.uuid, fact) for fact in facts]
-
-
-_FACTS = 100_000
-_PARAGRAPH = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
