@@ -201,7 +201,6 @@ class AnchorFolder:
             return {name.removesuffix(".md") for name in _names(folder) if name.endswith(".md")}
 
     def read(self, slug: str) -> AnchorFile | None:
-        """Return an anchor; None when there is none that can be read."""
         with self._opened() as folder:
             found = _read(folder, f"{check_slug(slug)}.md")
         return found if isinstance(found, AnchorFile) else None
@@ -228,7 +227,6 @@ class AnchorFolder:
         return written
 
     def remove(self, slug: str) -> bool:
-        """Remove an anchor for good; False when there was none."""
         name = f"{check_slug(slug)}.md"
         with self._opened() as folder, _mapped(name):
             if not isinstance(_read(folder, name), AnchorFile):

@@ -100,12 +100,10 @@ class Anchors:
             return replace(await self._put(name, anchor), redacted=redacted)
 
     async def list(self) -> list[AnchorInfo]:
-        """Return the anchors by slug."""
         files, _ = await asyncio.to_thread(self._folder.scan)
         return [_info(file, parse(file.text, file.slug)) for file in files]
 
     async def passages(self, slug: str) -> list[AnchorPassage]:
-        """Return an anchor's passages in order, as they are indexed; NotFound when there is none."""
         file = await asyncio.to_thread(self._folder.read, slug)
         if file is None:
             raise NotFound("anchor")
@@ -114,7 +112,6 @@ class Anchors:
         return [AnchorPassage(slug, at, anchor.title, part, file.modified_at) for at, part in enumerate(parts)]
 
     async def delete(self, slug: str, *, missing_ok: bool = False) -> None:
-        """Delete an anchor's file and its index entries; NotFound when there is none."""
         anchor_files.check_slug(slug)
         async with self._lock:
             removed = await asyncio.to_thread(self._folder.remove, slug)

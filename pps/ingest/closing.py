@@ -59,7 +59,6 @@ def _named_by_pair(batch: Batch, name: str, new: Fact) -> list[Fact]:
 
 
 def _named(batch: Batch, name: str, new: Fact) -> list[Fact]:
-    """Return the facts that an id or words stand for."""
     if is_uuid(name):
         return [fact for fact in _others(batch, new) if fact.uuid == name]
     wanted = _plain(name)
@@ -89,5 +88,4 @@ def _joined(batch: Batch, fact: Fact) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return the words of a text, case, punctuation and underscores folded."""
     return " ".join(_WORD.findall(fold(text)))

@@ -1,4 +1,4 @@
-"""What finds one kind of secret: detect-secrets' patterns, and a few for keys that it does not know yet.
+"""What finds one kind of secret: detect-secrets' patterns, gitleaks' rules, and a few for keys that neither knows.
 
 Only patterns are used, never its scanner: that keeps global settings and may call the vendors to verify.
 Left out are its entropy detectors and its keyword detector as it is (they find git hashes, ids and prose),
@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import importlib
 import math
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
+
+from pps.core.errors import ConfigError
 
 Span = tuple[int, int]
 
@@ -24,12 +30,6 @@ _TOKEN_TAIL = re.compile(r"[A-Za-z0-9_-]*")
 _LEAST_ENTROPY_BITS = 2.8
 _LEAST_RUN = 12
 _RUN = re.compile(r"[A-Za-z0-9+/]+")
-
-
-class Pattern(Protocol):
-    """What is used of a compiled pattern."""
-
-    def finditer(self, text: str, /) -> Iterable[re.Match[str]]: ...
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,12 @@ class Detector:
 
     kind: str
     hints: tuple[str, ...]
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[re.Pattern[str], ...] = ()
     group: int = 0
     tail: re.Pattern[str] | None = _TOKEN_TAIL
     accepts: Callable[[str], bool] = bool
 
     def find(self, text: str) -> Iterator[Span]:
-        """Yield where its secrets begin and end."""
         for pattern in self.patterns:
             for match in pattern.finditer(text):
                 start, end = match.span(self.group)
@@ -69,7 +68,6 @@ def detector(
     tail: re.Pattern[str] | None = _TOKEN_TAIL,
     accepts: Callable[[str], bool] = bool,
 ) -> Detector:
-    """Return a detector of one pattern."""
     return Detector(kind, hints, (re.compile(pattern),), tail=tail, accepts=accepts)
 
 
@@ -156,6 +154,22 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 _WORDS = frozenset({"Airtable Token", "Databricks Token", "Doppler Token", "Mailgun API Key"})
 """Of these, those whose beginning is a word that names end with, such as ``cache-key-``: they stand alone."""
+GITLEAKS_SHA256 = "e163e53b9e7e8a8511e77271e2b323ed057759542a6d988258afe3a1fa329caf"
+
+_LEFT_OUT = frozenset(
+    {
+        "generic-api-key",  # finds identifiers in code; `given_secrets` looks for the same with care
+        "jwt",  # the library's check of its form finds more and is never wrong
+        "private-key",  # takes what lies between two keys along
+        "vault-service-token",  # its old form, `s.` and 24 letters, is a method's name
+        "sourcegraph-access-token",  # any 40 hexadecimal digits beside the word: a commit
+        "facebook-page-access-token",  # keywords that base64 is full of
+        "square-access-token",
+    }
+)
+_END = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
+_ANY_END = r"(?:[^\w+/=-]|\\[nr]|$)"
+"""What ends a key in prose too: a full stop, a bracket, a comma."""
 _DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 """How two digits, with which such a token begins, look in base 64."""
 _GITLAB = (
@@ -167,7 +181,6 @@ _PUTTY_END = re.compile(r"(?:[^\n]{0,200}\n){0,200}?Private-MAC: ?[0-9a-f]+|(?:[
 
 
 def known_keys() -> tuple[Detector, ...]:
-    """Return detectors of keys that are told by what they look like, whoever hands them over."""
     return (*_private_keys(), *_of_library(), *_newer())
 
 
@@ -209,7 +222,6 @@ def _of_library() -> tuple[Detector, ...]:
 
 
 def _plugin(name: str) -> tuple[str, tuple[re.Pattern[str], ...]]:
-    """Return a plugin's name of what it finds, and its patterns."""
     module, _, plugin = name.partition(".")
     found: Any = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), plugin)
     return str(found.secret_type), tuple(found.denylist)
@@ -246,7 +258,6 @@ def _newer() -> tuple[Detector, ...]:
 
 
 def _is_discord(value: str) -> bool:
-    """Tell whether a token's first part is a number in base 64, as Discord's are."""
     head = value.partition(".")[0]
     try:
         return base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)).isdigit()
@@ -257,3 +268,58 @@ def _is_discord(value: str) -> bool:
 def _has_both_cases(value: str) -> bool:
     secret = value.partition(":")[2]
     return secret != secret.lower() and secret != secret.upper() and any(char.isdigit() for char in secret)
+
+
+@dataclass(frozen=True)
+class _Rule(Detector):
+    """A rule of gitleaks; its secret is the first group that took part, or else the whole match.
+
+    Its patterns are written for RE2, and RE2 runs them: no text can make one slow. A rule is compiled when a text
+    first holds one of its keywords. ``words`` and ``placeholders`` are what a find is not: examples, paths.
+    """
+
+    regex: str = ""
+    least_entropy_bits: float = 0.0
+    words: tuple[str, ...] = ()
+    placeholders: tuple[str, ...] = ()
+
+    def find(self, text: str) -> Iterator[Span]:
+        for match in _re2(self.regex).finditer(text):
+            group = next((at for at, one in enumerate(match.groups(), 1) if one), 0)
+            if entropy_bits(match[group]) > self.least_entropy_bits and not self._allows(match[group]):
+                yield match.span(group)
+
+    def _allows(self, secret: str) -> bool:
+        lower = secret.lower()
+        return any(word in lower for word in self.words) or any(_re2(one).search(secret) for one in self.placeholders)
+
+
+def gitleaks() -> tuple[Detector, ...]:
+    """Return a detector for each rule of gitleaks that looks at a text alone, and not at the name of a file.
+
+    Its file is data (``data/gitleaks.toml``), read whole and unchanged.
+    """
+    raw = (files("pps.ingest") / "data" / "gitleaks.toml").read_bytes()
+    if hashlib.sha256(raw).hexdigest() != GITLEAKS_SHA256:
+        raise ConfigError("gitleaks.toml: is not the file that PPS came with; install PPS again")
+    told = tomllib.loads(raw.decode())
+    rules = [rule for rule in told["rules"] if rule["id"] not in _LEFT_OUT and "path" not in rule]
+    return tuple(_rule(rule, [told["allowlist"], *rule.get("allowlists", ())]) for rule in rules)
+
+
+def _rule(rule: Mapping[str, Any], allowed: Sequence[Mapping[str, Any]]) -> Detector:
+    return _Rule(
+        rule["id"].replace("-", " ").title(),
+        tuple(rule["keywords"]),
+        regex=rule["regex"].replace(_END, _ANY_END),
+        least_entropy_bits=rule.get("entropy", 0.0),
+        words=tuple(word.lower() for one in allowed for word in one.get("stopwords", ())),
+        placeholders=tuple(regex for one in allowed for regex in one.get("regexes", ())),
+    )
+
+
+@cache
+def _re2(regex: str) -> re.Pattern[str]:
+    """Return a compiled pattern; RE2's have the methods of ``re``'s that are used here."""
+    found: Any = importlib.import_module("re2")
+    return found.compile(regex)

@@ -114,7 +114,6 @@ class Documents:
         return done if wanted.dry_run else replace(done, settled=await self.settled(progress))
 
     async def export(self, path: Path) -> int:
-        """Write turns, nodes and facts to a new file that an import reads again; returns how many lines it has."""
         await self.settled()
         return await self._exporter().write(path)
 

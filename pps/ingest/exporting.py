@@ -98,7 +98,6 @@ class Exporter:
         return {node.uuid: node for node in await self._client.nodes(wanted)} if wanted else {}
 
     def _given(self, named: Sequence[Node], facts: Sequence[Fact], nodes: dict[str, Node]) -> dict[str, JSON]:
-        """Return a line's nodes, those not written yet, and its facts."""
         ends = [nodes[end] for fact in facts for end in (fact.subject, fact.object) if end in nodes]
         new = {node.uuid: node for node in (*named, *ends) if node.uuid not in self._written}
         self._written |= new.keys()

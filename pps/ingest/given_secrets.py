@@ -30,12 +30,10 @@ _FILLED_IN = re.compile(
 
 
 def given_secrets() -> tuple[Detector, ...]:
-    """Return a detector for each way."""
     return (*_named(), *_sent(), *_spoken(), *_written())
 
 
 def _named() -> tuple[Detector, ...]:
-    """Return detectors of what is assigned to the name of a secret, whoever made it."""
     key = r"(?:api|auth|service|account|access|db|client|private)[-_ ]?key"
     token = rf"(?i:{key}|secret|token|passphrase|credential)"
     password = rf"(?i:{_PASSWORDS}|db_?pass|key_?pass)"
@@ -56,7 +54,6 @@ def _named() -> tuple[Detector, ...]:
 
 
 def _sent() -> tuple[Detector, ...]:
-    """Return detectors of what a header or an address sends along."""
     return (
         given("Bearer Token", ("bearer ",), r"(?i:bearer)[ \t]{1,4}([A-Za-z0-9._~+/=-]{20,4000})", looks_random),
         given(
@@ -82,7 +79,6 @@ def _sent() -> tuple[Detector, ...]:
 
 
 def _spoken() -> tuple[Detector, ...]:
-    """Return detectors of what prose, a command line or a link gives as a secret."""
     behind = r"[ \t=]{1,4}[\"']?"
     return (
         given(
@@ -114,7 +110,6 @@ def _spoken() -> tuple[Detector, ...]:
 
 
 def _written() -> tuple[Detector, ...]:
-    """Return detectors of what stands in files of settings, databases' command lines and headers of cookies."""
     line = r"(?:(?m:^)[ \t>$-]{0,8}(?:(?:export|set|env|ENV)[ \t]{1,4})?|(?<=\s-e\s)|(?<=--env[ =]))"
     pair = r"[^\s=;,\"']{1,100}=[^\s;\"']{0,4000}"
     return (

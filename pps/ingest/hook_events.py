@@ -122,7 +122,6 @@ def answered(answers: Sequence[Answer], session: str) -> list[Item]:
 
 
 def last_answer(event: SessionEvent) -> Answer:
-    """Return the answer that an event itself carries, for when the transcript lags behind."""
     return Answer(f"answer:{event.id}", event.text, event.at)
 
 

@@ -25,7 +25,6 @@ class Entry:
 
     @staticmethod
     def loaded(text: str | bytes) -> Entry:
-        """Return the object that a text is; an empty one when it is none."""
         try:
             return Entry.of(json.loads(text))
         except (ValueError, RecursionError):
@@ -55,16 +54,13 @@ class Entry:
         return [Entry.of(one) for one in self.values(*names)]
 
     def texts(self) -> dict[str, str]:
-        """Return the fields that are texts."""
         return {name: value for name, value in self.fields.items() if isinstance(value, str)}
 
     def moment(self, *names: str) -> datetime | None:
-        """Return the first of some fields that is a time."""
         return next((at for name in names if (at := moment(self.fields.get(name)))), None)
 
 
 def moment(value: JSON) -> datetime | None:
-    """Return the instant of an ISO 8601 text or of Unix seconds; None when it is neither."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return datetime.fromtimestamp(value, UTC)

@@ -224,7 +224,6 @@ _FROM_OTHER = re.compile(rf"^.*\b(?:switched|migrated|switch|migrate) from (?P<o
 
 
 def may_state(content: str) -> bool:
-    """Tell whether a text may state anything, by a look at its words."""
     return _MAY.search(content) is not None
 
 
@@ -256,12 +255,10 @@ def is_no_name(name: str) -> bool:
 
 
 def bare_name(name: str) -> str:
-    """Return a name without a possessive ending or a full stop."""
     return re.sub(r"(?:'s|[.'])$", "", name)
 
 
 def names_in(listed: str) -> list[str]:
-    """Return the names of a list such as "Tig, Bo and Luna"."""
     return [name for name in map(bare_name, _AND.split(listed)) if not is_no_name(name)]
 
 

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, FactDraft, NodeDraft
-from pps.ingest.detectors import Detector, Span, known_keys
-from pps.ingest.gitleaks import gitleaks
+from pps.ingest.detectors import Detector, Span, gitleaks, known_keys
 from pps.ingest.given_secrets import given_secrets
 
 _MOST_ROUNDS = 4
@@ -43,7 +42,6 @@ def redact(text: str) -> Redacted:
 
 
 def spans(text: str) -> list[Span]:
-    """Return where a text's secrets begin and end, in order."""
     return [span for span, _ in _found(text)]
 
 

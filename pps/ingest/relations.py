@@ -70,7 +70,6 @@ RELATIONS: Mapping[str, Ends] = {
 
 
 def is_single(relation: str) -> bool:
-    """Tell whether a subject has one of a relation at a time."""
     return relation in RELATIONS and RELATIONS[relation].single
 
 

@@ -159,7 +159,6 @@ def _stated(sentence: Sentence, speaker: str) -> Iterator[tuple[_Triple, str]]:
 
 
 def _who(match: re.Match[str], speaker: str) -> str:
-    """Return the subject's name; empty for one that is no name."""
     who = match.groupdict().get("who") or "I"
     if who.lower() in ("i", "we", "my", "our"):
         return speaker

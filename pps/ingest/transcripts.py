@@ -78,7 +78,6 @@ class Reading:
 
 
 def load(text: str | None) -> Cursor | None:
-    """Return a dumped cursor; None for none, or for one that cannot be read."""
     try:
         offset, tail, since, ahead = json.loads(text or "")
         return Cursor(offset, tail, from_micros(since), tuple(ahead))
@@ -131,7 +130,6 @@ def is_among(text: str, answers: list[Answer]) -> bool:
 
 
 def with_ahead(cursor: Cursor, text: str) -> Cursor:
-    """Return the cursor of an answer that is stored before its line is in the file."""
     return replace(cursor, ahead=(*cursor.ahead, digest(text))[-_AHEAD:])
 
 

@@ -167,7 +167,6 @@ def make_command(settings: ExtractorSettings) -> Command:
 
 @cache
 def presets() -> Mapping[str, Preset]:
-    """Return the programs that are known, by name."""
     found = tomllib.loads(shipped("config/extractors.toml").read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, Preset]).validate_python(found)
 

@@ -92,7 +92,6 @@ class _Rewriting:
         return rewritten
 
     def _widened(self, name: str) -> tuple[Any, Any] | None:
-        """Return the 8-bit numbers and the scales that a weight is made of."""
         product = self._makers.get(name)
         if product is None or product.op_type != "Mul":
             return None

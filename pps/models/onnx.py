@@ -54,7 +54,6 @@ class Weights:
 
     @property
     def user(self) -> str:
-        """What errors call whoever needs it."""
         return f"{self.section} '{self.name}'"
 
 
@@ -185,7 +184,6 @@ class Network:
 
     @contextmanager
     def _mapped_errors(self) -> Generator[None]:
-        """Map onnxruntime's errors, which have no base of their own."""
         state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
         kinds = (state.Fail, state.RuntimeException, state.InvalidGraph, state.InvalidProtobuf, state.NotImplemented)
         try:

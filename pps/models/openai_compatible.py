@@ -160,7 +160,6 @@ class _Answer(BaseModel):
 
 
 def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
-    """Return the answer's vectors in the order of the request, shape (count, dimension)."""
     rows = np.zeros((count, dimension), dtype=np.float32)
     seen: set[int] = set()
     for item in _items(response):

@@ -112,7 +112,6 @@ class CrossEncoderReranker(TimedReranker):
 
 
 def _load(kind: str, source: str, setting: str) -> Any:
-    """Return a model of the library's class ``kind``."""
     log.info("loading %s: seconds, or minutes if it is fetched", source)
     try:
         model = getattr(importlib.import_module("sentence_transformers"), kind)(source)

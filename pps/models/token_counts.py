@@ -27,7 +27,6 @@ _ENCODINGS = {
 
 
 def count_tokens(text: str) -> int:
-    """Return the size of a text in tokens, as ``counter_name`` says."""
     encoding = _encoding()
     return estimate_tokens(text) if encoding is None else len(encoding.encode_ordinary(text))
 

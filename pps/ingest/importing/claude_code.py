@@ -27,7 +27,6 @@ _INTERRUPTED = "[Request interrupted by user"
 
 
 def is_entry(entry: Entry) -> bool:
-    """Tell whether a line's object is one of a transcript."""
     kind = entry.text("type")
     if kind == "summary":
         return entry.has("leafUuid")
@@ -35,7 +34,6 @@ def is_entry(entry: Entry) -> bool:
 
 
 def read(source: Source) -> Iterator[Read]:
-    """Yield what was said and done in a session, in the order of the file."""
     session = _Session(PurePath(source.name).stem)
     for line in objects(source):
         if isinstance(line, Unreadable):

@@ -22,7 +22,6 @@ _CITED = re.compile(r"\ue200(?:file)?cite\ue202[^\ue200\ue201]*\ue201|【[\d:]{1
 
 
 def is_of_chatgpt(entry: Entry) -> bool:
-    """Tell whether a JSON object is a conversation of ChatGPT."""
     return isinstance(entry.get("mapping"), dict)
 
 
@@ -128,7 +127,6 @@ def _words(content: Entry) -> str:
 
 
 def is_of_claude(entry: Entry) -> bool:
-    """Tell whether a JSON object is a conversation or a project of Claude, or what it noted of a person."""
     return (
         isinstance(entry.get("chat_messages"), list)
         or (isinstance(entry.get("docs"), list) and (entry.has("prompt_template") or entry.has("is_private")))

@@ -48,7 +48,6 @@ class TurnLine(BaseModel):
     chunk: tuple[str, int, int] | None = None
 
     def options(self) -> RememberOptions:
-        """Return what ``Memory.remember`` is told beside the content."""
         found = RememberOptions(role=self.role, actor=self.actor, source=self.source, kind=self.kind, tags=self.tags)
         found["nodes"] = [node.draft() for node in self.nodes]
         found["facts"] = [fact.draft() for fact in self.facts]

@@ -51,7 +51,6 @@ class Note:
 
 
 def read(source: Source, *, with_graph: bool = False) -> Iterator[Read]:
-    """Yield the passages of a Markdown file."""
     text = text_of(source)
     if isinstance(text, Unreadable):
         yield text
@@ -69,7 +68,6 @@ read_basic_memory = partial(read, with_graph=True)
 
 
 def text_of(source: Source) -> str | Unreadable:
-    """Return the text of a small UTF-8 file."""
     with source.opened() as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -144,7 +142,6 @@ def _fields(parsed: AnchorText) -> dict[str, str]:
 
 
 def _written(parsed: AnchorText) -> datetime | None:
-    """Return the date that the front matter gives, if it gives one that can be read."""
     fields = _fields(parsed)
     return next((at for name in _DATES if (at := moment(fields.get(name, "")))), None)
 

@@ -25,7 +25,6 @@ _RESERVED = ("name_embedding", "uuid", "group_id", "labels", "pps")
 
 
 def is_memory(entry: Entry) -> bool:
-    """Tell whether a JSON object is one memory of mem0."""
     if entry.has("memory", "id"):
         return isinstance(entry.get("memory"), str)
     return entry.has("id", "content", "created_at") and any(map(entry.has, ("state", "categories", "app_id")))
@@ -85,7 +84,6 @@ def _relation(found: Entry, where: str) -> Iterator[Read]:
 
 
 def is_graphiti(entry: Entry) -> bool:
-    """Tell whether a JSON object holds a Graphiti graph: nodes, edges and episodes as their models dump them."""
     return (
         any(one.has("source_node_uuid") for one in entry.entries(*_EDGES)[:1])
         or any(one.has("uuid", "name") for one in entry.entries(*_NODES)[:1])

@@ -93,7 +93,6 @@ class Wanted:
 
 
 async def import_files(wanted: Wanted, into: Into, progress: Progress | None = None) -> Imported:
-    """Read files and folders into a memory; see ``Documents.import_files``."""
     if wanted.format != "auto" and wanted.format not in FORMATS:
         raise InvalidRequest("format", f"must be 'auto' or one of {', '.join(FORMATS)}")
     for path in wanted.paths:
@@ -141,7 +140,6 @@ class _Run:
         return None
 
     async def take(self, batch: Sequence[Item]) -> None:
-        """Store a batch, or count what of it would be stored."""
         for item in batch:
             self._counted(item)
         given = [item.given for item in batch]

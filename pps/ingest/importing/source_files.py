@@ -53,7 +53,6 @@ class Archives:
         self._opened: zipfile.ZipFile | None = None
 
     def of(self, path: Path) -> zipfile.ZipFile:
-        """Return a zip file, open; raises what ``zipfile`` does."""
         if self._opened is None or self._path != path:
             if self._opened is not None:
                 self._opened.close()
@@ -88,11 +87,9 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """The ending of the name in lower case, such as ``.jsonl``."""
         return Path(self.name).suffix.lower()
 
     def modified_at(self) -> datetime:
-        """Return when the file was last changed; StoreError when it is gone."""
         try:
             return self.packed_at or datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
         except OSError as error:
@@ -100,7 +97,6 @@ class Source:
 
     @contextlib.contextmanager
     def opened(self) -> Generator[Bytes]:
-        """Open the file at its beginning; StoreError when it cannot be."""
         self.position = 0
         try:
             if self.member:

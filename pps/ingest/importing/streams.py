@@ -59,7 +59,6 @@ def raw_lines(source: Source) -> Iterator[tuple[bytes, str] | Unreadable]:
 
 
 def first_sign(source: Source) -> str:
-    """Return the first sign of a file that is no white space; an empty string when none is near."""
     with source.opened() as file:
         return file.read(_CHUNK).decode("utf-8", "replace").lstrip(_SPACE)[:1]
 
