@@ -47,7 +47,7 @@ class AnchorText:
     Attributes:
         title: From the front matter, else the first heading, else the slug.
         body: Markdown after the front matter, without blank lines at its ends.
-        source: Where it was imported from: a path relative to the imported folder; else empty.
+        source: Where it was imported from: a path relative to the imported folder.
         others: Lines of the front matter that PPS does not read; they are kept.
     """
 
@@ -68,8 +68,7 @@ def check_slug(slug: str) -> str:
 def slug_of(title: str) -> str:
     """Return a slug for a title in any script; the same title always gives the same one.
 
-    Accents are dropped. Where a script has no such letters, six digits of the title's digest stand
-    for what was lost, so that two titles stay apart.
+    Accents are dropped. Where a script has no such letters, six digits of the title's digest stand for what was lost.
     """
     folded = unicodedata.normalize("NFKD", fold(title))
     plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
@@ -172,11 +171,7 @@ class AnchorFile:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A name in the folder that is no anchor, and why.
-
-    Attributes:
-        is_away: It could not be looked at now, so nothing is known of what it holds.
-    """
+    """A name that is no anchor, and why; of one that ``is_away`` nothing is known: it could not be looked at now."""
 
     name: str
     why: str
@@ -259,12 +254,7 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A Markdown file below a folder that is not the entity's.
-
-    Attributes:
-        path: Below the folder, with ``/``.
-        read: What it holds or why that cannot be told; None when its stamp is one that is known.
-    """
+    """A Markdown file below a folder that is not the entity's: what it holds, or None when its stamp is known."""
 
     path: str
     stamp: Stamp
@@ -272,17 +262,10 @@ class Outside:
 
 
 def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Generator[Outside]:
-    """Yield the Markdown files of a folder and of those below it, by name; blocks.
+    """Yield the Markdown files of a folder and of those below it, by name; StoreError when it cannot be read.
 
     Hidden names are left alone and no link is followed, so nothing outside the folder is read. A folder below that
-    cannot be looked at is yielded as ``Unread``.
-
-    Args:
-        folder: Where to look.
-        known: Stamps of files that need not be read unless theirs has changed.
-
-    Raises:
-        StoreError: The folder itself cannot be read.
+    cannot be looked at is yielded as ``Unread``. A file whose stamp is ``known`` is not read. Blocks.
     """
     closed: list[OSError] = []
     due = {""}

@@ -93,23 +93,12 @@ class Documents:
         exporter: Callable[[], Exporter],
         identifier: Callable[[str], str],
     ) -> None:
-        self._keep = keep
-        self._identifier = identifier
-        self._exporter = exporter
-        self._journal = journal
-        self._forgetter = forgetter
-        self._worker = worker
+        self._keep, self._identifier, self._exporter = keep, identifier, exporter
+        self._journal, self._forgetter, self._worker = journal, forgetter, worker
         self._lock = asyncio.Lock()
 
     async def import_files(self, wanted: Wanted, progress: Progress | None = None) -> Imported:
-        """Remember what files and folders of other programs hold; what is there already is not stored twice.
-
-        ``progress`` is told what is done, and how many bytes of how many.
-
-        Raises:
-            InvalidRequest: A path is not there or belongs to an entity, or nothing below is in a known format.
-            StoreUnavailable: The journal cannot be written; run again, it goes on from there.
-        """
+        """Remember what files and folders of other programs hold; what is there already is not stored twice."""
         done = await import_files(wanted, Into(self._keep_new, self._count_known), progress)
         return done if wanted.dry_run else replace(done, settled=await self.settled(progress))
 

@@ -34,10 +34,7 @@ class Redacted:
 
 
 def redact(text: str) -> Redacted:
-    """Return a text with each secret replaced by ``[redacted: KIND]``; what is redacted again stays as it is.
-
-    Cheap when there is none: a detector looks only at a text that holds one of its hints.
-    """
+    """Return a text with each secret replaced by ``[redacted: KIND]``; what is redacted again stays as it is."""
     return _redacted(text, lambda kind, _: f"[redacted: {kind}]")
 
 
@@ -124,20 +121,12 @@ class Redactor:
         return tuple(map(self._node, nodes))
 
     def _node(self, node: NodeDraft) -> NodeDraft:
-        return replace(
-            node,
-            name=self.text(node.name),
-            summary=self.text(node.summary),
-            aliases=self.texts(node.aliases),
-            tags=self.tags(node.tags),
-            attributes=self.attributes(node.attributes),
-        )
+        name, summary, aliases = self.text(node.name), self.text(node.summary), self.texts(node.aliases)
+        tags, attributes = self.tags(node.tags), self.attributes(node.attributes)
+        return replace(node, name=name, summary=summary, aliases=aliases, tags=tags, attributes=attributes)
 
     def facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
-        """Return facts without secrets; InvalidRequest when a relation holds one.
-
-        Texts of facts to replace are redacted as those were.
-        """
+        """Return facts without secrets, texts of those to replace too; InvalidRequest when a relation holds one."""
         return tuple(self._fact(fact, at) for at, fact in enumerate(facts)) if self._on else tuple(facts)
 
     def _fact(self, fact: FactDraft, at: int) -> FactDraft:

@@ -61,13 +61,9 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is to be read.
+    """What is to be read: up to so many bytes, lines of one session, said where ``is_ours`` tells so of the folder.
 
-    Attributes:
-        session: Lines of another session are left out.
-        upto: Bytes; None is the whole file.
-        at: When the event happened that made us look.
-        is_ours: Tells of a working directory whether what was said there is to be taken.
+    ``at`` is when the event happened that made us look.
     """
 
     path: str

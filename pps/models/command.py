@@ -59,12 +59,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program that answers prompts.
-
-    Attributes:
-        name: What the reports of costs call it.
-        words: The program and its arguments.
-    """
+    """A program that answers prompts: what the reports of costs call it, and its words with their arguments."""
 
     name: str
     words: tuple[str, ...]
@@ -72,12 +67,7 @@ class Command:
     timeout_s: float
 
     async def ask(self, prompt: str) -> Said:
-        """Return the program's answer.
-
-        Raises:
-            ModelUnavailable: It is not there, does not end in time, or ends with an error (not logged in, no quota).
-            ModelOutputInvalid: What it wrote is too long, or not what it writes in that mode.
-        """
+        """Return the program's answer; ModelUnavailable or ModelOutputInvalid say why there is none."""
         with tempfile.TemporaryDirectory(prefix="pps-extractor-", ignore_cleanup_errors=True) as folder:
             output = await self._run(prompt, Path(folder))
         try:

@@ -37,13 +37,8 @@ class TimedReranker(ABC):
 
     All work, the loading too, is done by threads of its own, in the order of the calls. A call that is past its
     deadline before its turn comes costs nothing; one that is past it in the middle stops at the next batch. So the
-    first call after a start usually answers ``complete=False`` while the model loads behind it.
-
-    Args:
-        name: The model's name or folder.
-        batch: Pairs scored between two looks at the clock, 1 or more.
-        threads: Batches scored side by side, 1 or more.
-        clock: Monotonic seconds.
+    first call after a start usually answers ``complete=False`` while the model loads behind it. ``batch`` pairs are
+    scored between two looks at the clock, ``threads`` batches side by side.
     """
 
     def __init__(
@@ -63,15 +58,10 @@ class TimedReranker(ABC):
         """Return the model; ModelError or ConfigError where it cannot be loaded."""
 
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
-        """Score each passage, higher is better; give them best first, for when time runs out.
+        """Score each passage, higher is better; give them best first.
 
-        Returns:
-            A score a passage, in the order given; when ``complete`` is False, only those of the first
-            passages that were scored in time, perhaps none.
-
-        Raises:
-            ModelUnavailable: The model cannot be loaded; said again for a minute, then tried again.
-            ModelOutputInvalid: The model gives several scores, or none, for a pair.
+        When time runs out only those of the first passages are scored. That a model cannot be loaded is said again
+        for a minute, then it is tried again.
         """
         if not passages:
             return Reranked(scores=(), complete=True)

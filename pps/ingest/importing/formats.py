@@ -83,12 +83,7 @@ def _read_turns(source: Source) -> Iterator[Read]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, RememberOptions]]:
-    """Yield (content, options) for each message of a JSON lines file; blank lines are passed over.
-
-    Raises:
-        InvalidRequest: A line is not of the shape above; it names the file, the line and the field.
-        StoreError: The file cannot be read.
-    """
+    """Yield (content, options) for each message of a file; InvalidRequest names a line that is none."""
     for one in _read_turns(Source(path.name, path, path.parent, 0)):
         if isinstance(one, Unreadable):
             raise InvalidRequest(one.where, one.why)
@@ -135,11 +130,7 @@ _OF_DOCUMENT = (*_OF_OBJECT, (memories.is_mem0, "mem0"), (memories.is_graphiti, 
 
 
 def format_of(source: Source) -> Format | None:
-    """Return the format of a file by its content; None when it is none that is known.
-
-    Raises:
-        StoreError: The file cannot be read, or was named as JSON and is none.
-    """
+    """Return the format of a file by its content; StoreError when it was named as JSON and is none."""
     if source.suffix in markdown.SUFFIXES:
         text = markdown.text_of(source)
         is_one = isinstance(text, str) and markdown.is_basic_memory(text)
