@@ -21,13 +21,12 @@ from pps.core.values import FactDraft, Node, NodeDraft, RelationDraft, Skipped, 
 from pps.index.indexes import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs
-from pps.ingest.closing import pair_of
 from pps.ingest.drafts import tags_in
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import Linker, plan_relation
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
-from pps.ingest.statements import plan_given, said
+from pps.ingest.statements import pair_of, plan_given, said
 from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
 from pps.isolation.client import Changes, IsolatedGraphitiClient
 from pps.journal.journal import Journal

@@ -15,7 +15,7 @@ from pydantic import BaseModel, StrictInt, ValidationError
 
 from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable
 from pps.models.embedding import WindowedEmbedder
-from pps.models.protocols import Fingerprint, Matrix, Vector
+from pps.models.protocols import Fingerprint, Matrix
 
 log = logging.getLogger(__name__)
 
@@ -152,47 +152,34 @@ def _invalid(problem: str) -> ModelOutputInvalid:
 
 class _Item(BaseModel):
     index: StrictInt = -1
-    embedding: object = None
+    embedding: list[float] = []
 
 
 class _Answer(BaseModel):
     data: list[_Item]
 
 
+_WRONG = {"index": "has a wrong index", "embedding": "has a vector that is not numbers"}
+
+
 def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
-    rows = np.zeros((count, dimension), dtype=np.float32)
-    seen: set[int] = set()
-    for item in _items(response):
-        if not 0 <= item.index < count or item.index in seen:
-            raise _invalid("the embedding server's answer has a wrong index")
-        rows[item.index] = _vector(item.embedding, dimension)
-        seen.add(item.index)
-    if len(seen) != count:
-        raise _invalid(f"the embedding server gave {len(seen)} vectors for {count} texts")
-    return rows
-
-
-def _items(response: httpx.Response) -> list[_Item]:
     try:
-        return _Answer.model_validate_json(response.content).data
+        items = _Answer.model_validate_json(response.content).data
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
-            problem = "is not JSON"
-        else:
-            problem = "has a wrong index" if first["loc"][-1] == "index" else "has no list of vectors under 'data'"
+        problem = next((_WRONG[at] for at in first["loc"] if at in _WRONG), "has no list of vectors under 'data'")
+        problem = "is not JSON" if first["type"] == "json_invalid" else problem
         raise _invalid(f"the embedding server's answer {problem}") from None
-
-
-def _vector(value: object, dimension: int) -> Vector:
-    try:
-        vector = np.asarray(value, dtype=np.float32)
-    except (TypeError, ValueError):
-        raise _invalid("the embedding server's answer has a vector that is not numbers") from None
-    if vector.shape != (dimension,):
-        raise _invalid(
-            f"the embedding server gave a vector of {vector.size} numbers where embedder.dimension is {dimension}"
-        )
-    if not np.isfinite(vector).all() or not vector.any():
-        raise _invalid("the embedding server gave a vector without a direction")
-    return vector
+    rows = {item.index: np.asarray(item.embedding, dtype=np.float32) for item in items}
+    if not rows.keys() <= set(range(count)) or len(rows) != len(items):
+        raise _invalid("the embedding server's answer has a wrong index")
+    if len(rows) != count:
+        raise _invalid(f"the embedding server gave {len(rows)} vectors for {count} texts")
+    for row in rows.values():
+        if len(row) != dimension:
+            raise _invalid(
+                f"the embedding server gave a vector of {len(row)} numbers where embedder.dimension is {dimension}"
+            )
+        if not np.isfinite(row).all() or not row.any():
+            raise _invalid("the embedding server gave a vector without a direction")
+    return np.stack([rows[at] for at in range(count)])
