@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pps.config import JobsSettings
 from pps.core import time
 from pps.core.errors import ModelOutputInvalid, PPSError, StoreConflict, StoreUnavailable
-from pps.core.logs import unforeseen
+from pps.core.log_context import unforeseen
 from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.limits import Breakers, Fault, Places, Provider, RetryPolicy, fault_of, provider_of
 from pps.isolation.client import IsolatedGraphitiClient

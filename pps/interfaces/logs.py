@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from pps.core.logs import request_id
+from pps.core.log_context import request_id
 
 _CHATTY = (
     "mcp",

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
-from pps.core.logs import request_id
+from pps.core.log_context import request_id
 
 _log = logging.getLogger(__name__)
 

@@ -8,11 +8,10 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Literal
 
-from pps.core.layers import kinds_of
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
-from pps.core.values import ItemKind
+from pps.core.values import ItemKind, kinds_of
 from pps.journal.values import ItemFilter
 
 # CROSS JOIN holds SQLite to this order: from the few turns to their facts, never the reverse.

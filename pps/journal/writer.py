@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from pps.core.errors import StoreUnavailable
-from pps.core.logs import unforeseen
+from pps.core.log_context import unforeseen
 from pps.journal.db import Work, mapping_errors, open_writer, store_error
 
 T = TypeVar("T")

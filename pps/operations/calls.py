@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
-from pps.core.logs import serving
+from pps.core.log_context import serving
 from pps.ingest.drafts import unset
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.projects import Projects

@@ -13,8 +13,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core import bounds
 from pps.core.ids import ID_PATTERN, UUID_PATTERN
-from pps.core.layers import LAYERS, Layer
-from pps.core.values import ChannelName
+from pps.core.values import LAYERS, ChannelName, Layer
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
 from pps.ingest.drafts import Extraction
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time

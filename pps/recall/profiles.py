@@ -14,9 +14,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pps.config import Settings, shipped
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.layers import LAYERS, Layer
 from pps.core.time import iso
-from pps.core.values import CHANNELS, JSON, ChannelName
+from pps.core.values import CHANNELS, JSON, LAYERS, ChannelName, Layer
 from pps.isolation.recipes import RECIPES
 from pps.journal.values import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES

@@ -9,10 +9,9 @@ from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from pps.core.bounds import MAX_CONTENT, check_range
 from pps.core.errors import InvalidRequest
-from pps.core.layers import LAYERS
 from pps.core.time import now, utc
 from pps.core.time_reading import read_time
-from pps.core.values import ChannelName
+from pps.core.values import LAYERS, ChannelName
 from pps.journal.values import ItemFilter
 
 Channels: TypeAlias = "Sequence[ChannelName] | Literal['auto'] | None"

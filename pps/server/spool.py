@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
-from pps.core.logs import unforeseen
+from pps.core.log_context import unforeseen
 from pps.core.values import JSON
 
 _log = logging.getLogger(__name__)

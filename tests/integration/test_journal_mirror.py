@@ -184,10 +184,9 @@ async def test_facts_that_the_clock_turned_are_told(journal: Journal) -> None:
 
 
 async def test_no_filter_restricts_nothing(journal: Journal) -> None:
-    for kind in ("node", "fact", "episode", "anchor", "community"):
+    for kind in ("node", "fact", "episode", "anchor"):
         assert await journal.allowed(kind, ItemFilter()) is None
     assert await journal.allowed("anchor", ItemFilter(tags=("x",))) == set()
-    assert await journal.allowed("community", ItemFilter(since=MOMENT)) == set()
     assert await journal.allowed("node", ItemFilter(kinds=("Nothing",))) == set()
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from pps.core.errors import InvalidRequest
-from pps.core.layers import LAYERS, Layer, kinds_of
+from pps.core.values import LAYERS, Layer, kinds_of
 from pps.journal.values import ItemFilter
 from pps.recall.request import make_request
 

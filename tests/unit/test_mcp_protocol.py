@@ -8,7 +8,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from pps.core import logs
+from pps.core import log_context
 from pps.core.errors import NotFound, StoreUnavailable
 from pps.interfaces.mcp.protocol import Context, make_server
 
@@ -76,7 +76,7 @@ def test_all_of_an_error_is_logged_at_debug_only(era: str, caplog: pytest.LogCap
     try:
         raise RuntimeError(SECRET)
     except RuntimeError as error:
-        logs.unforeseen(logging.getLogger("pps"), f"{era} failed", error)
+        log_context.unforeseen(logging.getLogger("pps"), f"{era} failed", error)
     told = [record for record in caplog.records if record.levelno >= logging.INFO]
     assert all(SECRET not in record.getMessage() for record in told)
     assert SECRET in caplog.text

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from pps.core import errors
 from pps.core.bounds import check_length
-from pps.core.logs import unforeseen
+from pps.core.log_context import unforeseen
 from pps.core.values import JSON
 
 _log = logging.getLogger(__name__)

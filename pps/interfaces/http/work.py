@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
-from pps.core.logs import unforeseen
+from pps.core.log_context import unforeseen
 from pps.core.values import JSON
 from pps.ingest.indexer import Progress
 from pps.interfaces.http import documents, maintenance

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from pps import __version__
 from pps.core.errors import PPSError
-from pps.core.logs import unforeseen
+from pps.core.log_context import unforeseen
 
 _log = logging.getLogger(__name__)
 
