@@ -430,4 +430,4 @@ async def test_the_names_that_a_router_sees_tell_of_no_entity_elsewhere(city: Ci
         city.served.link.admin("entity.archive", {"name": "secret_2", "undo": True})  # closed now
         with FileLock(city.served.home / "entities" / "secret_2" / "data" / "lock"):
             said = await refused(client, "search_nodes", project=project, query="x")
-        assert said.startswith("secret: its files are held")
+        assert said.startswith("secret's memory is held"), said
