@@ -82,11 +82,6 @@ class Door:
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
-    @property
-    def shut(self) -> bool:
-        """Whether somebody is inside."""
-        return self._lock.locked()
-
     @contextlib.asynccontextmanager
     async def held(self, timeout_s: float | None = None) -> AsyncGenerator[None]:
         """Wait for whoever is inside, then keep everybody else out.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import NotFound
 from pps.core.values import FactDraft, NodeDraft, RelationDraft
+from pps.ingest.work_rules import Door
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
 
@@ -92,7 +94,17 @@ async def test_a_relation_that_is_made_while_its_end_is_forgotten_leaves_nothing
 async def test_every_write_to_a_graph_is_made_by_whoever_holds_the_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_at: list[str] = []
+    open_at, inside = list[str](), set[Door]()
+    held = Door.held
+
+    @asynccontextmanager
+    async def counted(door: Door, timeout_s: float | None = None) -> AsyncGenerator[None]:
+        async with held(door, timeout_s):
+            inside.add(door)
+            yield
+            inside.discard(door)
+
+    monkeypatch.setattr(Door, "held", counted)
     async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
@@ -102,7 +114,7 @@ async def test_every_write_to_a_graph_is_made_by_whoever_holds_the_door(
                 write = getattr(IsolatedGraphitiClient, name)
 
                 async def called(client: IsolatedGraphitiClient, *arguments: object) -> object:
-                    if not door.shut:
+                    if door not in inside:
                         open_at.append(name)
                     return await write(client, *arguments)
 
