@@ -40,6 +40,7 @@ from pps.ingest.revising import RecordParts
 from pps.ingest.work_rules import SharedWork, WorkRules
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
+from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
 from pps.journal.journal import Journal
@@ -280,17 +281,9 @@ class _Opening:
         shared, mine = self._shared, self._extractor != self._shared.settings.extractor
         driver = await self._driver()
         self._stack.push_async_callback(driver.close)
-        client = await IsolatedGraphitiClient.open(
-            self._entry.entity,
-            driver.driver,
-            store=driver.store,
-            indexes=indexes,
-            embedder=self.embedder,
-            reranker=shared.reranker,
-            extractor=make_extractor(self._extractor) if mine else shared.extractor,
-            counters=shared.counters,
-            rerank_deadline_s=shared.settings.reranker.deadline_ms / 1000,
-        )
+        extractor = make_extractor(self._extractor) if mine else shared.extractor
+        models = Models(self.embedder, shared.reranker, extractor, shared.settings.reranker.deadline_ms / 1000)
+        client = await IsolatedGraphitiClient.open(self._entry.entity, driver, indexes, models, shared.counters)
         self._stack.push_async_callback(client.close)
         return client
 

@@ -9,7 +9,7 @@ primary key, in chained ``MATCH`` clauses (30,000 a second; in one clause it wou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
@@ -17,8 +17,9 @@ import pyarrow
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.values import Vector
-from pps.graph import embedded_statements as statements
+from pps.graph.embedded_reads import IDS, own
 from pps.graph.graph_store import Rows, Transaction
+from pps.graph.group_reads import slices
 from pps.graph.ladybug_schema import NODE_TABLES
 from pps.graph.mapping import joined
 
@@ -68,8 +69,7 @@ class EmbeddedWriter:
             NotFound: One of them belongs to another group.
         """
         statement = (
-            f"{statements.IDS} MATCH (n:{table} {{uuid: id}}) "
-            f"RETURN n.uuid AS uuid, n.group_id = $group_id AS ours{columns}"
+            f"{IDS} MATCH (n:{table} {{uuid: id}}) RETURN n.uuid AS uuid, n.group_id = $group_id AS ours{columns}"
         )
         found: dict[str, Any] = {}
         for part in parts(uuids):
@@ -114,12 +114,9 @@ class EmbeddedWriter:
 
     async def owned(self, table: str, uuids: Sequence[str]) -> list[str]:
         """Return those of the uuids that exist in the group, once each."""
-        statement = (
-            f"{statements.IDS} MATCH (n:{table} {{uuid: id}}) WHERE n.group_id = $group_id RETURN n.uuid AS uuid"
-        )
         found: list[str] = []
         for part in parts(list(dict.fromkeys(uuids))):
-            found += [row["uuid"] for row in await self.run(statement, uuids=joined(part))]
+            found += [row["uuid"] for row in await self.run(own(table), uuids=joined(part))]
         return found
 
     async def delete(self, table: str, uuids: Sequence[str]) -> int:
@@ -130,10 +127,9 @@ class EmbeddedWriter:
         return len(uuids)
 
 
-def parts(items: Sequence[_T], size: int = _ROWS_AT_ONCE) -> Iterator[Sequence[_T]]:
-    """Yield slices of at most ``size``; nothing for nothing."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def parts(items: Sequence[_T]) -> list[Sequence[_T]]:
+    """Return slices that one statement takes."""
+    return slices(items, _ROWS_AT_ONCE)
 
 
 def texts_table(rows: Sequence[Mapping[str, str]]) -> Any:

@@ -1,4 +1,4 @@
-"""What a graph store must do, and what it needs from a driver. Both stores and the boundary code to this."""
+"""What a graph store must do, and what it needs from a driver. Methods of a store are documented here alone."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class GraphStore(Protocol):
         ...
 
     async def nodes(self, uuids: Sequence[str]) -> list[Node]:
-        """Return nodes in the order asked; absent and foreign ids are left out, as in the next three."""
+        """Return nodes in the order asked; absent and foreign ids are left out, as in the next two."""
         ...
 
     async def facts(self, uuids: Sequence[str]) -> list[Fact]:

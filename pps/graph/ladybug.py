@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +10,6 @@ from types import TracebackType
 from typing import Any, cast
 
 from pps.graph import quiet as quiet  # before anything of Graphiti
-from pps.graph.dialect import complete, mended
 from pps.graph.graph_store import Rows
 from pps.graph.ladybug_connection import LadybugOptions
 from pps.graph.ladybug_pool import LadybugPool, LadybugTransaction
@@ -18,6 +18,9 @@ from graphiti_core.driver.driver import GraphDriver, GraphDriverSession, GraphPr
 from graphiti_core.driver.query_executor import Transaction  # isort: skip
 
 _OPTIONS = ("database_", "routing_")
+_SAVED_FACT = re.compile(r"(\(e:RelatesToNode_ \{uuid: \$uuid\}\)-\[:RELATES_TO\]->\(target\)\s+SET)")
+# Graphiti's own statements save a fact without the uuids of its ends, which PPS reads instead of joining.
+_WITH_ENDS = r"\1 e.source_node_uuid = source.uuid, e.target_node_uuid = target.uuid,"
 
 
 class LadybugDriver(GraphDriver):
@@ -121,8 +124,7 @@ class _Session(GraphDriverSession):
 def _prepared(query: str, keywords: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     nested = cast(Mapping[str, Any], keywords.get("params") or {})
     given = {key: value for key, value in keywords.items() if key not in _OPTIONS and key != "params"}
-    statement = mended(query)
-    return statement, complete(statement, {**nested, **given})
+    return (_SAVED_FACT.sub(_WITH_ENDS, query) if "(target)" in query else query), {**nested, **given}
 
 
 async def _nothing() -> None:

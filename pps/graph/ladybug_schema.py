@@ -7,65 +7,25 @@ against 36 ms). ``Saga`` has the five columns that Graphiti writes and its own s
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
-NODE_TABLES: Final = {
-    "Episodic": {
-        "uuid": "STRING PRIMARY KEY",
-        "name": "STRING",
-        "group_id": "STRING",
-        "created_at": "TIMESTAMP",
-        "source": "STRING",
-        "source_description": "STRING",
-        "content": "STRING",
-        "valid_at": "TIMESTAMP",
-        "entity_edges": "STRING[]",
-    },
-    "Entity": {
-        "uuid": "STRING PRIMARY KEY",
-        "name": "STRING",
-        "group_id": "STRING",
-        "labels": "STRING[]",
-        "created_at": "TIMESTAMP",
-        "name_embedding": "FLOAT[]",
-        "summary": "STRING",
-        "attributes": "STRING",
-    },
-    "Community": {
-        "uuid": "STRING PRIMARY KEY",
-        "name": "STRING",
-        "group_id": "STRING",
-        "created_at": "TIMESTAMP",
-        "name_embedding": "FLOAT[]",
-        "summary": "STRING",
-    },
-    "RelatesToNode_": {
-        "uuid": "STRING PRIMARY KEY",
-        "group_id": "STRING",
-        "source_node_uuid": "STRING",
-        "target_node_uuid": "STRING",
-        "created_at": "TIMESTAMP",
-        "name": "STRING",
-        "fact": "STRING",
-        "fact_embedding": "FLOAT[]",
-        "episodes": "STRING[]",
-        "expired_at": "TIMESTAMP",
-        "valid_at": "TIMESTAMP",
-        "invalid_at": "TIMESTAMP",
-        "reference_time": "TIMESTAMP",
-        "attributes": "STRING",
-    },
-    "Saga": {
-        "uuid": "STRING PRIMARY KEY",
-        "name": "STRING",
-        "group_id": "STRING",
-        "created_at": "TIMESTAMP",
-        "summary": "STRING",
-        "first_episode_uuid": "STRING",
-        "last_episode_uuid": "STRING",
-        "last_summarized_at": "TIMESTAMP",
-        "last_summarized_episode_valid_at": "TIMESTAMP",
-    },
+_NODES = {
+    "Episodic": "source STRING, source_description STRING, content STRING, valid_at TIMESTAMP, entity_edges STRING[]",
+    "Entity": "labels STRING[], name_embedding FLOAT[], summary STRING, attributes STRING",
+    "Community": "name_embedding FLOAT[], summary STRING",
+    "RelatesToNode_": (
+        "source_node_uuid STRING, target_node_uuid STRING, fact STRING, fact_embedding FLOAT[], episodes STRING[], "
+        "expired_at TIMESTAMP, valid_at TIMESTAMP, invalid_at TIMESTAMP, reference_time TIMESTAMP, attributes STRING"
+    ),
+    "Saga": (
+        "summary STRING, first_episode_uuid STRING, last_episode_uuid STRING, last_summarized_at TIMESTAMP, "
+        "last_summarized_episode_valid_at TIMESTAMP"
+    ),
+}
+_ALL = "uuid STRING PRIMARY KEY, name STRING, group_id STRING, created_at TIMESTAMP"
+NODE_TABLES: Final[dict[str, dict[str, str]]] = {
+    table: dict(cast("tuple[str, str]", column.split(" ", 1)) for column in f"{_ALL}, {columns}".split(", "))
+    for table, columns in _NODES.items()
 }
 """Columns and their types, by table."""
 

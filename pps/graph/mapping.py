@@ -56,13 +56,30 @@ def node_labels(node: Node) -> list[str]:
     return ["Entity"] if node.kind == DEFAULT_KIND else ["Entity", node.kind]
 
 
-def node_pps(node: Node, foreign: Mapping[str, Any] | None = None) -> str:
-    """Return the JSON string for a node's ``pps`` attribute.
+def node_columns(node: Node) -> dict[str, Any]:
+    """Return the columns of a node that both stores write in the same way, as with the next two."""
+    return {"name": node.name, "created_at": node.created_at, "summary": node.summary}
 
-    Args:
-        node: What to keep.
-        foreign: Attributes of Graphiti's that the stored node has; what equals them is not kept twice.
-    """
+
+def fact_columns(fact: Fact) -> dict[str, Any]:
+    times = {name: getattr(fact, name) for name in FACT_TIMES}
+    return {"name": fact.relation, "fact": fact.text, "episodes": list(fact.episodes), **times}
+
+
+def episode_columns(episode: Episode) -> dict[str, Any]:
+    return {
+        "name": episode.name,
+        "content": episode.content,
+        "valid_at": episode.valid_at,
+        "created_at": episode.created_at,
+        "source": episode.source,
+        "source_description": episode.description,
+        "entity_edges": list(episode.facts),
+    }
+
+
+def node_pps(node: Node, foreign: Mapping[str, Any] | None = None) -> str:
+    """Return the JSON of a node's ``pps``; of ``foreign`` attributes, Graphiti's, what is equal is not kept twice."""
     own = _own(node.attributes, foreign)
     return _dump({"kind": node.kind, "aliases": node.aliases, "tags": node.tags, "attributes": own})
 
@@ -94,11 +111,7 @@ def joined(texts: Collection[str]) -> str:
 
 
 def foreign_attributes(attributes: object) -> dict[str, Any]:
-    """Return what Graphiti's pipeline keeps beside ours.
-
-    Args:
-        attributes: The ``attributes`` column: a mapping (``properties(n)`` included), a JSON string or None.
-    """
+    """Return what Graphiti's pipeline keeps beside ours in a column: a mapping, a JSON string or None."""
     return {key: value for key, value in _mapping(attributes).items() if key not in _KNOWN}
 
 

@@ -12,8 +12,7 @@ from neo4j.exceptions import ConfigurationError
 
 from pps.core.errors import ConfigError
 from pps.graph import neo4j_schema
-from pps.graph.neo4j_driver import PooledNeo4jDriver, driver_on
-from pps.graph.neo4j_errors import Address, again, mapped, mapping
+from pps.graph.neo4j_driver import Address, PooledNeo4jDriver, again, driver_on, mapped, mapping
 
 _OLDEST = (5, 26)
 _SCHEME = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://")
@@ -55,7 +54,6 @@ class Neo4jPool:
         await self._driver.execute_query("RETURN 1", routing_="r")
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._client.close()
 
 

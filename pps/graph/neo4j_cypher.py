@@ -11,6 +11,7 @@ What gives many rows gives them as one list, ``rows``: the driver waits for the 
 from __future__ import annotations
 
 from pps.graph import mapping
+from pps.graph.group_reads import ByUuid
 
 _NODE_TIMES = ("created_at",)
 _EPISODE_TIMES = ("valid_at", "created_at")
@@ -70,12 +71,14 @@ _FACT_BY_UUID = (
 
 # --- Reading
 
-NODES = f"{_by_uuid('Entity')} {_NODE}"
-FACTS = f"{_FACT_BY_UUID} {_FACT}"
-EPISODES = f"{_by_uuid('Episodic')} {_EPISODE}"
-NODE_VECTORS = f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL " + _rows("uuid: uuid, vector: n.name_embedding")
-FACT_VECTORS = f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL " + _rows("uuid: uuid, vector: e.fact_embedding")
-
+BY_UUID = ByUuid(
+    nodes=f"{_by_uuid('Entity')} {_NODE}",
+    facts=f"{_FACT_BY_UUID} {_FACT}",
+    episodes=f"{_by_uuid('Episodic')} {_EPISODE}",
+    node_vectors=f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL "
+    + _rows("uuid: uuid, vector: n.name_embedding"),
+    fact_vectors=f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL " + _rows("uuid: uuid, vector: e.fact_embedding"),
+)
 SCAN_NODES = f"{_page('Entity')} {_NODE}"
 SCAN_EPISODES = f"{_page('Episodic')} {_EPISODE}"
 SCAN_FACTS = (

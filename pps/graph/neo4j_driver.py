@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, LiteralString, Protocol, cast
+from typing import Any, LiteralString, Protocol, TypeVar, cast
 
 # isort: off
 from pps.graph import quiet as quiet  # before anything of Graphiti
@@ -17,16 +19,102 @@ from graphiti_core.driver.query_executor import Transaction
 # isort: on
 
 from neo4j import READ_ACCESS, WRITE_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncResult, AsyncSession
+from neo4j.exceptions import (
+    AuthError,
+    ConfigurationError,
+    ConnectionPoolError,
+    ConstraintError,
+    DatabaseUnavailable,
+    DriverError,
+    Forbidden,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
 
-from pps.core.errors import StoreError
+from pps.core.errors import ConfigError, PPSError, StoreConflict, StoreError, StoreUnavailable
 from pps.graph.graph_store import Rows
-from pps.graph.neo4j_errors import Address, again, fitting, mapping
 
+_T = TypeVar("_T")
+
+_AWAY = (ServiceUnavailable, SessionExpired, ConnectionPoolError, DatabaseUnavailable)
+_CONFLICTS = (ConstraintError, TransientError)
+_UNFIT = (ValueError, TypeError, OverflowError)
+_DELAYS_S = (0.01, 0.03, 0.1, 0.3, 0.6)
+_TRIES_WHEN_AWAY = 2
 _Work = Callable[..., Awaitable[Any]]
 
 
 class _Runs(Protocol):
     async def run(self, query: LiteralString, parameters: dict[str, Any] | None = None) -> AsyncResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a Neo4j is and as whom it is used; what an error message may say of it."""
+
+    uri: str
+    user: str
+    database: str
+
+
+def mapped(error: Exception, address: Address) -> PPSError:
+    """Return PPS's error for one of the library's. Neo4j's own text may quote memory, so it stays out."""
+    code = str(getattr(error, "code", None) or type(error).__name__)
+    if isinstance(error, AuthError) or "AuthenticationRateLimit" in code or "CredentialsExpired" in code:
+        return ConfigError(
+            f"Neo4j at {address.uri} refused user '{address.user}' ({code.rpartition('.')[2]}): "
+            "check NEO4J_USER and NEO4J_PASSWORD"
+        )
+    if "DatabaseNotFound" in code:
+        return ConfigError(f"Neo4j at {address.uri} has no database '{address.database}': check NEO4J_DATABASE")
+    if isinstance(error, Forbidden):
+        return ConfigError(f"Neo4j at {address.uri} does not let user '{address.user}' do that ({code})")
+    if isinstance(error, _AWAY):
+        return StoreUnavailable(
+            f"Neo4j at {address.uri} cannot be reached: start it (scripts/neo4j start) or check NEO4J_URI"
+        )
+    if isinstance(error, ConfigurationError):
+        return ConfigError(f"NEO4J_URI '{address.uri}' cannot be used: write bolt://HOST:PORT or neo4j://HOST:PORT")
+    if isinstance(error, _CONFLICTS):
+        return StoreConflict(f"Neo4j at {address.uri}: somebody else changed the same data ({code})")
+    return StoreError(f"Neo4j at {address.uri} refused a statement ({code})")
+
+
+@contextmanager
+def mapping(address: Address) -> Generator[None]:
+    """Map what the library raises inside the block; all else passes."""
+    try:
+        yield
+    except (DriverError, Neo4jError) as error:
+        raise mapped(error, address) from error
+
+
+@contextmanager
+def fitting() -> Generator[None]:
+    """Map what the library raises for a parameter that it cannot send; nothing but a statement goes inside."""
+    try:
+        yield
+    except _UNFIT as error:
+        raise StoreError(f"Neo4j cannot keep a value of this statement ({type(error).__name__})") from error
+
+
+async def again(work: Callable[[], Awaitable[_T]], address: Address) -> _T:
+    """Run a unit of work, again when it lost against another transaction; map what is left.
+
+    Deadlocks and the like are tried six times within about a second; a server that is away twice, since the
+    first connection after its restart is a stale one.
+    """
+    for tries, delay_s in enumerate((*_DELAYS_S, 0.0), start=1):
+        try:
+            return await work()
+        except (DriverError, Neo4jError) as error:
+            last = tries > (_TRIES_WHEN_AWAY - 1 if isinstance(error, _AWAY) else len(_DELAYS_S))
+            if last or not error.is_retryable():
+                raise mapped(error, address) from error
+        await asyncio.sleep(delay_s * random.uniform(0.5, 1.5))  # noqa: S311 - spreads tries; guards nothing
+    raise AssertionError("the last try returns or raises")
 
 
 class PooledNeo4jDriver(Neo4jDriver):
@@ -74,7 +162,6 @@ class PooledNeo4jDriver(Neo4jDriver):
                 yield _Transaction(transaction, self.address)
 
     def session(self, database: str | None = None) -> GraphDriverSession:
-        """Open a session on the pool's database, the only one there is."""
         if database not in (None, self._database):
             raise StoreError("a session asked for another database")
         return _Session(_session(self.client, self._database), self.address)
@@ -88,7 +175,6 @@ class PooledNeo4jDriver(Neo4jDriver):
             raise StoreError("the schema belongs to the pool")
 
     def delete_all_indexes(self) -> Coroutine[Any, Any, Any]:
-        """Refuse: the schema belongs to the pool."""
         raise StoreError("the schema belongs to the pool")
 
 
@@ -178,6 +264,5 @@ async def _rows(way: _Runs, query: str, parameters: dict[str, Any]) -> Rows:
 
 
 def _merged(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return ``params=``, ``parameters=`` and the keyword arguments as one; the keywords win."""
     nested: dict[str, Any] = {**(kwargs.pop("params", None) or {}), **(kwargs.pop("parameters", None) or {})}
     return {**nested, **kwargs}

@@ -1,35 +1,227 @@
-"""The graph of one entity on a shared Neo4j: reads and writes of its group, and walks over its facts."""
+"""The graph of one entity on a shared Neo4j: a plain Graphiti graph that stock Graphiti reads, vectors included."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
 
+import numpy as np
+import orjson
+
+from pps.core.errors import NotFound, StoreConflict
+from pps.core.time import now
+from pps.core.values import Episode, Fact, Node, Vector
+from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
-from pps.graph import traverse
-from pps.graph.neo4j_reads import Neo4jReads
-from pps.graph.neo4j_writes import Neo4jWrites
-from pps.graph.traverse import Link
+from pps.graph.graph_store import Rows, Transaction
+from pps.graph.group_reads import slices
+from pps.graph.neo4j_reads import Neo4jReads, readable
+
+_T = TypeVar("_T")
+_Item = TypeVar("_Item", Node, Fact, Episode)
+_Row = dict[str, Any]
+
+_BATCH = 1_000
+_CLEARED_AT_ONCE = 5_000
+_TRIES = 6
+_FIRST_DELAY_S = 0.02
 
 
-class Neo4jStore(Neo4jReads, Neo4jWrites):
-    """A ``GraphStore`` on Neo4j: a plain Graphiti graph that stock Graphiti reads, vectors included.
+class Neo4jStore(Neo4jReads):
+    """A ``GraphStore`` on Neo4j.
 
-    Args:
-        executor: What runs statements: the entity's guarded driver in production.
-        group: The one group that every statement binds.
+    Each batch of a write first reads what its ids are. One of another group is NotFound; one that another group makes
+    in the same moment breaks the uniqueness of ids, and the second try finds it.
     """
 
-    async def distances(self, center: str, max_hops: int) -> dict[str, int]:
-        """Return the hops from ``center`` to every node within ``max_hops``."""
-        traverse.check_hops(max_hops)
-        if not await self._has(center):
-            return {}
-        return await traverse.distances(self._links, center, max_hops)
+    async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
+        async def work(transaction: Transaction) -> None:
+            for batch in slices(_latest(nodes), _BATCH):
+                there = await self._there(transaction, cypher.NODES_THERE, batch)
+                rows = [
+                    _node_row(node, there.get(node.uuid)) | {"vector": _digits(vectors.get(node.uuid))}
+                    for node in batch
+                ]
+                await self._run_rows(transaction, cypher.SAVE_NODES, rows)
 
-    async def _has(self, *uuids: str) -> bool:
-        wanted = set(uuids)
-        return (await self._read_one(cypher.OWN_NODES, uuids=list(wanted)))["found"] == len(wanted)
+        await self._write(nodes, work)
 
-    async def _links(self, uuids: Sequence[str]) -> Iterable[Link]:
-        rows = await self._read(cypher.LINKS, uuids=list(uuids))
-        return [Link(str(row["fact"]), str(row["subject"]), str(row["object"])) for row in rows]
+    async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+        async def work(transaction: Transaction) -> None:
+            for batch in slices(_latest(facts), _BATCH):
+                await self._own(transaction, cypher.OWN_NODES, (end for f in batch for end in (f.subject, f.object)))
+                there = await self._there(transaction, cypher.FACTS_THERE, batch)
+                old = [_fact_row(fact, there[fact.uuid]) for fact in batch if fact.uuid in there]
+                moved = [row for row in old if _moved(row, there[row["uuid"]])]
+                await self._run_rows(transaction, cypher.MOVE_FACTS, moved)
+                await self._run_rows(transaction, cypher.UPDATE_FACTS, old)
+                given = [{"uuid": row["uuid"], "vector": _digits(vectors.get(row["uuid"]))} for row in old]
+                await self._run_rows(transaction, cypher.SET_FACT_VECTORS, [row for row in given if row["vector"]])
+                if new := [fact for fact in batch if fact.uuid not in there]:
+                    await self._run(transaction, cypher.CREATE_FACTS, **_fact_columns(new, vectors))
+
+        await self._write(facts, work)
+
+    async def save_episodes(self, episodes: Sequence[Episode]) -> None:
+        async def work(transaction: Transaction) -> None:
+            for batch in slices(_latest(episodes), _BATCH):
+                await self._there(transaction, cypher.EPISODES_THERE, batch)
+                rows = [{"uuid": item.uuid, "data": _as_text(mapping.episode_columns(item))} for item in batch]
+                await self._run_rows(transaction, cypher.SAVE_EPISODES, rows)
+
+        await self._write(episodes, work)
+
+    async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        async def work(transaction: Transaction) -> None:
+            for batch in slices(list(dict.fromkeys(pairs)), _BATCH):
+                await self._own(transaction, cypher.OWN_EPISODES, (episode for episode, _ in batch))
+                await self._own(transaction, cypher.OWN_NODES, (node for _, node in batch))
+                columns = {
+                    "ids": mapping.joined([mapping.mention_id(self.group, *pair) for pair in batch]),
+                    "subjects": mapping.joined([episode for episode, _ in batch]),
+                    "objects": mapping.joined([node for _, node in batch]),
+                }
+                await self._run(transaction, cypher.SAVE_MENTIONS, **columns, now=now())
+
+        await self._write(pairs, work)
+
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        rows = [{"episode": episode, "node": node} for episode, node in dict.fromkeys(pairs)]
+
+        async def work(transaction: Transaction) -> None:
+            for batch in slices(rows, _BATCH):
+                await self._run_rows(transaction, cypher.DELETE_MENTIONS, batch)
+
+        await self._write(pairs, work)
+
+    async def delete_nodes(self, uuids: Sequence[str]) -> int:
+        return await self._delete(cypher.DELETE_NODES, uuids)
+
+    async def delete_facts(self, uuids: Sequence[str]) -> int:
+        return await self._delete(cypher.DELETE_FACTS, uuids)
+
+    async def delete_episodes(self, uuids: Sequence[str]) -> int:
+        return await self._delete(cypher.DELETE_EPISODES, uuids)
+
+    async def clear(self) -> None:
+        """Delete everything of the group, in transactions of some thousands; it can be run again."""
+        for statement in cypher.CLEAR:
+            while await self._clear_some(statement):
+                pass
+
+    async def _clear_some(self, statement: str) -> bool:
+        async def work(transaction: Transaction) -> int:
+            (row,) = await self._run(transaction, statement, limit=_CLEARED_AT_ONCE)
+            return int(row["gone"])
+
+        return await self._atomically(work) == _CLEARED_AT_ONCE
+
+    async def _write(self, items: Collection[object], work: Callable[[Transaction], Awaitable[None]]) -> None:
+        if items:
+            await self._atomically(work)
+
+    async def _delete(self, statement: str, uuids: Sequence[str]) -> int:
+        async def work(transaction: Transaction) -> int:
+            gone = 0
+            for batch in slices(list(dict.fromkeys(uuids)), _BATCH):
+                (row,) = await self._run(transaction, statement, uuids=list(batch))
+                gone += int(row["gone"])
+            return gone
+
+        return await self._atomically(work) if uuids else 0
+
+    async def _atomically(self, work: Callable[[Transaction], Awaitable[_T]]) -> _T:
+        """Run work in one transaction, again from its start when another transaction got in its way.
+
+        The work may run several times, so it computes everything from what it reads.
+        """
+        for attempt in range(1, _TRIES + 1):
+            try:
+                async with self._executor.transaction() as transaction:
+                    return await work(transaction)
+            except StoreConflict:
+                if attempt == _TRIES:
+                    raise
+            await asyncio.sleep(_FIRST_DELAY_S * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311 - spreads tries
+        raise AssertionError("the last try returns or raises")
+
+    async def _run(self, transaction: Transaction, statement: str, **parameters: Any) -> Rows:
+        return await transaction.run(statement, group_id=self._group, **parameters)
+
+    async def _run_rows(self, transaction: Transaction, statement: str, rows: Sequence[_Row]) -> None:
+        """Run a statement that unwinds rows; no rows, no statement."""
+        if rows:
+            await self._run(transaction, statement, rows=list(rows))
+
+    async def _there(self, transaction: Transaction, statement: str, items: Sequence[_Item]) -> dict[str, _Row]:
+        """Return what is stored under the items' ids already; NotFound when any of it is another group's."""
+        (record,) = await self._run(transaction, statement, uuids=[item.uuid for item in items])
+        rows = readable(record["rows"])
+        if not all(row["ours"] for row in rows):
+            raise NotFound()
+        return {str(row["uuid"]): row for row in rows}
+
+    async def _own(self, transaction: Transaction, statement: str, uuids: Iterable[str]) -> None:
+        """Return when every id is the group's; NotFound otherwise."""
+        for batch in slices(list(dict.fromkeys(uuids)), _BATCH):
+            (row,) = await self._run(transaction, statement, uuids=list(batch))
+            if row["found"] != len(batch):
+                raise NotFound()
+
+
+def _latest(items: Sequence[_Item]) -> list[_Item]:
+    """Return items with each id once: the last one given stands."""
+    return list({item.uuid: item for item in items}.values())
+
+
+def _node_row(node: Node, stored: _Row | None) -> _Row:
+    labels = mapping.node_labels(node)
+    foreign = mapping.foreign_attributes(stored["attributes"]) if stored else None
+    data = {**_as_text(mapping.node_columns(node)), mapping.ATTRIBUTE: mapping.node_pps(node, foreign)}
+    dropped = [label for label in stored["labels"] if label not in labels] if stored else []
+    return {"uuid": node.uuid, "labels": labels, "dropped": dropped, "data": data}
+
+
+def _fact_row(fact: Fact, stored: _Row) -> _Row:
+    pps = mapping.fact_pps(fact, mapping.foreign_attributes(stored["attributes"]))
+    data = {**_as_text(mapping.fact_columns(fact)), mapping.ATTRIBUTE: pps}
+    return {"uuid": fact.uuid, "subject": fact.subject, "object": fact.object, "data": data}
+
+
+def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[str, Any]:
+    """Return new facts by columns, as ``CREATE_FACTS`` takes them."""
+    return {
+        "ids": mapping.joined([fact.uuid for fact in facts]),
+        "subjects": mapping.joined([fact.subject for fact in facts]),
+        "objects": mapping.joined([fact.object for fact in facts]),
+        "episodes": mapping.joined([" ".join(fact.episodes) for fact in facts]),
+        **{name: mapping.joined([_text(getattr(fact, name)) for fact in facts]) for name in mapping.FACT_TIMES},
+        "names": [fact.relation for fact in facts],
+        "facts": [fact.text for fact in facts],
+        "pps": [mapping.fact_pps(fact, None) for fact in facts],
+        "vectors": [_digits(vectors.get(fact.uuid)) for fact in facts],
+    }
+
+
+def _as_text(columns: Mapping[str, Any]) -> _Row:
+    """Return columns with times as ISO text, which the driver sends ten times as fast."""
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in columns.items()}
+
+
+def _text(moment: datetime | None) -> str:
+    return "" if moment is None else moment.isoformat()
+
+
+def _digits(vector: Vector | None) -> str | None:
+    """Return a vector as text, exact to the bit: the driver takes far longer to send numbers."""
+    if vector is None:
+        return None
+    numbers = np.ascontiguousarray(vector, dtype=np.float32)
+    return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode().strip("[]")
+
+
+def _moved(row: _Row, stored: _Row) -> bool:
+    return (row["subject"], row["object"]) != (stored["subject"], stored["object"])

@@ -33,11 +33,7 @@ def check_hops(max_hops: int) -> int:
 async def distances(expand: Expand, center: str, max_hops: int, limit: int | None = None) -> dict[str, int]:
     """Return hops from ``center`` (0) by node, nearest first, in uuid order within a hop.
 
-    Args:
-        expand: How to find the facts of a frontier.
-        center: A node that exists.
-        max_hops: 0 to ``MAX_HOPS``.
-        limit: Stop once this many nodes beside the centre are known; None is all.
+    With a ``limit``, the walk stops once that many nodes beside the centre are known.
     """
     hops = {center: 0}
     frontier = [center]

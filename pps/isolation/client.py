@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict, TypeVar, Unpack
+from typing import Literal, TypeVar, Unpack
 
 from graphiti_core import Graphiti
 from graphiti_core.driver.driver import GraphDriver, GraphProvider
@@ -36,7 +36,7 @@ from pps.isolation.graphiti_search import GroupSearch
 from pps.isolation.guard import GuardedDriver
 from pps.isolation.providers import TokensUsed
 from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
-from pps.models.protocols import Embedder, ExtractorModel, Reranker, Vector
+from pps.models.protocols import Vector
 
 _PROVIDERS = {"embedded": GraphProvider.KUZU, "neo4j": GraphProvider.NEO4J}
 _MANY = 100_000
@@ -61,29 +61,6 @@ class Changes:
     episodes: tuple[str, ...] = ()
 
 
-class _Given(TypedDict):
-    store: Literal["embedded", "neo4j"]
-    indexes: EntityIndexes
-    embedder: Embedder | None
-    reranker: Reranker | None
-    extractor: ExtractorModel | None
-
-
-class ClientOptions(_Given, total=False):
-    """What a client is opened with.
-
-    Attributes:
-        store: What the driver leads to.
-        indexes: The entity's own indexes; searches read them.
-        embedder, reranker, extractor: The models, or None.
-        counters: Where refusals are counted; one object for all clients of a process.
-        rerank_deadline_s: Seconds that a cross-encoder recipe may take to rerank, 0.5 by default.
-    """
-
-    counters: IsolationCounters
-    rerank_deadline_s: float
-
-
 class IsolatedGraphitiClient:
     """Everything that one entity can do with its graph, and nothing that touches another's.
 
@@ -93,9 +70,8 @@ class IsolatedGraphitiClient:
     not exist. Neither Chroma, text index nor SQLite is written here: whoever writes reads ``Changes``.
 
     A batch of writes is one transaction; the same uuid again is an update. Ids that are written are the entity's
-    already, or were minted by PPS; one that another entity owns raises NotFound and changes nothing. Of the same
-    name in ``GraphStore`` is said what a method does beside the checks made here; all raise InvalidRequest for an id
-    that is no canonical UUID, and StoreUnavailable.
+    already, or were minted by PPS; one that another entity owns raises NotFound and changes nothing. All raise
+    InvalidRequest for an id that is no canonical UUID, and StoreUnavailable.
     """
 
     def __init__(self, inside: Inside) -> None:
@@ -104,25 +80,31 @@ class IsolatedGraphitiClient:
 
     @classmethod
     async def open(
-        cls, entity: EntityId, driver: GraphDriver, **options: Unpack[ClientOptions]
+        cls,
+        entity: EntityId,
+        opened: EntityDriver,
+        indexes: EntityIndexes,
+        models: Models | None = None,
+        counters: IsolationCounters | None = None,
     ) -> IsolatedGraphitiClient:
         """Bind a client to an entity, after an audit of what lies in the store.
 
         Args:
             entity: Whose memory it is.
-            driver: The store's driver, opened and closed by the caller; the client never hands it on.
-            **options: See ``ClientOptions``.
+            opened: The store's driver, opened and closed by the caller; the client never hands it on.
+            indexes: The entity's own indexes; searches read them.
+            models: What the client may use; none by default.
+            counters: Where refusals are counted; one object for all clients of a process.
 
         Raises:
             IsolationError: The store holds an edge that joins two groups, or (embedded) another group's data.
             ConfigError: The driver is not of the store that was named, or a provider's package is missing.
         """
-        store = options["store"]
-        if driver.provider != _PROVIDERS[store]:
-            raise ConfigError(f"store: is {store}, but the driver leads to {driver.provider.value}")
-        client = cls(_inside(entity, driver, options))
+        if opened.driver.provider != _PROVIDERS[opened.store]:
+            raise ConfigError(f"store: is {opened.store}, but the driver leads to {opened.driver.provider.value}")
+        client = cls(_inside(entity, opened, indexes, models or Models(), counters or IsolationCounters()))
         try:
-            await client._audit(store)
+            await client._audit(opened.store)
         except BaseException:
             await client.close()
             raise
@@ -379,16 +361,13 @@ async def erase(entity: EntityId, driver: GraphDriver, counters: IsolationCounte
     await Neo4jStore(guard.for_own_statements(), entity.group).clear()
 
 
-def _inside(entity: EntityId, driver: GraphDriver, options: ClientOptions) -> Inside:
-    store, indexes = options["store"], options["indexes"]
-    counters = options.get("counters") or IsolationCounters()
-    models = Models(
-        options["embedder"], options["reranker"], options["extractor"], options.get("rerank_deadline_s", 0.5)
-    )
-    guard = GuardedDriver(driver, entity, counters, shared=store == "neo4j")
+def _inside(
+    entity: EntityId, opened: EntityDriver, indexes: EntityIndexes, models: Models, counters: IsolationCounters
+) -> Inside:
+    guard = GuardedDriver(opened.driver, entity, counters, shared=opened.store == "neo4j")
     own = guard.for_own_statements()
-    graph: GraphStore = (EmbeddedStore if store == "embedded" else Neo4jStore)(own, entity.group)
-    objects = GroupObjects(own, entity.group, driver.provider)
+    graph: GraphStore = (EmbeddedStore if opened.store == "embedded" else Neo4jStore)(own, entity.group)
+    objects = GroupObjects(own, entity.group, opened.driver.provider)
     guard.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
     guard.graph_operations_interface = GroupOperations(entity, graph, objects, counters)
     graphiti = Graphiti(
@@ -397,9 +376,8 @@ def _inside(entity: EntityId, driver: GraphDriver, options: ClientOptions) -> In
         embedder=GraphitiEmbedder(models.embedder),
         cross_encoder=GraphitiReranker(models.reranker, models.rerank_deadline_s),
     )
-    return Inside(
-        entity, guard, FirstLock(entity, guard, counters), graph, objects, indexes, graphiti, models, counters
-    )
+    lock = FirstLock(entity, guard, counters)
+    return Inside(entity, guard, lock, graph, objects, indexes, graphiti, models, counters)
 
 
 def _check_batch(uuids: Iterable[str], vectors: Mapping[str, Vector]) -> list[str]:

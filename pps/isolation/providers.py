@@ -127,19 +127,23 @@ def _config(extractor: ExtractorModel) -> LLMConfig:
     )
 
 
-def _openai_sdk(extractor: ExtractorModel, base_url: str | None) -> AsyncOpenAI:
-    return AsyncOpenAI(
-        api_key=extractor.api_key or _NO_KEY, base_url=base_url, timeout=extractor.timeout_s, max_retries=_RETRIES
-    )
+def _options(extractor: ExtractorModel) -> dict[str, Any]:
+    """Return what three SDKs, which come from one generator, are made with."""
+    return {
+        "api_key": extractor.api_key or _NO_KEY,
+        "base_url": extractor.base_url or None,
+        "timeout": extractor.timeout_s,
+        "max_retries": _RETRIES,
+    }
 
 
 def _openai(extractor: ExtractorModel) -> Connection:
-    sdk = _openai_sdk(extractor, extractor.base_url or None)
+    sdk = AsyncOpenAI(**_options(extractor))
     return Connection(OpenAIClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
 
 
 def _compatible(extractor: ExtractorModel) -> Connection:
-    sdk = _openai_sdk(extractor, extractor.base_url)
+    sdk = AsyncOpenAI(**_options(extractor))
     return Connection(OpenAIGenericClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
 
 
@@ -148,12 +152,7 @@ def _ollama(extractor: ExtractorModel) -> Connection:
 
 
 def _anthropic(extractor: ExtractorModel) -> Connection:
-    sdk = _package("anthropic", extractor.provider).AsyncAnthropic(
-        api_key=extractor.api_key or _NO_KEY,
-        base_url=extractor.base_url or None,
-        timeout=extractor.timeout_s,
-        max_retries=_RETRIES,
-    )
+    sdk = _package("anthropic", extractor.provider).AsyncAnthropic(**_options(extractor))
     made = _package("graphiti_core.llm_client.anthropic_client", extractor.provider)
     return Connection(made.AnthropicClient(_config(extractor), client=_Anthropic(sdk)), sdk.close, _http(sdk))
 
@@ -184,12 +183,7 @@ def _gemini(extractor: ExtractorModel) -> Connection:
 
 
 def _groq(extractor: ExtractorModel) -> Connection:
-    sdk = _package("groq", extractor.provider).AsyncGroq(
-        api_key=extractor.api_key or _NO_KEY,
-        base_url=extractor.base_url or None,
-        timeout=extractor.timeout_s,
-        max_retries=_RETRIES,
-    )
+    sdk = _package("groq", extractor.provider).AsyncGroq(**_options(extractor))
     client = _package("graphiti_core.llm_client.groq_client", extractor.provider).GroqClient(_config(extractor))
     client.client = sdk  # Graphiti's client takes none, so ours replaces the one that it made
     return Connection(client, sdk.close, _http(sdk))

@@ -20,6 +20,7 @@ from graphiti_core.nodes import CommunityNode, SagaNode
 from pps.core.ids import EntityId, new_group, stable_id
 from pps.core.values import Episode, Fact, Node
 from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
+from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import GuardedDriver
@@ -57,7 +58,6 @@ class OverlapReranker:
     name = "overlap"
 
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
-        """Return the share of the query's words that each passage has."""
         words = set(_WORD.findall(query.casefold()))
         scores = (len(words & set(_WORD.findall(one.casefold()))) / (len(words) or 1) for one in passages)
         return Reranked(tuple(scores), complete=True)
@@ -88,12 +88,10 @@ class Being:
 
     @property
     def name(self) -> str:
-        """Return the entity's name."""
         return self.entity.name
 
     @property
     def shared(self) -> bool:
-        """Tell whether other entities live in the same database."""
         return self.driver.store == "neo4j"
 
     def mint(self, what: str) -> str:
@@ -147,16 +145,8 @@ class Arena:
                 stack.push_async_callback(indexes.close)
                 journal = await Journal.open(home / "memory.db", entity.group)
                 stack.push_async_callback(journal.close)
-                opened = await client.open(
-                    entity,
-                    driver.driver,
-                    store=driver.store,
-                    indexes=indexes,
-                    embedder=HashEmbedder(DIMENSION),
-                    reranker=OverlapReranker(),
-                    extractor=extractor,
-                    counters=counters,
-                )
+                models = Models(HashEmbedder(DIMENSION), OverlapReranker(), extractor)
+                opened = await client.open(entity, driver, indexes, models, counters)
                 stack.push_async_callback(opened.close)
                 stack.push_async_callback(opened.clear)
                 bare = GuardedDriver(
@@ -211,11 +201,9 @@ class Arena:
         self.watch.own(being.name, *(item.uuid for item in (*nodes, *facts, *episodes)))
 
     def random_of(self, being: Being, chance: random.Random) -> Being:
-        """Return another entity."""
         return chance.choice([other for other in self.beings if other is not being])
 
     def episode(self, being: Being, content: str) -> Episode:
-        """Return an episode with a fresh id."""
         moment = self._moment(being)
         return Episode(being.mint("episode"), "turn", content, moment, moment, description=being.mark)
 

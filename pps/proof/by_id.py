@@ -30,7 +30,6 @@ class Ids:
 
     @classmethod
     def of(cls, being: Being, chance: random.Random) -> Ids:
-        """Return ids that a being owns now."""
         return cls(
             chance.choice(list(being.nodes)),
             chance.choice(list(being.facts)),
@@ -46,7 +45,6 @@ class Ids:
 
     @classmethod
     def of_nobody(cls, chance: random.Random) -> Ids:
-        """Return ids that nobody owns."""
         return cls(*(str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(6)))
 
 

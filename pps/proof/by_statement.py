@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -40,12 +40,10 @@ class Strike:
 
     @property
     def guard(self) -> Any:
-        """Return the attacked driver."""
         return self.being.bare
 
     @property
     def own_group(self) -> str:
-        """Return the attacker's group."""
         return self.being.entity.group
 
 
@@ -203,131 +201,101 @@ def _between(s: Strike) -> SearchFilters:
     return SearchFilters(edge_source_node_uuids=ends, edge_target_node_uuids=ends)
 
 
+def _attacks(calls: Mapping[str, Callable[[Strike], Awaitable[object]]], *, refused: bool) -> tuple[GuardAttack, ...]:
+    return tuple(GuardAttack(name, call, refused) for name, call in calls.items())
+
+
 STOCK: tuple[GuardAttack, ...] = (
-    GuardAttack("clear_data of all", lambda s: clear_data(s.guard)),
-    GuardAttack("clear_data of theirs", lambda s: clear_data(s.guard, [s.group])),
-    GuardAttack("remove_communities of all", lambda s: remove_communities(s.guard)),
-    GuardAttack("remove_communities of theirs", lambda s: remove_communities(s.guard, [s.group])),
-    GuardAttack("communities of all", lambda s: get_community_clusters(s.guard, None)),
-    GuardAttack("communities of theirs", lambda s: get_community_clusters(s.guard, [s.group])),
-    GuardAttack("episodes of all", lambda s: retrieve_episodes(s.guard, _NOW, 10, None)),
-    GuardAttack("episodes of theirs", lambda s: retrieve_episodes(s.guard, _NOW, 10, [s.group])),
-    GuardAttack("nodes of theirs", lambda s: EntityNode.get_by_group_ids(s.guard, [s.group])),
-    GuardAttack("nodes of both", lambda s: EntityNode.get_by_group_ids(s.guard, [s.own_group, s.group])),
-    GuardAttack("nodes of none", lambda s: EntityNode.get_by_group_ids(s.guard, [])),
-    GuardAttack("names of theirs", lambda s: _EntityNode.get_by_names(s.guard, ["Ana"], [s.group])),
-    GuardAttack("delete_by_group_id of theirs", lambda s: _Node.delete_by_group_id(s.guard, s.group)),
-    GuardAttack("save a node as theirs", lambda s: _entity(s, s.being.mint("x"), s.group).save(s.guard)),
-    GuardAttack("save an episode as theirs", lambda s: _episode(s, s.being.mint("x"), s.group).save(s.guard)),
-    GuardAttack("build_indices", lambda s: s.guard.build_indices_and_constraints()),
-    GuardAttack("clone", _clone),
-    GuardAttack("with_database", _other_database),
-    GuardAttack("session on another database", _other_session),
-    GuardAttack("search everywhere", lambda s: _search(s).node_fulltext_search(s.guard, "Ana", None, None, 10)),
-    GuardAttack(
-        "search theirs",
-        lambda s: _search(s).edge_fulltext_search(s.guard, "Ana", None, [s.own_group, s.group], 10),
+    *_attacks(
+        {
+            "clear_data of all": lambda s: clear_data(s.guard),
+            "clear_data of theirs": lambda s: clear_data(s.guard, [s.group]),
+            "remove_communities of all": lambda s: remove_communities(s.guard),
+            "remove_communities of theirs": lambda s: remove_communities(s.guard, [s.group]),
+            "communities of all": lambda s: get_community_clusters(s.guard, None),
+            "communities of theirs": lambda s: get_community_clusters(s.guard, [s.group]),
+            "episodes of all": lambda s: retrieve_episodes(s.guard, _NOW, 10, None),
+            "episodes of theirs": lambda s: retrieve_episodes(s.guard, _NOW, 10, [s.group]),
+            "nodes of theirs": lambda s: EntityNode.get_by_group_ids(s.guard, [s.group]),
+            "nodes of both": lambda s: EntityNode.get_by_group_ids(s.guard, [s.own_group, s.group]),
+            "nodes of none": lambda s: EntityNode.get_by_group_ids(s.guard, []),
+            "names of theirs": lambda s: _EntityNode.get_by_names(s.guard, ["Ana"], [s.group]),
+            "delete_by_group_id of theirs": lambda s: _Node.delete_by_group_id(s.guard, s.group),
+            "save a node as theirs": lambda s: _entity(s, s.being.mint("x"), s.group).save(s.guard),
+            "save an episode as theirs": lambda s: _episode(s, s.being.mint("x"), s.group).save(s.guard),
+            "build_indices": lambda s: s.guard.build_indices_and_constraints(),
+            "clone": _clone,
+            "with_database": _other_database,
+            "session on another database": _other_session,
+            "search everywhere": lambda s: _search(s).node_fulltext_search(s.guard, "Ana", None, None, 10),
+            "search theirs": lambda s: _search(s).edge_fulltext_search(
+                s.guard, "Ana", None, [s.own_group, s.group], 10
+            ),
+        },
+        refused=True,
     ),
-    GuardAttack("node", lambda s: EntityNode.get_by_uuid(s.guard, s.ids.node), False),
-    GuardAttack("nodes", lambda s: EntityNode.get_by_uuids(s.guard, [s.ids.node], group_id=s.own_group), False),
-    GuardAttack("episode", lambda s: EpisodicNode.get_by_uuid(s.guard, s.ids.episode), False),
-    GuardAttack("episodes", lambda s: EpisodicNode.get_by_uuids(s.guard, [s.ids.episode]), False),
-    GuardAttack("episodes of a node", lambda s: EpisodicNode.get_by_entity_node_uuid(s.guard, s.ids.node), False),
-    GuardAttack("edge", lambda s: EntityEdge.get_by_uuid(s.guard, s.ids.fact), False),
-    GuardAttack("edges", lambda s: _EntityEdge.get_by_uuids(s.guard, [s.ids.fact]), False),
-    GuardAttack("edges of a node", lambda s: EntityEdge.get_by_node_uuid(s.guard, s.ids.node), False),
-    GuardAttack(
-        "edges between", lambda s: EntityEdge.get_between_nodes(s.guard, s.ids.node, next(iter(s.being.nodes))), False
-    ),
-    GuardAttack("community", lambda s: CommunityNode.get_by_uuid(s.guard, s.ids.community), False),
-    GuardAttack("saga", lambda s: SagaNode.get_by_uuid(s.guard, s.ids.saga), False),
-    GuardAttack("embedding", lambda s: _entity(s, s.ids.node, s.own_group).load_name_embedding(s.guard), False),
-    GuardAttack(
-        "embeddings", lambda s: get_embeddings_for_nodes(s.guard, [_entity(s, s.ids.node, s.own_group)]), False
-    ),
-    GuardAttack(
-        "fact embeddings",
-        lambda s: get_embeddings_for_edges(s.guard, [_edge(s, EntityEdge, s.ids.node, s.ids.node, s.ids.fact)]),
-        False,
-    ),
-    GuardAttack(
-        "mentioned nodes",
-        lambda s: get_mentioned_nodes(s.guard, [_episode(s, s.ids.episode, s.own_group)]),
-        False,
-    ),
-    GuardAttack(
-        "communities of nodes",
-        lambda s: get_communities_by_nodes(s.guard, [_entity(s, s.ids.node, s.own_group)]),
-        False,
-    ),
-    GuardAttack("distance", lambda s: node_distance_reranker(s.guard, list(s.being.nodes), s.ids.node), False),
-    GuardAttack("move a node by saving it", lambda s: _entity(s, s.ids.node, s.own_group).save(s.guard), False),
-    GuardAttack("move an episode by saving it", lambda s: _episode(s, s.ids.episode, s.own_group).save(s.guard), False),
-    GuardAttack("delete a node", lambda s: _entity(s, s.ids.node, s.own_group).delete(s.guard), False),
-    GuardAttack("delete an episode", lambda s: _episode(s, s.ids.episode, s.own_group).delete(s.guard), False),
-    GuardAttack("delete nodes", lambda s: _Node.delete_by_uuids(s.guard, [s.ids.node, s.ids.episode]), False),
-    GuardAttack("delete edges", lambda s: Edge.delete_by_uuids(s.guard, [s.ids.fact]), False),
-    GuardAttack(
-        "an edge to a node",
-        lambda s: _edge(s, EntityEdge, next(iter(s.being.nodes)), s.ids.node).save(s.guard),
-        False,
-    ),
-    GuardAttack(
-        "a mention of a node",
-        lambda s: _edge(s, EpisodicEdge, next(iter(s.being.episodes)), s.ids.node).save(s.guard),
-        False,
-    ),
-    GuardAttack(
-        "a membership of a node",
-        lambda s: _edge(s, CommunityEdge, s.being.community, s.ids.node).save(s.guard),
-        False,
-    ),
-    GuardAttack(
-        "a saga with an episode",
-        lambda s: _edge(s, HasEpisodeEdge, s.being.saga, s.ids.episode).save(s.guard),
-        False,
-    ),
-    GuardAttack(
-        "an episode after an episode",
-        lambda s: _edge(s, NextEpisodeEdge, s.ids.episode, next(iter(s.being.episodes))).save(s.guard),
-        False,
+    *_attacks(
+        {
+            "node": lambda s: EntityNode.get_by_uuid(s.guard, s.ids.node),
+            "nodes": lambda s: EntityNode.get_by_uuids(s.guard, [s.ids.node], group_id=s.own_group),
+            "episode": lambda s: EpisodicNode.get_by_uuid(s.guard, s.ids.episode),
+            "episodes": lambda s: EpisodicNode.get_by_uuids(s.guard, [s.ids.episode]),
+            "episodes of a node": lambda s: EpisodicNode.get_by_entity_node_uuid(s.guard, s.ids.node),
+            "edge": lambda s: EntityEdge.get_by_uuid(s.guard, s.ids.fact),
+            "edges": lambda s: _EntityEdge.get_by_uuids(s.guard, [s.ids.fact]),
+            "edges of a node": lambda s: EntityEdge.get_by_node_uuid(s.guard, s.ids.node),
+            "edges between": lambda s: EntityEdge.get_between_nodes(s.guard, s.ids.node, next(iter(s.being.nodes))),
+            "community": lambda s: CommunityNode.get_by_uuid(s.guard, s.ids.community),
+            "saga": lambda s: SagaNode.get_by_uuid(s.guard, s.ids.saga),
+            "embedding": lambda s: _entity(s, s.ids.node, s.own_group).load_name_embedding(s.guard),
+            "embeddings": lambda s: get_embeddings_for_nodes(s.guard, [_entity(s, s.ids.node, s.own_group)]),
+            "fact embeddings": lambda s: get_embeddings_for_edges(
+                s.guard, [_edge(s, EntityEdge, s.ids.node, s.ids.node, s.ids.fact)]
+            ),
+            "mentioned nodes": lambda s: get_mentioned_nodes(s.guard, [_episode(s, s.ids.episode, s.own_group)]),
+            "communities of nodes": lambda s: get_communities_by_nodes(s.guard, [_entity(s, s.ids.node, s.own_group)]),
+            "distance": lambda s: node_distance_reranker(s.guard, list(s.being.nodes), s.ids.node),
+            "move a node by saving it": lambda s: _entity(s, s.ids.node, s.own_group).save(s.guard),
+            "move an episode by saving it": lambda s: _episode(s, s.ids.episode, s.own_group).save(s.guard),
+            "delete a node": lambda s: _entity(s, s.ids.node, s.own_group).delete(s.guard),
+            "delete an episode": lambda s: _episode(s, s.ids.episode, s.own_group).delete(s.guard),
+            "delete nodes": lambda s: _Node.delete_by_uuids(s.guard, [s.ids.node, s.ids.episode]),
+            "delete edges": lambda s: Edge.delete_by_uuids(s.guard, [s.ids.fact]),
+            "an edge to a node": lambda s: _edge(s, EntityEdge, next(iter(s.being.nodes)), s.ids.node).save(s.guard),
+            "a mention of a node": lambda s: _edge(s, EpisodicEdge, next(iter(s.being.episodes)), s.ids.node).save(
+                s.guard
+            ),
+            "a membership of a node": lambda s: _edge(s, CommunityEdge, s.being.community, s.ids.node).save(s.guard),
+            "a saga with an episode": lambda s: _edge(s, HasEpisodeEdge, s.being.saga, s.ids.episode).save(s.guard),
+            "an episode after an episode": lambda s: _edge(
+                s, NextEpisodeEdge, s.ids.episode, next(iter(s.being.episodes))
+            ).save(s.guard),
+        },
+        refused=False,
     ),
 )
 
 HOOKED: tuple[GuardAttack, ...] = (
-    GuardAttack(
-        "a walk from a node",
-        lambda s: _search(s).node_bfs_search(s.guard, [s.ids.node], SearchFilters(), 3, [s.own_group]),
-        False,
-    ),
-    GuardAttack(
-        "a walk from an episode",
-        lambda s: _search(s).edge_bfs_search(s.guard, [s.ids.episode], 3, SearchFilters(), [s.own_group]),
-        False,
-    ),
-    GuardAttack(
-        "a search by a fact",
-        lambda s: _search(s).edge_fulltext_search(
-            s.guard, "Ana", SearchFilters(edge_uuids=[s.ids.fact]), [s.own_group]
-        ),
-        False,
-    ),
-    GuardAttack(
-        "a search by ends",
-        lambda s: _search(s).edge_fulltext_search(s.guard, "Ana", _between(s), [s.own_group]),
-        False,
-    ),
-    GuardAttack("mentions of a node", lambda s: _search(s).episode_mentions_reranker(s.guard, [[s.ids.node]]), False),
-    GuardAttack("a node, hooked", lambda s: _operations(s).node_get_by_uuids(None, s.guard, [s.ids.node]), False),
-    GuardAttack(
-        "an episode, hooked",
-        lambda s: _operations(s).episodic_node_get_by_uuids(None, s.guard, [s.ids.episode]),
-        False,
-    ),
-    GuardAttack(
-        "embeddings, hooked",
-        lambda s: _operations(s).node_load_embeddings_bulk(s.guard, [_entity(s, s.ids.node, s.own_group)]),
-        False,
+    *_attacks(
+        {
+            "a walk from a node": lambda s: _search(s).node_bfs_search(
+                s.guard, [s.ids.node], SearchFilters(), 3, [s.own_group]
+            ),
+            "a walk from an episode": lambda s: _search(s).edge_bfs_search(
+                s.guard, [s.ids.episode], 3, SearchFilters(), [s.own_group]
+            ),
+            "a search by a fact": lambda s: _search(s).edge_fulltext_search(
+                s.guard, "Ana", SearchFilters(edge_uuids=[s.ids.fact]), [s.own_group]
+            ),
+            "a search by ends": lambda s: _search(s).edge_fulltext_search(s.guard, "Ana", _between(s), [s.own_group]),
+            "mentions of a node": lambda s: _search(s).episode_mentions_reranker(s.guard, [[s.ids.node]]),
+            "a node, hooked": lambda s: _operations(s).node_get_by_uuids(None, s.guard, [s.ids.node]),
+            "an episode, hooked": lambda s: _operations(s).episodic_node_get_by_uuids(None, s.guard, [s.ids.episode]),
+            "embeddings, hooked": lambda s: _operations(s).node_load_embeddings_bulk(
+                s.guard, [_entity(s, s.ids.node, s.own_group)]
+            ),
+        },
+        refused=False,
     ),
 )
 """What Graphiti's pipeline asks of PPS in place of the database: each finds nothing of what is another's."""

@@ -7,12 +7,14 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeAlias
 
 from pps.core.values import Fact, Node
 from pps.isolation.recipes import RECIPES
 from pps.journal.values import JobPayload, TurnDraft
 from pps.proof.arena import Arena, Being
 
+Operation: TypeAlias = Callable[[Being, random.Random], Awaitable[object]]
 _MOST = 120
 _WORDS = ("coffee", "tea", "kitchen", "Lisbon", "Ana", "evening", "the", "Secret")
 
@@ -23,24 +25,13 @@ class Honest:
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
 
-    def operations(self) -> tuple[tuple[str, Callable[[Being, random.Random], Awaitable[object]]], ...]:
-        """Return every operation by name."""
+    def operations(self) -> tuple[Operation, ...]:
         return (
-            ("add a node", self.add_node),
-            ("change a node", self.change_node),
-            ("add a fact", self.add_fact),
-            ("end a fact", self.end_fact),
-            ("add an episode", self.add_episode),
-            ("delete a fact", self.delete_fact),
-            ("delete a node", self.delete_node),
-            ("append a turn", self.append_turn),
-            ("read back", self.read_back),
-            ("walk", self.walk),
-            ("search", self.search),
+            *(self.add_node, self.change_node, self.add_fact, self.end_fact, self.add_episode, self.delete_fact),
+            *(self.delete_node, self.append_turn, self.read_back, self.walk, self.search),
         )
 
     async def add_node(self, being: Being, chance: random.Random) -> object:
-        """Add a node with a name that the others have too."""
         if len(being.nodes) >= _MOST:
             return await self.delete_node(being, chance)
         planted = next(iter(being.nodes.values()))
@@ -49,12 +40,10 @@ class Honest:
         return await self._arena.save(being, [node], [], [])
 
     async def change_node(self, being: Being, chance: random.Random) -> object:
-        """Change a node's summary."""
         node = replace(chance.choice(list(being.nodes.values())), summary=f"{being.mark} {chance.random()}")
         return await self._arena.save(being, [node], [], [])
 
     async def add_fact(self, being: Being, chance: random.Random) -> object:
-        """Add a fact whose text the others may have too."""
         if len(being.facts) >= _MOST:
             return await self.delete_fact(being, chance)
         subject, target = chance.sample(list(being.nodes.values()), 2)
@@ -63,13 +52,11 @@ class Honest:
         return await self._arena.save(being, [], [fact], [])
 
     async def end_fact(self, being: Being, chance: random.Random) -> object:
-        """Say when a fact stopped being true."""
         fact = chance.choice(list(being.facts.values()))
         ended = replace(fact, invalid_at=(fact.valid_at or fact.created_at) + timedelta(days=30))
         return await self._arena.save(being, [], [ended], [])
 
     async def add_episode(self, being: Being, chance: random.Random) -> object:
-        """Add an episode that mentions a node."""
         if len(being.episodes) >= _MOST:
             return None
         episode = self._arena.episode(being, f"Ana came into the kitchen. {being.mark} {chance.random()}")
@@ -77,7 +64,6 @@ class Honest:
         return await being.client.save_mentions([(episode.uuid, chance.choice(list(being.nodes)))])
 
     async def delete_fact(self, being: Being, chance: random.Random) -> object:
-        """Delete a fact, of more than a few."""
         if len(being.facts) <= 4:
             return None
         uuid = chance.choice(list(being.facts))
@@ -99,7 +85,6 @@ class Honest:
         return await being.client.delete_nodes([uuid])
 
     async def append_turn(self, being: Being, chance: random.Random) -> object:
-        """Write a turn into the journal."""
         draft = TurnDraft(f"{being.mark} {chance.random()}", source_ref=being.mint("ref"))
         appended = await being.journal.append(draft, JobPayload())
         being.turns.append(appended.turn.uuid)
@@ -107,7 +92,6 @@ class Honest:
         return appended
 
     async def read_back(self, being: Being, chance: random.Random) -> object:
-        """Read own things by id."""
         return [
             await being.client.nodes([chance.choice(list(being.nodes))], strict=True),
             await being.client.facts([chance.choice(list(being.facts))], strict=True),
@@ -116,13 +100,11 @@ class Honest:
         ]
 
     async def walk(self, being: Being, chance: random.Random) -> object:
-        """Walk from an own node."""
         node = chance.choice(list(being.nodes))
         facts = await being.client.facts_of_nodes([node], 20)
         return [facts, await being.client.nodes([end for fact in facts for end in (fact.subject, fact.object)])]
 
     async def search(self, being: Being, chance: random.Random) -> object:
-        """Search by any recipe, from an own centre."""
         recipe = chance.choice(RECIPES)
         center = chance.choice(list(being.nodes))
         return await being.client.search(" ".join(chance.sample(_WORDS, 3)), recipe=recipe, limit=5, center=center)

@@ -89,12 +89,10 @@ class Report:
 
     @property
     def total(self) -> int:
-        """Return how many operations were run."""
         return sum(self.operations.values())
 
     @property
     def ok(self) -> bool:
-        """Tell whether nothing at all went wrong."""
         return not (self.leaks or self.told_apart or self.broken)
 
 
@@ -181,7 +179,6 @@ class _Outcome:
     value: object = None
 
     def looks(self) -> str:
-        """Return what a caller can tell of it."""
         if self.error is not None:
             return f"{type(self.error).__name__}: {self.error}"
         return repr(self.value)
@@ -215,8 +212,8 @@ class _Run:
 
     async def _step(self, kind: str, being: Being, other: Being, chance: random.Random, honest: Honest) -> None:
         if kind == "honest":
-            name, operation = chance.choice(honest.operations())
-            await self._call(f"honest: {name}", being, lambda: operation(being, chance), honest=True)
+            work = chance.choice(honest.operations())
+            await self._call(f"honest: {work.__name__}", being, lambda: work(being, chance), honest=True)
         elif kind == "malformed":
             name, call = chance.choice(malformed(being, chance))
             await self._must_refuse(f"malformed: {name}", being, call, InvalidRequest)
@@ -320,7 +317,6 @@ class _Run:
             findings.append(Finding(name, being.name, what))
 
     def report(self, seconds: float) -> Report:
-        """Return what was found."""
         return Report(
             store=self.arena.beings[0].driver.store,
             entities=len(self.arena.beings),

@@ -16,7 +16,9 @@ from benchmarks.stock_text import with_full_text
 from pps.config import Settings
 from pps.core.errors import InvalidRequest
 from pps.entities.registry import Entry, Registry
-from pps.isolation.drivers import EntityDriver, Neo4jServer, open_embedded
+from pps.graph.ladybug import open_ladybug
+from pps.graph.neo4j import open_neo4j
+from pps.isolation.client import EntityDriver
 from pps.models.protocols import Embedder
 
 GRAPHITI = "graphiti"
@@ -81,15 +83,13 @@ def _answer(conversation: str, question: Question, turns: Sequence[str], took_ms
 @contextlib.asynccontextmanager
 async def _driver(settings: Settings, entry: Entry) -> AsyncGenerator[EntityDriver]:
     if entry.store == "embedded":
-        opened = await open_embedded(entry.folder / "data" / "graph.lbug")
-        try:
-            yield opened
-        finally:
-            await opened.close()
-        return
-    neo4j = settings.neo4j
-    server = await Neo4jServer.open(neo4j.uri, neo4j.user, neo4j.password.get_secret_value(), neo4j.database)
+        driver = await open_ladybug(entry.folder / "data" / "graph.lbug")
+        opened = EntityDriver(driver, "embedded", driver.close)
+    else:
+        at = settings.neo4j
+        pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
+        opened = EntityDriver(pool.driver(), "neo4j", pool.close)
     try:
-        yield await server.driver()
+        yield opened
     finally:
-        await server.close()
+        await opened.close()

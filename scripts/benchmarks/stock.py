@@ -23,9 +23,10 @@ from graphiti_core.utils.bulk_utils import add_nodes_and_edges_bulk
 from benchmarks.stock_text import FullTextDriver
 from pps.core.time import now
 from pps.core.values import Episode, Fact, Node
+from pps.graph.ladybug import open_ladybug
 from pps.graph.mapping import mention_id
 from pps.graph.neo4j import open_neo4j
-from pps.isolation.drivers import EntityDriver, open_embedded
+from pps.isolation.client import EntityDriver
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
 from pps.models.protocols import Embedder, Vector
 
@@ -61,7 +62,8 @@ class StockGraphiti:
     @classmethod
     async def embedded(cls, path: Path, embedder: Embedder) -> StockGraphiti:
         """Open a graph file that no memory holds; errors as ``open_ladybug``."""
-        return cls(await open_embedded(path), embedder)
+        driver = await open_ladybug(path)
+        return cls(EntityDriver(driver, "embedded", driver.close), embedder)
 
     @classmethod
     async def neo4j(cls, connection: Mapping[str, str], embedder: Embedder) -> StockGraphiti:

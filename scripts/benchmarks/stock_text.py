@@ -16,7 +16,7 @@ from graphiti_core.driver.driver import GraphDriver, GraphDriverSession, GraphPr
 from graphiti_core.edges import EntityEdge
 from graphiti_core.errors import GroupsEdgesNotFoundError
 
-from pps.isolation.drivers import EntityDriver
+from pps.isolation.client import EntityDriver
 
 _FULL_TEXT = re.compile(
     r"CALL QUERY_FTS_INDEX\('RelatesToNode_', 'edge_name_and_fact', [^)]+\), TOP := \$limit\)\s+YIELD node, score"

@@ -13,7 +13,7 @@ from pps.core.values import FactDraft, NodeDraft
 from pps.entities import Registry
 from pps.entities.deletions import Deletions
 from pps.entities.small_file import SmallFile
-from pps.graph.neo4j_writes import Neo4jWrites
+from pps.graph.store_neo4j import Neo4jStore
 from pps.server import spool
 from tests.acceptance.killed_steps import arm, deadly
 
@@ -25,7 +25,7 @@ STEPS: tuple[tuple[object, str], ...] = (
     (Deletions, "begin"),
     (shutil.os, "rmdir"),  # the first folder inside the entity's is gone
     (Deletions, "remove_files"),
-    (Neo4jWrites, "_clear_some"),  # some of the graph is gone
+    (Neo4jStore, "_clear_some"),  # some of the graph is gone
     (application, "erase"),
     (SmallFile, "scrub"),
     (Deletions, "end"),

@@ -20,7 +20,8 @@ from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
 from pps.graph.ladybug import open_ladybug
 from pps.index.indexes import EntityIndexes, IndexDoc
-from pps.isolation.client import Changes, IsolatedGraphitiClient
+from pps.isolation.binding import Models
+from pps.isolation.client import Changes, EntityDriver, IsolatedGraphitiClient
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Provider
 from tests.model_server import Mode, ModelServer, model_server
@@ -90,15 +91,8 @@ async def make_brain(tmp_path: Path) -> AsyncIterator[MakeBrain]:
             stack.push_async_callback(driver.close)
             indexes = await EntityIndexes.open(tmp_path, group=entity.group, fingerprint=embedder.fingerprint)
             stack.push_async_callback(indexes.close)
-            client = await IsolatedGraphitiClient.open(
-                entity,
-                driver,
-                store="embedded",
-                indexes=indexes,
-                embedder=embedder,
-                reranker=None,
-                extractor=extractor,
-            )
+            opened = EntityDriver(driver, "embedded", driver.close)
+            client = await IsolatedGraphitiClient.open(entity, opened, indexes, Models(embedder, None, extractor))
             stack.push_async_callback(client.close)
             return Brain(client, indexes, embedder)
 

@@ -23,14 +23,7 @@ from pps.proof.arena import DIMENSION, Arena, Being
 async def reopen(being: Being, entity: EntityId | None = None) -> IsolatedGraphitiClient:
     """Open a client on a being's driver, as the being or as somebody else."""
     return await IsolatedGraphitiClient.open(
-        entity or being.entity,
-        being.driver.driver,
-        store=being.driver.store,
-        indexes=being.indexes,
-        embedder=None,
-        reranker=None,
-        extractor=None,
-        counters=being.client.counters,
+        entity or being.entity, being.driver, being.indexes, counters=being.client.counters
     )
 
 

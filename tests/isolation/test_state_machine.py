@@ -54,7 +54,7 @@ class ThreeEntities(RuleBasedStateMachine):
     def work(self, who: int, seed: int, which: int) -> None:
         assert self.arena is not None
         operations = Honest(self.arena).operations()
-        _, operation = operations[which % len(operations)]
+        operation = operations[which % len(operations)]
         found = self.run(operation(self.being(who), dice(seed)))
         assert self.arena.watch.leaks(self.being(who).name, found) == []
 
@@ -78,7 +78,7 @@ class ThreeEntities(RuleBasedStateMachine):
 
         async def all_at_once() -> list[Any]:
             return await asyncio.gather(
-                *(operations[which[who] % len(operations)][1](self.being(who), dice(seeds[who])) for who in range(3))
+                *(operations[which[who] % len(operations)](self.being(who), dice(seeds[who])) for who in range(3))
             )
 
         for who, found in enumerate(self.run(all_at_once())):

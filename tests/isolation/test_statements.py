@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pps.graph import embedded_statements, embedded_write, neo4j_cypher
+from pps.graph import embedded_reads, embedded_write, neo4j_cypher, store_embedded
 from pps.isolation import graphiti_objects
 from pps.isolation.guard import FOREIGN_IDS
 
@@ -32,7 +33,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    for module in (embedded_statements, embedded_write, neo4j_cypher, graphiti_objects):
+    for module in (embedded_reads, embedded_write, store_embedded, neo4j_cypher, graphiti_objects):
         for name, value in vars(module).items():
             for number, text in enumerate(texts(value)):
                 whole = any(clause in text for clause in CLAUSES) and not name.startswith("__")
@@ -69,14 +70,10 @@ def calls(name: str) -> set[str]:
 def test_few_hands_hold_a_driver_below_the_guard() -> None:
     assert calls("for_own_statements") == {"isolation/client.py"}
     assert calls("GuardedDriver") == {"isolation/client.py", "proof/arena.py"}
-    openers = {
-        "isolation/drivers.py",
-        "app/opening.py",
-        "proof/verify.py",
-    }  # they open and close, and hand it to a client
+    openers = {"app/opening.py", "proof/verify.py"}  # they open and close, and hand it to a client
     stock = {"benchmarks/stock.py"}  # for the throw-away rows of a benchmark, see the next test
-    assert calls("open_ladybug") <= openers
-    assert calls("open_neo4j") <= openers | stock
+    for opens in ("open_ladybug", "open_neo4j"):
+        assert calls(opens) <= openers | stock | {"benchmarks/against.py"}
     assert calls("Graphiti") == {"isolation/client.py"} | stock
     for store in ("EmbeddedStore", "Neo4jStore"):
         assert calls(store) <= {"isolation/client.py"}
@@ -103,8 +100,9 @@ def test_nobody_outside_the_boundary_reaches_into_the_client() -> None:
 
 
 def test_the_public_clients_constructor_and_open_take_no_switch_for_a_lock() -> None:
-    from pps.isolation.client import ClientOptions
+    from pps.isolation.binding import Models
+    from pps.isolation.client import IsolatedGraphitiClient
 
-    assert set(ClientOptions.__annotations__) == {
-        *("store", "indexes", "embedder", "reranker", "extractor", "counters", "rerank_deadline_s")
-    }
+    taken = inspect.signature(IsolatedGraphitiClient.open).parameters
+    assert set(taken) == {"entity", "opened", "indexes", "models", "counters"}
+    assert set(Models.__annotations__) == {"embedder", "reranker", "extractor", "rerank_deadline_s"}
