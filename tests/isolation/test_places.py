@@ -44,15 +44,18 @@ async def test_a_graph_file_of_another_entity_does_not_open(tmp_path: Path) -> N
         await reopen(being)
 
 
-@pytest.mark.parametrize("folder", ["chroma", "text"])
-async def test_an_index_folder_of_another_entity_does_not_open(tmp_path: Path, folder: str) -> None:
+@pytest.mark.parametrize("index", ["vectors.db", "text"])
+async def test_an_index_of_another_entity_does_not_open(tmp_path: Path, index: str) -> None:
     fingerprint = HashEmbedder(DIMENSION).fingerprint
     async with await embedded_arena(tmp_path) as arena:
         names = [being.name for being in arena.beings]
         groups = [being.entity.group for being in arena.beings]
     homes = [tmp_path / "arena" / name for name in names]
-    shutil.rmtree(homes[1] / folder)
-    shutil.copytree(homes[0] / folder, homes[1] / folder)
+    if (homes[0] / index).is_dir():
+        shutil.rmtree(homes[1] / index)
+        shutil.copytree(homes[0] / index, homes[1] / index)
+    else:
+        shutil.copy(homes[0] / index, homes[1] / index)
     with pytest.raises(IsolationError):
         await EntityIndexes.open(homes[1], group=groups[1], fingerprint=fingerprint)
     indexes = await EntityIndexes.open(homes[0], group=groups[0], fingerprint=fingerprint)
