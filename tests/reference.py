@@ -5,6 +5,7 @@ The figures of all documents are brought up to date with it; see ``figures``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -12,11 +13,14 @@ from typing import Any, cast
 import click
 import typer.main
 
+import pps
 from pps.config import shipped
 from pps.interfaces.cli.main import build
+from pps.interfaces.mcp.tools import tool
 from pps.operations.catalog import operations_for
 from tests.figures import write
 
+TOOLS = Path(pps.__file__).parent / "interfaces" / "mcp" / "tools.json"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 
 
@@ -35,7 +39,7 @@ def page() -> str:
         "as what is not there.",
         *(_tool(verb) for verb in operations_for("router").values()),
         "## Runners of tasks",
-        "`POST /runner/NAME` with a router token, and `pps task`.",
+        "`POST /v1/NAME` with a router token, and `pps task`.",
         *(_tool(verb) for verb in operations_for("runner").values()),
         "## Settings",
         "Defaults < `$PPS_HOME/pps.toml` < `PPS_*` in the environment.",
@@ -96,6 +100,17 @@ def _about(schema: dict[str, Any]) -> str:
     return " ".join([text, f"({', '.join(bounds)})" if bounds else ""]).strip()
 
 
+def tools() -> str:
+    """Return the file from which the bridge lists its tools: by audience and toolset."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    for audience in ("entity", "router"):
+        for one in operations_for(audience).values():
+            shown = tool(one).model_dump(mode="json", by_alias=True, exclude_none=True)
+            found.setdefault(audience, {}).setdefault(one.toolset, []).append(shown)
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
 if __name__ == "__main__":
+    TOOLS.write_text(tools(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
     write()

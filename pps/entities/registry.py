@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import sqlite3
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +40,11 @@ CREATE TABLE IF NOT EXISTS token (
     role TEXT NOT NULL,
     grp TEXT REFERENCES entity(grp) ON DELETE CASCADE,
     created_at TEXT NOT NULL
+) STRICT;
+-- The only toolsets that a token opens, with commas between; a token that is not here opens all.
+CREATE TABLE IF NOT EXISTS token_toolsets (
+    token TEXT PRIMARY KEY REFERENCES token(id) ON DELETE CASCADE,
+    names TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS router (
     token TEXT PRIMARY KEY REFERENCES token(id) ON DELETE CASCADE,
@@ -275,11 +281,19 @@ class Registry:
         if not changed:
             self.get(name)
 
-    def issue_token(self, name: str) -> str:
-        """Return a new token for an entity; it is shown this once. Raises UnknownEntity."""
+    def issue_token(self, name: str, toolsets: Sequence[str] = ()) -> str:
+        """Return a new token, shown this once, of an entity: for some toolsets, or for all. Raises UnknownEntity."""
         group = self.get(name).entity.group
         with self._file.writing() as db:
-            return tokens.issue(db, "entity", group).text
+            token = tokens.issue(db, "entity", group)
+            if toolsets:
+                db.execute("INSERT INTO token_toolsets VALUES (?, ?)", (token.token_id, ",".join(toolsets)))
+            return token.text
+
+    def toolsets_of_token(self, token: str) -> frozenset[str] | None:
+        """Return the only toolsets that a token opens; None when it opens all, or is none."""
+        row = tokens.presented(self._file, token, "entity")
+        return frozenset(row["toolsets"].split(",")) if row is not None and row["toolsets"] else None
 
     def revoke_tokens(self, name: str) -> int:
         """Refuse every token of an entity from now on; returns how many there were."""

@@ -72,7 +72,8 @@ def presented(file: SmallFile, text: str, role: Role) -> sqlite3.Row | None:
     if token is None or token.role != role:
         return None
     row = file.row(
-        "SELECT token.id, token.digest, entity.name, entity.grp, entity.archived FROM token "
+        "SELECT token.id, token.digest, entity.name, entity.grp, entity.archived, token_toolsets.names AS toolsets "
+        "FROM token LEFT JOIN token_toolsets ON token_toolsets.token = token.id "
         "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
         (token.token_id, role),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,7 +15,7 @@ from pps.entities.paths import MAX_PATH
 from pps.entities.routing import MAX_LABEL
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Nothing
-from pps.operations.table import ADDS, ERASES, READS, SETS, operation
+from pps.operations.table import ADDS, ERASES, READS, SETS, TOOLSETS, operation
 from pps.server import RunFile
 
 _LEFT_ON_NEO4J = (
@@ -33,6 +34,17 @@ class CreateInput(Named):
     """An entity to make."""
 
     store: Label = Field(default="", description="'embedded' or 'neo4j'; the setting's if not given.")
+
+
+class IssueInput(Named):
+    """A token to give out."""
+
+    toolsets: tuple[Literal["core", "anchors", "records", "upkeep"], ...] = Field(
+        default=(),
+        max_length=len(TOOLSETS),
+        description="The only toolsets that it opens; all if not given.",
+        json_schema_extra=option("--toolset"),
+    )
 
 
 class ListInput(Input):
@@ -361,11 +373,11 @@ async def entity_extract(app: App, given: CommandInput) -> Reader:
     audience="operator",
     toolset="registry",
     command="entity token",
-    examples=("pps entity token ana",),
+    examples=("pps entity token ana", "pps entity token ana --toolset core"),
 )
-async def token_issue(app: App, given: Named) -> Issued:
-    """Gives out a token of an entity, shown this once."""
-    return Issued(await asyncio.to_thread(app.registry.issue_token, given.name), given.name)
+async def token_issue(app: App, given: IssueInput) -> Issued:
+    """Gives out a token of an entity, shown this once; for some toolsets alone, where they are named."""
+    return Issued(await asyncio.to_thread(app.registry.issue_token, given.name, given.toolsets), given.name)
 
 
 @operation(

@@ -8,14 +8,13 @@ import secrets
 import time as clock
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.log_context import serving
-from pps.ingest.drafts import unset
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from pps.memory import Memory
 
 _log = logging.getLogger(__name__)
+_BEAT_S = 10.0
+_LEAST_PAUSE_S = 0.1
 
 
 @dataclass(slots=True)
@@ -38,6 +39,30 @@ class Tally:
 
     times: int = 0
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How far a long operation is; ``total`` is 0 while nobody knows."""
+
+    what: str
+    done: int
+    total: int
+
+
+class _Reports:
+    """The latest report; a reader is woken at most ten times a second."""
+
+    def __init__(self) -> None:
+        self.wake = asyncio.Event()
+        self.last = Report("starting", 0, 0)
+        self._told_at = 0.0
+
+    def told(self, what: str, done: int, total: int) -> None:
+        self.last = Report(what, done, total)
+        if done >= total or clock.monotonic() - self._told_at > _LEAST_PAUSE_S:
+            self._told_at = clock.monotonic()
+            self.wake.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +115,6 @@ class Calls:
 
     Attributes:
         table: Every operation that there is here.
-        unset: The ways to read a text that no setting makes possible here; no tool offers them.
         most_sessions: How many protocol sessions one entity or router may have at once.
     """
 
@@ -98,7 +122,6 @@ class Calls:
         self._app = app
         self._writes: set[asyncio.Task[Answer]] = set()
         self.table = table
-        self.unset = unset(app.settings.extractor.mode)
         self.most_sessions = app.settings.server.sessions
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
 
@@ -136,6 +159,28 @@ class Calls:
             self._writes.add(write)
             write.add_done_callback(self._writes.discard)
             return await asyncio.shield(write)
+
+    async def reported(
+        self, caller: Caller, name: str, arguments: Mapping[str, JSON]
+    ) -> AsyncGenerator[Report | Answer]:
+        """Yield how far a long operation is, again and again, and its answer last; raises as ``answer``.
+
+        When the reader goes away it is given up.
+        """
+        reports = _Reports()
+        work = asyncio.create_task(self.answer(caller, name, arguments, reports.told))
+        work.add_done_callback(lambda _: reports.wake.set())
+        try:
+            while not work.done():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(reports.wake.wait(), _BEAT_S)
+                reports.wake.clear()
+                if not work.done():
+                    yield reports.last
+            yield work.result()
+        finally:
+            work.cancel()
+            await asyncio.wait([work])
 
     async def settled(self, timeout_s: float = 30.0) -> None:
         """Wait until every write in hand has ended; its errors were its caller's."""

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Concatenate, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,6 +20,9 @@ from pps.operations.inputs import Input
 Audience: TypeAlias = Literal["entity", "router", "runner", "operator", "owner"]
 """Who may ask, and what the act is given: an entity its ``Memory``; a router and a runner of tasks their ``Projects``;
 an operator and the owner of the machine (who may ask whatever all others may) the ``App``."""
+
+TOOLSETS = ("core", "anchors", "records", "upkeep")
+"""Those of an entity; a client gets ``core`` unless it asks for others."""
 
 Subject = TypeVar("Subject")
 In = TypeVar("In", bound=Input)
@@ -110,13 +113,13 @@ class Operation(Generic[Subject, In, Out]):
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
         return Answer(cast("dict[str, JSON]", data), self.words(value))
 
-    def input_schema(self) -> dict[str, JSON]:
-        """Return the JSON schema of the arguments."""
-        return self.input.model_json_schema()
+    def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
+        """Return the JSON schema of the arguments, without what only a command line reads."""
+        return _plain(self.input.model_json_schema(ref_template=refs))
 
-    def output_schema(self) -> dict[str, JSON]:
+    def output_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the answer's data."""
-        return _adapter(self.output).json_schema(mode="serialization")
+        return _plain(_adapter(self.output).json_schema(ref_template=refs), nulls=True)
 
 
 AnyOperation: TypeAlias = Operation[Any, Any, Any]
@@ -159,6 +162,27 @@ def operation(  # noqa: PLR0913 - a row of the table has so many columns
         )
 
     return made
+
+
+def _plain(schema: Any, *, nulls: bool = False) -> Any:
+    """Return a JSON schema without titles, marks and (of inputs) nulls that stand for what may be left out.
+
+    A model reads every word of it.
+    """
+    plain = partial(_plain, nulls=nulls)
+    if isinstance(schema, list):
+        return [plain(one) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in cast("dict[str, Any]", schema).items():
+        if key in ("properties", "$defs"):
+            found[key] = {name: plain(one) for name, one in value.items()}
+        elif key == "anyOf" and not nulls and len(kept := [one for one in value if one != {"type": "null"}]) == 1:
+            found = {**plain(kept[0]), **found}
+        elif key != "cli" and not (key == "title" and isinstance(value, str)) and (key, value) != ("default", None):
+            found[key] = value if key in ("default", "enum", "const") else plain(value)
+    return found
 
 
 @lru_cache

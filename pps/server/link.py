@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import TypeAlias, cast
+from urllib.parse import quote
 
 from pps import __version__
 from pps.core import errors
@@ -80,31 +81,48 @@ class Link:
         """Ask the server to finish what it is doing and end."""
         self._request("POST", "/owner/stop", {}, _CALL_S)
 
-    def call(self, verb: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
-        """Let an entity do one verb of the tool table; returns its structured result."""
-        body: Answer = {"entity": entity, "arguments": dict(arguments)}
-        return self._request("POST", f"/owner/call/{verb}", body, timeout_s)
+    def call(self, operation: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
+        """Do an operation, for an entity where one is named; returns its ``data`` and its ``text``."""
+        lines = self.lines(operation, arguments, entity=entity, timeout_s=timeout_s)
+        while True:
+            try:
+                next(lines)
+            except StopIteration as ended:
+                return ended.value
 
     def admin(self, action: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
-        """Do one action on the registry, such as ``entity.create``."""
-        return self._request("POST", f"/registry/{action}", dict(arguments), timeout_s)
+        """Do an operation of the owner, such as ``entity_create``; returns its data."""
+        return cast("Answer", self.call(action.replace(".", "_"), "", arguments, timeout_s=timeout_s)["data"])
 
-    def runner(self, verb: str, arguments: Mapping[str, JSON]) -> Answer:
-        """Do one verb of a task runner, such as ``task_claim``, for any project."""
-        return self._request("POST", f"/runner/{verb}", dict(arguments), _CALL_S)
+    def runner(self, operation: str, arguments: Mapping[str, JSON]) -> Answer:
+        """Do an operation of a task runner, such as ``task_claim``, for any project."""
+        return self.call(operation, "", arguments)
 
-    def work(self, task: str, arguments: Mapping[str, JSON]) -> Generator[Answer, None, Answer]:
-        """Run a long task; yields its progress reports and returns its result.
+    def work(self, operation: str, arguments: Mapping[str, JSON], entity: str = "") -> Generator[Answer, None, Answer]:
+        """Do a long operation; yields its progress reports and returns its data."""
+        answer = yield from self.lines(operation.replace(".", "_"), arguments, entity=entity, timeout_s=_SILENCE_S)
+        return cast("Answer", answer["data"])
+
+    def lines(
+        self, operation: str, arguments: Mapping[str, JSON], *, entity: str = "", timeout_s: float = _CALL_S
+    ) -> Generator[Answer, None, Answer]:
+        """Do an operation; yields reports of how far a long one is, and returns its ``data`` and its ``text``.
 
         Each report has ``what``, ``done`` and ``total`` (0 when unknown).
+
+        Args:
+            operation: A name of the table.
+            arguments: Its input.
+            entity: For whom, where it is an entity's.
+            timeout_s: Longest silence.
         """
-        with self._response("POST", f"/owner/work/{task}", dict(arguments), _SILENCE_S) as response:
+        with self._response("POST", f"/v1/{operation}", dict(arguments), timeout_s, entity=entity) as response:
             for line in response:
                 event = _object(line)
-                if "error" in event:
-                    raise error_from(event)
+                if "problem" in event:
+                    raise error_from(cast("Answer", event["problem"]))
                 if "result" in event:
-                    return cast("Answer", event["result"])
+                    return {"data": event["result"], "text": event["text"]}
                 yield event
         raise ServerAway("the server ended in the middle of the work; run the command again, it goes on from there")
 
@@ -114,10 +132,15 @@ class Link:
 
     @contextlib.contextmanager
     def _response(
-        self, method: str, path: str, body: Answer | None, timeout_s: float
+        self, method: str, path: str, body: Answer | None, timeout_s: float, *, entity: str = ""
     ) -> Generator[http.client.HTTPResponse]:
         connection = ProvedConnection(self.run, timeout_s)
-        headers = {"Authorization": f"Bearer {self.run.secret}", "Content-Type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {self.run.secret}",
+            "Content-Type": "application/json",
+            "Accept": "application/x-ndjson",
+            **({"PPS-Entity": quote(entity, errors="replace")} if entity else {}),
+        }
         try:
             connection.request(method, path, None if body is None else _encoded(body), headers)
             response = connection.getresponse()
@@ -133,13 +156,14 @@ class Link:
 
 
 def error_from(answer: Mapping[str, JSON]) -> errors.PPSError:
-    """Return the error that an answer carries, of the class it had in the server."""
-    said = answer.get("error")
-    if not isinstance(said, Mapping):
+    """Return the error that problem details tell of, of the class it had in the server."""
+    if "code" not in answer or "detail" not in answer:
         return StoreError("the server answered with something that is not an answer of PPS")
-    kind = _CLASSES.get(str(said.get("code")), errors.PPSError)
+    kind = _CLASSES.get(str(answer["code"]), errors.PPSError)
     error = kind.__new__(kind)
-    errors.PPSError.__init__(error, str(said.get("message")))
+    errors.PPSError.__init__(error, str(answer["detail"]))
+    if isinstance(error, errors.InvalidRequest):
+        error.field = str(answer.get("field", ""))
     return error
 
 
@@ -303,4 +327,4 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdigit())
 
 
-_CLASSES = _classes(errors.PPSError)
+_CLASSES = {**_classes(errors.PPSError), "unknown_operation": errors.InvalidRequest}

@@ -66,19 +66,23 @@ def _send(
     from its moment on, as it does for a client that had to wait.
     """
     connection = http.client.HTTPConnection(link.run.address, link.run.port, timeout=60)
-    headers = {"Authorization": f"Bearer {link.run.secret}", "Content-Type": "application/json"}
+    headers = {
+        "Authorization": f"Bearer {link.run.secret}",
+        "Content-Type": "application/json",
+        "PPS-Entity": "live",
+    }
     session = f"client-{threading.get_ident()}"
     times: list[float] = []
     begun = clock.perf_counter() + begin_s
     try:
         for number, text in enumerate(texts):
             arguments = {"content": text, "session": session, "wait": wait}
-            body = json.dumps({"entity": "live", "arguments": arguments})
+            body = json.dumps(arguments)
             started = clock.perf_counter()
             if every_s:
                 clock.sleep(max(0.0, begun + number * every_s - started))
                 started = begun + number * every_s
-            connection.request("POST", "/owner/call/remember", body, headers)
+            connection.request("POST", "/v1/remember", body, headers)
             answer = connection.getresponse()
             said = answer.read()
             times.append((clock.perf_counter() - started) * 1000)

@@ -46,7 +46,11 @@ def data(served: Served, verb: str, entity: str = "ana", **arguments: Any) -> di
 def asked(served: Served, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, str | None]:
     """Return a request's status and its Retry-After."""
     with closing(http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)) as connection:
-        headers = {"Authorization": f"Bearer {served.run.secret}"}
+        headers = {
+            "Authorization": f"Bearer {served.run.secret}",
+            "Content-Type": "application/json",
+            "PPS-Entity": "ana",
+        }
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
         response.read()

@@ -69,8 +69,7 @@ def test_a_model_server_that_is_away_slow_or_talks_nonsense_costs_nothing(served
 
     with pytest.raises(Overloaded, match=f"jobs.queue_entity allows {BOUND}"):
         remember(served, "One too many.")
-    one_more = {"entity": "ana", "arguments": {"content": "Too many."}}
-    assert asked(served, "POST", "/owner/call/remember", one_more) == (503, "5")
+    assert asked(served, "POST", "/v1/remember", {"content": "Too many."}) == (503, "5")
     assert data(served, "stats")["turns"] == BOUND + 1
     problem = data(served, "health")["problems"][0]
     assert "embedding server" in problem

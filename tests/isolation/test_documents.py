@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from pps.interfaces.http.work import find
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.values import FactDraft
 from pps.entities.routing import Watched
 from pps.ingest.importing import Wanted
-from pps.interfaces.http.work import find
 from pps.memory import Memory
 
 MARKS = {"ana": "kanarieana", "bob": "kanariebob"}

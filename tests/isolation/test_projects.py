@@ -181,7 +181,7 @@ async def _fill(served: Served, work: Path, mine: str, theirs: str) -> tuple[str
     return made["node_ids"][0]["id"], claimed["task"]["id"], claimed["lease"]
 
 
-def _calls(project: str) -> list[tuple[str, dict[str, Any]]]:
+def calls(project: str) -> list[tuple[str, dict[str, Any]]]:
     """Return every project tool that takes a project, used on one."""
     uuid = str(uuid4())
     return [
@@ -202,10 +202,10 @@ async def test_no_tool_reaches_a_project_outside_the_roots_and_says_so_as_of_one
     tails = [*OTHERS, "/../../..", "/../../../etc", "/../../home/entities/ana"]
     async with city.served.client(city.mine, ERAS[-1]) as client:
         for tail in tails:
-            for tool, arguments in _calls(city.path(f"/proj{tail}")):
+            for tool, arguments in calls(city.path(f"/proj{tail}")):
                 assert await refused(client, tool, **arguments) == "project not found (not_found)"
     async with city.served.client(city.reader, ERAS[-1]) as client:
-        for tool, arguments in _calls(city.path("/absent")):
+        for tool, arguments in calls(city.path("/absent")):
             assert await refused(client, tool, **arguments) == "project not found (not_found)"
     assert await asyncio.to_thread(city.theirs) == before
     listed = city.served.link.admin("entity.list", {})["entities"]
@@ -215,7 +215,7 @@ async def test_no_tool_reaches_a_project_outside_the_roots_and_says_so_as_of_one
 async def test_a_path_that_is_none_is_refused_without_a_word_about_projects(city: City) -> None:
     async with city.served.client(city.mine, ERAS[-1]) as client:
         for path in ("proj", "../proj", "~/proj", "", " ", "/a\0b", "/" + "x" * 4096):
-            for tool, arguments in _calls(path):
+            for tool, arguments in calls(path):
                 assert (await refused(client, tool, **arguments)).startswith(("project: ", "project_path: "))
 
 
@@ -286,16 +286,16 @@ async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City)
             for verb, more in (("task_extend", {}), ("task_complete", {"result": "x"}), ("task_fail", {"error": "x"}))
             for project in (theirs, mine, f"{mine}/out")
         ),
-        ("recall", {"query": "x"}, 400),
-        ("create_graph", {"project": mine, "nodes": [{"title": "x", "content": "x"}]}, 400),
+        ("recall", {"query": "x"}, 404),
+        ("create_graph", {"project": theirs, "nodes": [{"title": "x", "content": "x"}]}, 404),
     ]
     async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
         headers = {"Authorization": f"Bearer {city.mine}"}
         for verb, arguments, status in attacks:
-            answer = await http.post(f"/runner/{verb}", json=arguments, headers=headers)
+            answer = await http.post(f"/v1/{verb}", json=arguments, headers=headers)
             assert (answer.status_code, CANARY in answer.text) == (status, False), verb
-        nothing = await http.post("/runner/task_claim", json={"runner": "x"}, headers=headers)
-        assert nothing.json()["data"] == {}
+        nothing = await http.post("/v1/task_claim", json={"runner": "x"}, headers=headers)
+        assert nothing.json() == {}
     assert await asyncio.to_thread(city.theirs) == before
 
 
@@ -308,7 +308,7 @@ async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them
     async with city.served.client(city.entity, ERAS[-1]) as client:
         theirs = {*TOOLS, *RUNNER} - {*operations_for("entity")}
         assert not {tool.name for tool in (await client.list_tools()).tools} & theirs
-        for tool, arguments in [*_calls(city.path("/project2")), *((name, {}) for name in theirs)]:
+        for tool, arguments in [*calls(city.path("/project2")), *((name, {}) for name in theirs)]:
             if tool not in theirs:  # an entity has tools of these names that act on itself: they take no project
                 assert tool == "add_event" or "unknown argument" in await refused(client, tool, **arguments)
                 continue
@@ -317,7 +317,7 @@ async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them
     async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
         for token, paths in (
             (city.mine, ("/owner/call/stats", "/registry/entity.list", "/registry/route.find", "/owner/stop")),
-            (city.entity, ("/runner/task_claim", "/runner/task_list")),
+            (city.entity, ("/v1/task_claim", "/runner/task_list")),
         ):
             for path in paths:
                 answer = await http.post(path, json={"entity": "ana"}, headers={"Authorization": f"Bearer {token}"})
@@ -328,10 +328,10 @@ async def test_an_operator_makes_no_routers_and_learns_no_paths(city: City) -> N
     operator = str(city.served.link.admin("operator.issue", {})["token"])
     headers = {"Authorization": f"Bearer {operator}"}
     async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
-        for action in ("router.create", "router.list", "router.revoke", "route.add", "route.list", "route.find"):
-            answer = await http.post(f"/registry/{action}", json={"roots": ["/"], "path": "/"}, headers=headers)
-            assert answer.status_code == 401, action
-        assert (await http.post("/runner/task_claim", json={"runner": "x"}, headers=headers)).status_code == 401
+        for action in ("router_create", "router_list", "router_revoke", "route_add", "route_list", "route_find"):
+            answer = await http.post(f"/v1/{action}", json={"roots": ["/"], "path": "/"}, headers=headers)
+            assert answer.status_code == 404, action
+        assert (await http.post("/v1/task_claim", json={"runner": "x"}, headers=headers)).status_code == 404
 
 
 async def test_a_session_of_an_entity_is_none_of_a_routers(city: City) -> None:
@@ -357,7 +357,7 @@ async def test_a_revoked_router_is_refused_at_once(city: City) -> None:
 async def test_a_bridge_stays_below_the_roots_that_it_was_started_for(city: City) -> None:
     async with city.served.projects(ERAS[-1], city.path("/proj"), city.path("/alias")) as client:
         assert [one["name"] for one in (await done(client, "list_vaults"))["vaults"]] == ["proj"]
-        for tool, arguments in _calls(city.path("/project2")):
+        for tool, arguments in calls(city.path("/project2")):
             assert await refused(client, tool, **arguments) == "project not found (not_found)"
     for arguments in (["--router", "--entity", "ana"], ["--root", "/"], []):
         assert city.served.pps("mcp", *arguments).returncode == 2

@@ -146,16 +146,14 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/mcp": ("POST", INITIALIZE),
     "/health": ("GET", None),
     "/metrics": ("GET", None),
-    "/registry/{action}": ("POST", {"name": "theirs"}),
-    "/runner/{verb}": ("POST", {"runner": "mine"}),
+    "/v1/{operation}": ("POST", {"query": "vault"}),
+    "/openapi.json": ("GET", None),
     "/owner/proof/{nonce}": ("GET", None),
     "/owner/status": ("GET", None),
     "/owner/stop": ("POST", {}),
-    "/owner/call/{verb}": ("POST", {"entity": "theirs", "arguments": {"query": "vault"}}),
     "/owner/hooks": ("POST", {"event": "Stop", "entity": "theirs", "text": "vault"}),
-    "/owner/work/{task}": ("POST", {"entity": "theirs"}),
 }
-PARAMETERS = {"{nonce}": "0" * 32, "{action}": "entity.show", "{verb}": "recall", "{task}": "reindex"}
+PARAMETERS = {"{nonce}": "0" * 32, "{operation}": "recall"}
 
 
 @dataclass(frozen=True)
@@ -248,13 +246,14 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(neighbours: Neighbou
         path = path.replace(name, value)
     secret = neighbours.served.run.secret
     wrong = [None, "nonsense", neighbours.mine[:-1] + "?", f"{secret}x.theirs", f"{secret[:-1]}.theirs"]
-    if path != "/mcp":
+    if path not in ("/mcp", "/v1/recall", "/openapi.json"):
         wrong += [neighbours.mine, neighbours.theirs]
     async with httpx2.AsyncClient(trust_env=False) as http:
         for token in wrong:
             headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else dict(HEADERS)
             answer = await http.request(method, f"{neighbours.served.run.url}{path}", json=body, headers=headers)
-            assert answer.status_code == (200 if path.startswith(("/health", "/owner/proof/")) else 401)
+            opened = path.startswith(("/health", "/owner/proof/")) or (path == "/openapi.json" and not token)
+            assert answer.status_code == (200 if opened else 401)
             assert secret[6:] not in answer.text
             assert CANARY not in answer.text
             assert "theirs" not in answer.text

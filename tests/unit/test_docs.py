@@ -18,13 +18,14 @@ from benchmarks.times_report import HOOKS, RERANK, TIMELINE
 from pps.interfaces.cli.main import build
 from pps.operations.catalog import operations_for
 from tests.figures import DOCUMENTS, QUALITY, RESULTS, filled
-from tests.reference import PAGE, page
+from tests.reference import PAGE, TOOLS, page, tools
 
 ROOT = PAGE.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_reference_is_what_scripts_docs_would_write() -> None:
+    assert TOOLS.read_text(encoding="utf-8") == tools(), "run scripts/docs"
     assert PAGE.read_text(encoding="utf-8") == page(), "run scripts/docs"
 
 

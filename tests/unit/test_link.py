@@ -94,10 +94,10 @@ def test_nobody_at_the_address_is_a_server_away(tmp_path: Path) -> None:
 
 
 def test_errors_keep_their_class_on_the_way() -> None:
-    invalid = error_from({"error": {"code": "invalid_request", "message": "limit: too large"}})
+    invalid = error_from({"code": "invalid_request", "detail": "limit: too large", "field": "limit"})
     assert isinstance(invalid, InvalidRequest)
-    assert str(invalid) == "limit: too large"
-    away = error_from({"error": {"code": "store_unavailable", "message": "x"}})
+    assert (str(invalid), invalid.field) == ("limit: too large", "limit")
+    away = error_from({"code": "store_unavailable", "detail": "x"})
     assert isinstance(away, StoreUnavailable)
     assert away.retryable
     assert isinstance(error_from({"detail": "not ours"}), StoreError)
@@ -136,8 +136,8 @@ def scripted() -> Iterator[Link]:
 
 
 def test_work_yields_reports_and_returns_the_result(scripted: Link) -> None:
-    lines = [{"what": "facts", "done": 1, "total": 2}, {"result": {"facts": 2}}]
-    _Scripted.answers = {"/owner/work/reindex": (200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))}
+    lines = [{"what": "facts", "done": 1, "total": 2}, {"result": {"facts": 2}, "text": "2"}]
+    _Scripted.answers = {"/v1/reindex": (200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))}
     work = scripted.work("reindex", {"entity": "ana"})
     assert next(work) == lines[0]
     with pytest.raises(StopIteration) as ended:
@@ -146,21 +146,21 @@ def test_work_yields_reports_and_returns_the_result(scripted: Link) -> None:
 
 
 def test_work_that_is_cut_off_is_not_taken_for_done(scripted: Link) -> None:
-    _Scripted.answers = {"/owner/work/reindex": (200, b'{"what": "facts", "done": 1, "total": 2}\n')}
+    _Scripted.answers = {"/v1/reindex": (200, b'{"what": "facts", "done": 1, "total": 2}\n')}
     with pytest.raises(ServerAway, match="run the command again"):
         list(scripted.work("reindex", {}))
 
 
 def test_an_error_in_the_middle_of_work_is_raised(scripted: Link) -> None:
-    body = b'{"what": "x", "done": 0, "total": 0}\n{"error": {"code": "not_found", "message": "id not found"}}\n'
-    _Scripted.answers = {"/owner/work/reindex": (200, body)}
+    body = b'{"what": "x", "done": 0, "total": 0}\n{"problem": {"code": "not_found", "detail": "id not found"}}\n'
+    _Scripted.answers = {"/v1/reindex": (200, body)}
     with pytest.raises(NotFound):
         list(scripted.work("reindex", {}))
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>"])
 def test_an_answer_that_is_not_ours_is_an_error(scripted: Link, body: bytes) -> None:
-    _Scripted.answers = {"/owner/call/stats": (200, body)}
+    _Scripted.answers = {"/v1/stats": (200, body)}
     with pytest.raises(StoreError):
         scripted.call("stats", "ana", {})
 

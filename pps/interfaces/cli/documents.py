@@ -49,7 +49,7 @@ def import_(
     arguments: dict[str, JSON] = {"entity": name, "paths": listed, "format": format, "dry_run": dry_run}
     if not dry_run and load().extractor.mode == "model":
         counted = work("import", {**arguments, "dry_run": True}, as_json=as_json, in_bytes=True)
-        if isinstance(estimate := counted["estimate"], dict):
+        if isinstance(estimate := counted.get("estimate"), dict):
             typer.echo(_estimated(estimate), err=True)
     result = work("import", arguments, as_json=as_json, in_bytes=True)
     if as_json:
@@ -139,8 +139,8 @@ def remove(
 
 
 def _estimated(estimate: Mapping[str, JSON]) -> str:
-    cost = f", ${estimate['cost_usd']:.2f}" if isinstance(estimate["cost_usd"], float) else ""
-    days = f", the budget of {estimate['days']} days" if estimate["days"] is not None else ""
+    cost = f", ${estimate['cost_usd']:.2f}" if isinstance(estimate.get("cost_usd"), float) else ""
+    days = f", the budget of {estimate['days']} days" if estimate.get("days") is not None else ""
     return (
         f"the language model would take some {estimate['tokens_in']:,} tokens in and {estimate['tokens_out']:,} out"
         f"{cost}{days} (by {estimate['basis']})"
@@ -151,7 +151,7 @@ def _told(name: str, result: Answer) -> None:
     """Print what an import did, and on stderr what it could not read."""
     files = result["files"]
     formats = ", ".join(f"{count} × {one}" for one, count in files.items()) if isinstance(files, dict) else ""
-    span = f", {str(result['first_at'])[:10]} to {str(result['last_at'])[:10]}" if result["first_at"] else ""
+    span = f", {str(result['first_at'])[:10]} to {str(result['last_at'])[:10]}" if result.get("first_at") else ""
     typer.echo(
         f"read {formats or 'nothing'}: {result['turns']} turns in {result['sessions']} conversations{span}, "
         f"{result['nodes']} nodes and {result['facts']} facts, about {result['tokens']} tokens"
@@ -160,7 +160,7 @@ def _told(name: str, result: Answer) -> None:
         typer.echo(
             f"would store {result['stored']}, {result['duplicates']} known already (dry run: nothing was stored)"
         )
-        if isinstance(estimate := result["estimate"], dict):
+        if isinstance(estimate := result.get("estimate"), dict):
             typer.echo(_estimated(estimate))
     else:
         redacted = f"; {result['redacted']} secrets were taken out" if result["redacted"] else ""

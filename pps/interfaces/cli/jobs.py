@@ -32,7 +32,7 @@ def list_(
 
     Example: pps jobs list ana --state failed
     """
-    asked: dict[str, JSON] = {"entity": name, "state": state, "after": after, "limit": limit}
+    asked: dict[str, JSON] = {"entity": name, "state": state or None, "after": after, "limit": limit}
     found = work("jobs.list", asked, as_json=as_json)
     if as_json:
         show_json(found)
@@ -44,7 +44,7 @@ def list_(
             say(f"{job['id']:>7} {job['state']:<8} {job['stage']:<5} tried {job['attempts']}  {job['text']}{why}")
     if not jobs:
         typer.echo("No such jobs.")
-    elif found["next"]:
+    elif found.get("next"):
         typer.echo(f"More: --after {found['next']}")
 
 
@@ -115,7 +115,7 @@ def extract(
 
     Examples: pps extract ana --dry-run · pps extract ana --since 2026-11-01
     """
-    found = work("extract", {"entity": name, "since": since, "dry_run": dry_run}, as_json=as_json)
+    found = work("extract", {"since": since or None, "dry_run": dry_run}, entity=name, as_json=as_json)
     if as_json:
         show_json(found)
     else:

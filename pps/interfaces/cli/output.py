@@ -71,16 +71,19 @@ def objects(value: JSON) -> list[dict[str, JSON]]:
     return [item for item in items if isinstance(item, dict)]
 
 
-def work(task: str, arguments: Mapping[str, JSON], *, as_json: bool, in_bytes: bool = False) -> Answer:
+def work(
+    task: str, arguments: Mapping[str, JSON], *, entity: str = "", as_json: bool, in_bytes: bool = False
+) -> Answer:
     """Run long work in the server, with a bar on a terminal; returns the result.
 
     Args:
         task: What to do; one of the server's tasks.
         arguments: As the task takes them.
+        entity: For whom, where it is an entity's.
         as_json: Show no bar.
         in_bytes: What is done is counted in bytes, so the bar shows a share of them.
     """
-    reports = server().work(task, arguments)
+    reports = server().work(task, arguments, entity)
     if as_json or not sys.stderr.isatty():
         return _drained(reports)
     from rich.console import Console

@@ -26,12 +26,12 @@ class Runners:
 
     Attributes:
         serve: Serves until it is ended; takes the settings and whether it was started by need.
-        bridge: Serves an entity on stdio; takes the data folder and the name.
+        bridge: Serves an entity on stdio; takes the data folder, the name and the toolsets.
         projects: Serves the project tools on stdio; takes the data folder and the roots.
     """
 
     serve: Callable[[Settings, bool], None]
-    bridge: Callable[[Path, str], None]
+    bridge: Callable[[Path, str, str], None]
     projects: Callable[[Path, list[str]], None]
 
 
@@ -103,6 +103,10 @@ def mcp(
     root: Annotated[
         list[str] | None, typer.Option(help="With --router: only projects at or below this folder.")
     ] = None,
+    toolset: Annotated[
+        str,
+        typer.Option(help="With --entity: core, anchors, records, upkeep (commas between) or all; core if not given."),
+    ] = "",
 ) -> None:
     """Serve one entity's tools, or those of projects, on stdin and stdout, for an MCP client to start.
 
@@ -121,7 +125,7 @@ def mcp(
     if router:
         runners.projects(home_folder(), [absolute(one) for one in root or ["/"]])
     else:
-        runners.bridge(home_folder(), entity)
+        runners.bridge(home_folder(), entity, toolset)
 
 
 def doctor(
@@ -156,7 +160,7 @@ def verify_isolation(
 
     Example: pps verify-isolation --operations 10000
     """
-    report = work("verify", {"operations": operations}, as_json=as_json)
+    report = work("verify_isolation", {"operations": operations}, as_json=as_json)
     if as_json:
         show_json(report)
     else:

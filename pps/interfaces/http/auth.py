@@ -11,11 +11,14 @@ from urllib.parse import unquote
 from starlette.requests import HTTPConnection
 
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
-from pps.core.ids import EntityId, check_name
-from pps.entities import Registry, Router
+from pps.core.ids import check_name
+from pps.entities import Registry
 from pps.entities.routing import owner as owner_router
+from pps.interfaces.http.problems import Forbidden, Refused
+from pps.operations.calls import OPERATOR, Caller, owner
 from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 
+ENTITY_HEADER = "PPS-Entity"
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
@@ -26,8 +29,8 @@ class Trust:
         self._registry = registry
         self._secret = secret.encode()
 
-    async def caller(self, token: str) -> EntityId | Router | None:
-        """Return who asks with a bearer token at ``/mcp``; None for a wrong one.
+    async def caller(self, token: str) -> Caller | None:
+        """Return who asks with a bearer token at ``/mcp``; None for a wrong one, and for who has no tools there.
 
         ``<owner secret>.<name>`` is any entity, ``<owner secret>.<paths>`` (percent-encoded, with commas between) the
         router of all projects at or below them: the stdio bridge of the same user shows them.
@@ -35,13 +38,25 @@ class Trust:
         if token.startswith(OWNER_PREFIX):
             secret, _, whose = token.partition(".")
             return await asyncio.to_thread(self._owners, whose) if self._is_secret(secret) else None
-        return await asyncio.to_thread(self._of_token, token)
+        found = await asyncio.to_thread(self._of_token, token)
+        return None if found is OPERATOR else found
 
-    async def router(self, connection: HTTPConnection) -> Router | None:
-        """Return the router that a request's token stands for; for the owner's secret, the one of all projects."""
+    async def caller_of(self, connection: HTTPConnection) -> Caller:
+        """Return who asks with a request to ``/v1``. The owner says in ``PPS-Entity`` for which entity, if for one.
+
+        Raises:
+            Refused: It shows no token, or a wrong one.
+            Forbidden: Its token is not of the entity that the header names.
+        """
+        named = unquote(connection.headers.get(ENTITY_HEADER, ""))
         if self.is_owner(connection):
-            return owner_router()
-        return await asyncio.to_thread(self._registry.routers.of_token, bearer(connection))
+            return owner(owner_router(), named or None)
+        found = await asyncio.to_thread(self._of_token, bearer(connection))
+        if found is None:
+            raise Refused("a token is needed; `pps entity token NAME` makes one")
+        if named and found.name != f"entity={named}":
+            raise Forbidden("this token does not speak for that entity")
+        return found
 
     def is_owner(self, connection: HTTPConnection) -> bool:
         """Tell whether a request shows the owner's secret; only from this machine."""
@@ -69,23 +84,22 @@ class Trust:
     def _is_secret(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self._secret)
 
-    def _of_token(self, token: str) -> EntityId | Router | None:
-        return self._registry.entity_of_token(token) or self._registry.routers.of_token(token)
+    def _of_token(self, token: str) -> Caller | None:
+        toolsets = self._registry.toolsets_of_token(token)  # before: a token that is revoked between opens nothing
+        if entity := self._registry.entity_of_token(token):
+            return Caller.of_entity(entity, toolsets)
+        if router := self._registry.routers.of_token(token):
+            return Caller.of_router(router)
+        return OPERATOR if self._registry.is_operator(token) else None
 
-    def _owners(self, whose: str) -> EntityId | Router | None:
-        if not whose.startswith("/"):
-            return self._named(whose)
+    def _owners(self, whose: str) -> Caller | None:
         try:
-            return owner_router([unquote(root) for root in whose.split(",")])
-        except InvalidRequest:
-            return None
-
-    def _named(self, name: str) -> EntityId | None:
-        try:
-            entry = self._registry.get(check_name(name))
+            if whose.startswith("/"):
+                return Caller.of_router(owner_router([unquote(root) for root in whose.split(",")]))
+            entry = self._registry.get(check_name(whose))
         except (UnknownEntity, InvalidRequest):
             return None
-        return None if entry.archived else entry.entity
+        return None if entry.archived else Caller.of_entity(entry.entity)
 
 
 def bearer(connection: HTTPConnection) -> str:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pps.interfaces.http.auth import bearer, is_local
+from pps.interfaces.http.problems import details
 from pps.server.runfile import OWNER_PREFIX
 
 _PORT = re.compile("[0-9]{1,5}")  # of digits in other scripts, str.isdigit thinks otherwise
@@ -81,8 +82,8 @@ async def _refuse(status: int, why: str, scope: Scope, receive: Receive, send: S
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": why})
         return
-    body = {"error": {"code": "refused", "message": why, "retryable": False}}
-    await JSONResponse(body, status_code=status)(scope, receive, send)
+    answer = JSONResponse(details(status, "refused", why), status, media_type="application/problem+json")
+    await answer(scope, receive, send)
 
 
 def _allowed(value: str, patterns: Sequence[str]) -> bool:

@@ -118,12 +118,14 @@ class Condition:
         return "\n".join(lines) + "\n"
 
     def _call_lines(self) -> list[str]:
-        keys = {f'verb="{verb}",outcome="{outcome}"': tally for (verb, outcome), tally in self._calls.tallies.items()}
+        keys = {
+            f'operation="{name}",outcome="{outcome}"': tally for (name, outcome), tally in self._calls.tallies.items()
+        }
         times = {key: tally.times for key, tally in keys.items()}
         seconds = {key: round(tally.seconds, 6) for key, tally in keys.items()}
         return [
-            *_metric("counter", "pps_calls_total", "Verbs by how they ended.", times),
-            *_metric("counter", "pps_call_seconds_total", "Time spent in verbs.", seconds),
+            *_metric("counter", "pps_calls_total", "Operations by how they ended.", times),
+            *_metric("counter", "pps_call_seconds_total", "Time spent in operations.", seconds),
         ]
 
     async def _backlog_lines(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The server's routes: /health and /metrics, the owner's, and /mcp, which is handed in."""
+"""The server's routes: the operations, /health and /metrics, the owner's, and /mcp, which is handed in."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pps.app import App
-from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.interfaces.http import admin, work
 from pps.interfaces.http.activity import Activity, ActivityMeter
-from pps.interfaces.http.answers import Handler, Refused, answered, body, text
 from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.guard import HostGuard, Names
 from pps.interfaces.http.health import Condition
-from pps.operations.calls import Caller, Calls
+from pps.interfaces.http.problems import Handler, Refused, answered, body
+from pps.interfaces.http.v1 import V1
+from pps.operations.calls import Calls
 
 
 class McpEndpoint(Protocol):
@@ -71,6 +70,7 @@ class Routes:
     def starlette(self) -> Starlette:
         """Return the ASGI app; made anew for each run, since the MCP endpoint runs once."""
         parts = self._parts
+        v1 = V1(parts.calls, parts.trust)
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -82,14 +82,12 @@ class Routes:
                 Route("/mcp", endpoint=parts.mcp),
                 Route("/health", answered(self._health), methods=["GET"]),
                 Route("/metrics", answered(self._metrics), methods=["GET"]),
-                Route("/runner/{verb}", answered(self._runner), methods=["POST"]),
-                Route("/registry/{action}", answered(self._registry), methods=["POST"]),
+                Route("/v1/{operation}", answered(v1.call), methods=["POST"]),
+                Route("/openapi.json", answered(v1.openapi), methods=["GET"]),
                 Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
                 Route("/owner/status", self._owners(self._status), methods=["GET"]),
                 Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
-                Route("/owner/call/{verb}", self._owners(self._call), methods=["POST"]),
                 Route("/owner/hooks", self._owners(self._hook), methods=["POST"]),
-                Route("/owner/work/{task}", self._owners(self._work), methods=["POST"]),
             ],
             middleware=[
                 Middleware(HostGuard, names=parts.names),
@@ -141,38 +139,5 @@ class Routes:
         self._parts.activity.stopping.set()
         return JSONResponse({"stopping": True})
 
-    async def _call(self, request: Request) -> Response:
-        asked = await body(request)
-        arguments = asked.get("arguments", {})
-        if not isinstance(arguments, dict):
-            raise InvalidRequest("arguments", "must be a JSON object")
-        answer = await self._parts.calls.answer(
-            Caller.of_entity(text(asked, "entity")), request.path_params["verb"], arguments
-        )
-        return JSONResponse({"data": answer.data, "text": answer.text})
-
     async def _hook(self, request: Request) -> Response:
         return JSONResponse(await self._parts.hooks.handle(await body(request)))
-
-    async def _runner(self, request: Request) -> Response:
-        """Let a runner claim tasks and say how they ended."""
-        router = await self._parts.trust.router(request)
-        if router is None:
-            raise Refused("a router's token is needed; `pps router create` makes one")
-        answer = await self._parts.calls.answer(
-            Caller(("runner",), router=router), request.path_params["verb"], await body(request)
-        )
-        return JSONResponse({"data": answer.data, "text": answer.text})
-
-    async def _registry(self, request: Request) -> Response:
-        if not await self._parts.trust.is_operator(request):
-            raise Refused("an operator's token is needed; `pps entity token --operator` makes one")
-        action = request.path_params["action"]
-        if action in admin.OWNERS and not self._parts.trust.is_owner(request):
-            raise Refused("only the owner of this server may do that")
-        return JSONResponse(await admin.do(self._parts.app, action, await body(request)))
-
-    async def _work(self, request: Request) -> Response:
-        task = work.find(request.path_params["task"])
-        lines = work.events(task, self._parts.app, await body(request))
-        return StreamingResponse(lines, media_type="application/x-ndjson")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -22,11 +23,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from pps.core.errors import PPSError, StoreUnavailable, UnknownEntity
+from pps.core.errors import InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
 from pps.core.file_lock import is_held
 from pps.core.ids import check_name
 from pps.entities.routing import owner
-from pps.interfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
+from pps.interfaces.mcp.protocol import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
 from pps.server import Link, RunFile, connect, runfile
 
 _log = logging.getLogger(__name__)
@@ -37,13 +38,13 @@ _PROOF_S = 5.0
 _T = TypeVar("_T")
 
 
-async def serve_stdio(home: Path, entity: str) -> None:
-    """Serve one entity's tools on stdin and stdout until stdin ends.
+async def serve_stdio(home: Path, entity: str, toolset: str = "") -> None:
+    """Serve one entity's tools on stdin and stdout until stdin ends; ``toolset`` names others than ``core``.
 
     Raises:
         InvalidRequest: The name cannot be an entity's.
     """
-    await _serve(home, check_name(entity), INSTRUCTIONS)
+    await _serve(home, check_name(entity), INSTRUCTIONS, toolset)
 
 
 async def serve_projects(home: Path, roots: Sequence[str]) -> None:
@@ -52,13 +53,13 @@ async def serve_projects(home: Path, roots: Sequence[str]) -> None:
     Raises:
         InvalidRequest: A root is not an absolute path, or there are too many.
     """
-    await _serve(home, ",".join(quote(root) for root in owner(roots).roots), PROJECT_INSTRUCTIONS)
+    await _serve(home, ",".join(quote(root) for root in owner(roots).roots), PROJECT_INSTRUCTIONS, "")
 
 
-async def _serve(home: Path, whose: str, instructions: str) -> None:
+async def _serve(home: Path, whose: str, instructions: str, toolset: str) -> None:
     timeout = httpx2.Timeout(10.0, read=_CALL_S)
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http, stdio_server() as (source, sink):
-        bridge = _Bridge(home, whose, http)
+        bridge = _Bridge(home, whose, toolset, http)
         server = make_server(bridge.list_tools, bridge.call_tool, instructions)
         warming = asyncio.create_task(bridge.warm())
         try:
@@ -70,9 +71,11 @@ async def _serve(home: Path, whose: str, instructions: str) -> None:
 class _Bridge:
     """Forwards what a client asks to the server, for the entity or the roots that this bridge was started for."""
 
-    def __init__(self, home: Path, whose: str, http: httpx2.AsyncClient) -> None:
+    def __init__(self, home: Path, whose: str, toolset: str, http: httpx2.AsyncClient) -> None:
         self._home = home
         self._whose = whose
+        self._toolset = toolset
+        self._tools = built("router" if whose.startswith("/") else "entity", toolset)
         self._http = http
         self._asking: RunFile | None = None
         http.event_hooks = {"request": [self._watched]}
@@ -85,11 +88,8 @@ class _Bridge:
             _log.warning("%s", error.message)
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Return the server's tools."""
-        try:
-            return await self._forward(lambda client: client.list_tools())
-        except _Lost:
-            return await self._forward(lambda client: client.list_tools())
+        """Return the tools at once, while the server may still be starting: they are the table's."""
+        return types.ListToolsResult(tools=list(self._tools.values()))
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Let the server do it; progress and cancelling are passed on."""
@@ -110,7 +110,7 @@ class _Bridge:
         for pause_s in (0.0, 0.5, 2.0):
             await asyncio.sleep(pause_s)
             with contextlib.suppress(_Lost):
-                if not await self._forward(lambda client: _may_repeat(client, name)):
+                if not self._may_repeat(name):
                     break
                 return await self._forward(ask)
         raise lost
@@ -135,6 +135,11 @@ class _Bridge:
                 raise
         raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
 
+    def _may_repeat(self, name: str) -> bool:
+        """Tell whether asking twice is the same as once. A text that was stored just now is recognised."""
+        hints = self._tools[name].annotations if name in self._tools else None
+        return name == "remember" or bool(hints and (hints.read_only_hint or hints.idempotent_hint))
+
     def _running(self) -> RunFile | None:
         """Return where the server is; None when there is none, or only what a killed one left behind."""
         run = runfile.read(self._home)
@@ -145,7 +150,7 @@ class _Bridge:
         if self._whose.startswith("/"):
             return
         name = self._whose
-        if Link(run).admin("entity.show", {"name": name})["archived"]:
+        if Link(run).admin("entity_show", {"name": name})["archived"]:
             raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
 
     async def _watched(self, request: httpx2.Request) -> None:
@@ -170,7 +175,9 @@ class _Bridge:
     async def _asked(self, run: RunFile, ask: Callable[[Client], Awaitable[_T]]) -> _T:
         self._asking = run
         self._http.headers["Authorization"] = f"Bearer {run.secret}.{self._whose}"
-        transport = streamable_http_client(f"{run.url}/mcp", http_client=self._http)
+        transport = streamable_http_client(
+            f"{run.url}/mcp?toolset={quote(self._toolset, safe=',')}", http_client=self._http
+        )
         try:
             async with Client(transport, mode=_ERA) as client:
                 return await ask(client)
@@ -187,12 +194,17 @@ class _Lost(StoreUnavailable):
         super().__init__("the server went away in the middle of the call; look whether it was done, then call again")
 
 
-async def _may_repeat(client: Client, name: str) -> bool:
-    """Tell whether asking twice is the same as once. A text that was stored just now is recognised."""
-    if name == "remember":
-        return True
-    hints = next((tool.annotations for tool in (await client.list_tools()).tools if tool.name == name), None)
-    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+def built(audience: str, toolset: str) -> dict[str, types.Tool]:
+    """Return the tools of some toolsets as the package has them: to import the table takes longer than a client waits.
+
+    Raises:
+        InvalidRequest: There is no such toolset.
+    """
+    table: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("tools.json").read_text())[audience]
+    wanted = list(table) if toolset == "all" else (toolset or DEFAULT[audience]).split(",")
+    if unknown := [one for one in wanted if one not in table]:
+        raise InvalidRequest("--toolset", f"{unknown[0]!r} is none of {', '.join(table)}, all")
+    return {str(one["name"]): types.Tool.model_validate(one) for name in wanted for one in table[name]}
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:

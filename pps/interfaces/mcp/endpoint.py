@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
-from typing import Any, TypeAlias, cast
+from dataclasses import replace
+from typing import TypeAlias, cast
 
 import mcp_types as types
-from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
-from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
 from pps.core.values import JSON
-from pps.entities import Router
-from pps.interfaces.mcp.protocol import INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
+from pps.interfaces.mcp.protocol import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
 from pps.interfaces.mcp.sessions import BoundedSessions
+from pps.interfaces.mcp.tools import tool
 from pps.operations.calls import Caller, Calls
-from pps.operations.catalog import operations_for
-from pps.operations.table import AnyOperation, Audience
+from pps.operations.table import Answer, Audience
 
 _SCOPE = "memory"
 _CALLER = "pps_caller"
-Whose: TypeAlias = Callable[[str], Awaitable[EntityId | Router | None]]
+Whose: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 
 
 class Endpoint:
@@ -48,8 +48,8 @@ class Endpoint:
         """Make an endpoint.
 
         Args:
-            calls: Carries the verbs out.
-            whose: Returns the entity or router that a bearer token stands for; asked at each request.
+            calls: Carries the operations out.
+            whose: Returns who a bearer token stands for; asked at each request.
             hosts: What a request's Host may be (``name:*`` for any port).
             origins: The same for its Origin.
         """
@@ -58,7 +58,7 @@ class Endpoint:
         self._routers = _Desk(calls, "router", PROJECT_INSTRUCTIONS, security)
         guarded = RequireAuthMiddleware(self._served, [_SCOPE])
         backend = BearerAuthBackend(_Verifier(whose))
-        self._app = AuthenticationMiddleware(AuthContextMiddleware(guarded), backend=backend)
+        self._app = AuthenticationMiddleware(guarded, backend=backend)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -71,9 +71,9 @@ class Endpoint:
         await self._app(scope, receive, send)
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
-        caller = _caller()
-        desk, name = (self._routers, caller.id) if isinstance(caller, Router) else (self._entities, caller.group)
-        await desk.bounded.serve(name, scope, receive, send)
+        caller = _caller(Request(scope))
+        desk = self._routers if caller.router else self._entities
+        await desk.bounded.serve(_owner(caller), scope, receive, send)
 
 
 class _Desk:
@@ -83,22 +83,42 @@ class _Desk:
         self, calls: Calls, audience: Audience, instructions: str, security: TransportSecuritySettings
     ) -> None:
         self._calls = calls
-        self._verbs = operations_for(audience)
-        self._tools = [tool(verb, calls.unset) for verb in self._verbs.values()]
+        self._audience: Audience = audience
         server = make_server(self._list_tools, self._call_tool, instructions)
         # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
         self.sessions = StreamableHTTPSessionManager(server, security_settings=security)
         self.bounded = BoundedSessions(StreamableHTTPASGIApp(self.sessions), calls.most_sessions)
 
-    async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._tools)
+    async def _list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[tool(one) for one in self._calls.operations(self._asking(context)).values()]
+        )
 
-    async def _call_tool(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in self._verbs:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool of that name; there are {', '.join(self._verbs)}")
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        caller = self._asking(context)
+        offered = self._calls.operations(caller)
+        if params.name not in offered:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool of that name; there are {', '.join(offered)}")
         arguments = cast("dict[str, JSON]", params.arguments or {})
-        answer = await self._calls.answer(_asking(_caller()), params.name, arguments)
+        if offered[params.name].long and context.meta and "progress_token" in context.meta:
+            answer = await self._reported(context, caller, params.name, arguments)
+        else:
+            answer = await self._calls.answer(caller, params.name, arguments)
         return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.data)
+
+    async def _reported(self, context: Context, caller: Caller, name: str, arguments: dict[str, JSON]) -> Answer:
+        async with contextlib.aclosing(self._calls.reported(caller, name, arguments)) as steps:
+            async for step in steps:
+                if isinstance(step, Answer):
+                    return step
+                await context.session.report_progress(step.done, step.total or None, step.what)
+        raise AssertionError("an operation ended without an answer")
+
+    def _asking(self, context: Context) -> Caller:
+        """Return who sent this very request, with the toolsets that it chose: never more than its token opens."""
+        caller = _caller(context.request)
+        chosen = context.request.query_params.get("toolset", "") if context.request else ""
+        return replace(caller, audiences=(self._audience,), toolsets=chosen_of(self._audience, chosen, caller.toolsets))
 
 
 class _Verifier:
@@ -108,47 +128,41 @@ class _Verifier:
         self._whose = whose
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a token may do. The caller is the owner of the session, so no other can use it."""
+        """Return what a token may do. Whose it is owns the session, so no other can use it."""
         caller = await self._whose(token)
         if caller is None:
             return None
-        whose, name = ("router", caller.id) if isinstance(caller, Router) else (caller.group, caller.name)
-        return AccessToken(token=token, client_id=whose, subject=name, scopes=[_SCOPE], claims={_CALLER: caller})
+        return AccessToken(token=token, client_id=_owner(caller), scopes=[_SCOPE], claims={_CALLER: caller})
 
 
-def tool(verb: AnyOperation, unset: Set[str] = frozenset()) -> types.Tool:
-    """Return a verb as a tool, without the ways to read that are not set up here."""
-    return types.Tool(
-        name=verb.name,
-        title=verb.title,
-        description=verb.description,
-        input_schema=_offered(verb.input_schema(), unset),
-        output_schema=verb.output_schema(),
-        annotations=types.ToolAnnotations(
-            title=verb.title,
-            read_only_hint=verb.hints.read_only,
-            destructive_hint=verb.hints.destructive,
-            idempotent_hint=verb.hints.idempotent,
-            open_world_hint=False,
-        ),
-    )
+def chosen_of(audience: Audience, asked: str, allowed: Set[str] | None) -> frozenset[str] | None:
+    """Return the toolsets that a client gets; None for all.
+
+    Args:
+        audience: Whose tools they are.
+        asked: Names with commas between, or ``all``; the audience's own ones when empty.
+        allowed: The most that its token opens; None for all.
+    """
+    wanted = frozenset(asked.split(",")) if asked else frozenset((DEFAULT[audience],))
+    if asked == "all":
+        return None if allowed is None else frozenset(allowed)
+    if allowed is None:
+        return wanted
+    return wanted & allowed if asked or wanted & allowed else frozenset(allowed)
 
 
-def _offered(schema: dict[str, JSON], unset: Set[str]) -> dict[str, JSON]:
-    extraction: Any = cast("Any", schema["properties"]).get("extraction") or {}
-    for one in extraction.get("anyOf", ()):
-        if "enum" in one:
-            one["enum"] = [way for way in one["enum"] if way not in unset]
-    return schema
+def _owner(caller: Caller) -> str:
+    if isinstance(caller.entity, EntityId):
+        return caller.entity.group
+    if caller.router is None:
+        raise IsolationError("a tool was called by nobody")
+    return caller.router.id
 
 
-def _asking(caller: EntityId | Router) -> Caller:
-    return Caller(("router",), router=caller) if isinstance(caller, Router) else Caller.of_entity(caller)
-
-
-def _caller() -> EntityId | Router:
-    token = get_access_token()
-    caller: object = (token.claims or {}).get(_CALLER) if token else None
-    if not isinstance(caller, EntityId | Router):
+def _caller(request: Request | None) -> Caller:
+    user = request.scope.get("user") if request else None
+    claims = user.access_token.claims if isinstance(user, AuthenticatedUser) else None
+    caller: object = (claims or {}).get(_CALLER)
+    if not isinstance(caller, Caller):
         raise IsolationError("a tool was called by nobody")
     return caller

@@ -46,19 +46,19 @@ class Served:
     def create(self, name: str) -> str:
         """Make an entity, or a further token for one that is there."""
         made = self.link.admin("entity.create", {"name": name})
-        return str(made["token"] or self.link.admin("token.issue", {"name": name})["token"])
+        return str(made.get("token") or self.link.admin("token.issue", {"name": name})["token"])
 
     @contextlib.asynccontextmanager
-    async def client(self, token: str, era: str) -> AsyncIterator[Client]:
+    async def client(self, token: str, era: str, toolset: str = "all") -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {token}"}
         async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http:
-            transport = streamable_http_client(f"{self.run.url}/mcp", http_client=http)
+            transport = streamable_http_client(f"{self.run.url}/mcp?toolset={toolset}", http_client=http)
             async with Client(transport, mode=era) as client:
                 yield client
 
     def stdio(self, name: str, era: str) -> Client:
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "pps", "mcp", "--entity", name], env=self.env
+            command=sys.executable, args=["-m", "pps", "mcp", "--entity", name, "--toolset", "all"], env=self.env
         )
         return Client(parameters, mode=era)
 

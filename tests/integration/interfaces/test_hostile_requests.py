@@ -16,12 +16,12 @@ from tests.integration.interfaces.serving import Served
 
 ROUTES = (
     *(("GET", path) for path in ("/health", "/metrics", "/owner/status", "/mcp", "/nothing")),
-    *(("POST", path) for path in ("/mcp", "/owner/hooks", "/runner/task_claim", "/runner/%00", "/owner/call/%ff")),
-    *(("POST", f"/owner/call/{verb}") for verb in ("remember", "recall", "get", "forget", "add_event", "timeline")),
-    *(("POST", f"/registry/{action}") for action in ("entity.show", "entity.create", "token.issue", "router.create")),
-    *(("POST", f"/registry/{action}") for action in ("route.add", "route.find", "watch.list", "router.revoke", "x")),
-    *(("POST", f"/owner/work/{task}") for task in ("import", "export", "watch.add", "anchors.import", "jobs.list")),
-    *(("POST", f"/owner/work/{task}") for task in ("jobs.drop", "doctor", "reindex", "watch.remove", "x")),
+    *(("POST", path) for path in ("/mcp", "/owner/hooks", "/v1/task_claim", "/v1/%00", "/v1/%ff")),
+    *(("POST", f"/v1/{verb}") for verb in ("remember", "recall", "get", "forget", "add_event", "timeline")),
+    *(("POST", f"/v1/{action}") for action in ("entity_show", "entity_create", "token_issue", "router_create")),
+    *(("POST", f"/v1/{action}") for action in ("route_add", "route_find", "watch_list", "router_revoke", "x")),
+    *(("POST", f"/v1/{task}") for task in ("import", "export", "watch_add", "anchors_import", "jobs_list")),
+    *(("POST", f"/v1/{task}") for task in ("jobs_drop", "doctor", "reindex", "watch_remove", "x")),
 )
 FIELDS = ("entity", "name", "path", "paths", "arguments", "ids", "roots", "id", "state", "limit", "after", "at", "size")
 VALUES: tuple[Any, ...] = (
@@ -61,14 +61,14 @@ def test_a_port_of_other_digits_is_no_port_of_ours(served: Served) -> None:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/registry/entity.show", {"name": "\ud800"}),
-        ("/owner/call/stats", {"entity": "a\ud800"}),
+        ("/v1/entity_show", {"name": "\ud800"}),
+        ("/v1/reindex", {"entity": "a\ud800"}),
         ("/owner/hooks", hook(at=1e300)),
         ("/owner/hooks", hook(at=float("inf"))),
         ("/owner/hooks", hook(entity="", project="/a\0b")),
         ("/owner/hooks", hook(transcript="/a\0b")),
         ("/owner/hooks", hook(transcript="/etc/hostname", size=10**30)),
-        ("/registry/route.find", {"path": "/a\0b"}),
+        ("/v1/route_find", {"path": "/a\0b"}),
     ],
 )
 def test_what_no_name_time_or_path_can_be_is_a_wrong_request(served: Served, path: str, body: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ def test_what_no_name_time_or_path_can_be_is_a_wrong_request(served: Served, pat
 
 
 def bearer(served: Served) -> dict[str, str]:
-    return {"Authorization": f"Bearer {served.run.secret}"}
+    return {"Authorization": f"Bearer {served.run.secret}", "Content-Type": "application/json"}
 
 
 def requests(seed: int) -> Iterator[tuple[str, str, dict[str, str], bytes]]:

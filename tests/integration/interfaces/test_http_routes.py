@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
+from pps.operations.catalog import operations_for
 from tests.integration.interfaces.serving import Served, serving
 
 
@@ -17,6 +18,9 @@ from tests.integration.interfaces.serving import Served, serving
 def http(served: Served) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as client:
         yield client
+
+
+JSON = {"Content-Type": "application/json"}
 
 
 def _bearer(token: str) -> dict[str, str]:
@@ -48,7 +52,7 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     samples = [line for line in answer.text.splitlines() if not line.startswith("#")]
     assert all(len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in samples)
-    assert any(line.startswith('pps_calls_total{verb="stats",outcome="ok"}') for line in samples)
+    assert any(line.startswith('pps_calls_total{operation="stats",outcome="ok"}') for line in samples)
     assert "pps_unfinished_jobs 0" in samples
     served.link.admin("operator.revoke", {})
     assert http.get("/metrics", headers=_bearer(operator)).status_code == 401
@@ -59,9 +63,7 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
     [
         ("GET", "/owner/status"),
         ("POST", "/owner/stop"),
-        ("POST", "/owner/call/stats"),
-        ("POST", "/registry/operator.issue"),
-        ("POST", "/owner/work/reindex"),
+        ("POST", "/owner/hooks"),
     ],
 )
 def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.Client, method: str, path: str) -> None:
@@ -69,16 +71,18 @@ def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.C
     for token in (served.create("ana"), operator, "nonsense", f"{served.run.secret}.ana"):
         answer = http.request(method, path, headers=_bearer(token), json={"entity": "ana"})
         assert answer.status_code == 401
-        assert answer.json()["error"]["code"] == "refused"
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["code"] == "refused"
 
 
 def test_an_operator_keeps_the_registry_and_reads_no_memory(served: Served, http: httpx.Client) -> None:
     operator = _bearer(str(served.link.admin("operator.issue", {})["token"]))
-    made = http.post("/registry/entity.create", headers=operator, json={"name": "by_operator"})
+    made = http.post("/v1/entity_create", headers=operator, json={"name": "by_operator"})
     assert made.json()["is_new"] is True
-    assert http.post("/registry/entity.list", headers=operator, json={}).status_code == 200
-    assert http.post("/registry/entity.list", headers=_bearer(served.create("ana")), json={}).status_code == 401
-    assert http.post("/owner/call/stats", headers=operator, json={"entity": "by_operator"}).status_code == 401
+    assert http.post("/v1/entity_list", headers=operator, json={}).status_code == 200
+    assert http.post("/v1/entity_list", headers=_bearer(served.create("ana")), json={}).status_code == 404
+    assert http.post("/v1/stats", headers=operator, json={}).status_code == 404
+    assert http.post("/v1/stats", headers={**operator, "PPS-Entity": "by_operator"}, json={}).status_code == 403
 
 
 def test_a_call_answers_with_data_and_text(served: Served) -> None:
@@ -121,33 +125,61 @@ def test_errors_come_back_as_what_they_were(served: Served) -> None:
     served.create("ana")
     with pytest.raises(UnknownEntity, match="nobody"):
         served.link.call("stats", "nobody", {})
-    with pytest.raises(InvalidRequest, match="verb"):
+    with pytest.raises(InvalidRequest, match="operation"):
         served.link.call("nonesuch", "ana", {})
     with pytest.raises(InvalidRequest, match="limit"):
         served.link.call("recall", "ana", {"query": "x", "limit": 0})
     with pytest.raises(NotFound):
         served.link.call("get", "ana", {"ids": ["1b4e28ba-2fa1-5d2b-883f-0016d3cca427"]})
-    with pytest.raises(InvalidRequest, match="action"):
+    with pytest.raises(InvalidRequest, match="operation"):
         served.link.admin("nonesuch", {})
-    with pytest.raises(InvalidRequest, match="task"):
+    with pytest.raises(InvalidRequest, match="operation"):
         list(served.link.work("nonesuch", {}))
     with pytest.raises(InvalidRequest, match="name"):
         served.link.admin("entity.create", {"name": "Not A Name"})
 
 
-@pytest.mark.parametrize(
-    "body", [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"entity": 1}', b'{"arguments": []}', b"[" * 100_000]
-)
+@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"entity": 1}', b"[" * 100_000])
 def test_a_body_without_sense_is_refused(served: Served, http: httpx.Client, body: bytes) -> None:
-    answer = http.post("/owner/call/stats", headers=_bearer(served.run.secret), content=body)
+    answer = http.post("/v1/stats", headers={**_bearer(served.create("ana")), **JSON}, content=body)
     assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == "invalid_request"
+    assert answer.json()["code"] == "invalid_request"
+
+
+def test_a_body_of_another_kind_is_refused(served: Served, http: httpx.Client) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        headers = {**_bearer(served.create("ana")), "Content-Type": kind}
+        answer = http.post("/v1/recall", headers=headers, content=b'{"query": "x"}')
+        assert (answer.status_code, answer.json()["field"]) == (415, "Content-Type")
+
+
+def test_an_answer_is_data_words_or_lines_as_the_client_accepts(served: Served, http: httpx.Client) -> None:
+    headers = _bearer(served.create("ana"))
+    assert "turns" in http.post("/v1/stats", headers=headers, json={}).json()
+    words = http.post("/v1/stats", headers={**headers, "Accept": "text/plain"}, json={})
+    assert words.headers["content-type"].startswith("text/plain")
+    assert words.text.startswith("ana (")
+    lines = http.post("/v1/stats", headers={**headers, "Accept": "application/x-ndjson"}, json={})
+    assert json.loads(lines.text.splitlines()[-1])["text"] == words.text
+
+
+def test_the_document_lists_what_a_token_may_ask_for(served: Served, http: httpx.Client) -> None:
+    def listed(**headers: str) -> set[str]:
+        document = http.get("/openapi.json", headers=headers).json()
+        assert document["openapi"] == "3.1.0"
+        return {path.removeprefix("/v1/") for path in document["paths"]}
+
+    assert listed() == listed(**_bearer(served.create("ana"))) == set(operations_for("entity"))
+    core = str(served.link.admin("token_issue", {"name": "ana", "toolsets": ["core"]})["token"])
+    assert listed(**_bearer(core)) == {name for name, one in operations_for("entity").items() if one.toolset == "core"}
+    assert {"reindex", "entity_create"} <= listed(**_bearer(served.run.secret))
+    assert http.get("/openapi.json", headers=_bearer("nonsense")).status_code == 401
 
 
 def test_a_body_beyond_the_bound_is_refused(served: Served, http: httpx.Client) -> None:
     body = b'{"entity": "' + b"a" * (16 * 1024 * 1024) + b'"}'
-    answer = http.post("/owner/call/stats", headers=_bearer(served.run.secret), content=body)
-    assert answer.status_code == 400
+    answer = http.post("/v1/stats", headers={**_bearer(served.create("ana")), **JSON}, content=body)
+    assert answer.status_code == 413
 
 
 def test_an_unknown_path_or_method_tells_nothing(served: Served, http: httpx.Client) -> None:

@@ -26,7 +26,6 @@ async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_enti
     assert set(tools) == TOOLS
     for tool in tools.values():
         assert tool.description
-        assert tool.output_schema
         assert tool.input_schema["additionalProperties"] is False
         assert not {"entity", "group", "group_id", "name_of_entity"} & set(tool.input_schema.get("properties", {}))
     read_only = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}

@@ -36,8 +36,7 @@ async def test_a_bridge_for_nobody_says_so(served: Served, era: str) -> None:
         said = await refused(client, "stats")
         assert "nobody" in said
         assert "pps entity create" in said
-        with pytest.raises(MCPError, match="nobody"):
-            await client.list_tools()
+        assert len((await client.list_tools()).tools) == len(TOOLS)  # the table's, without asking the server
 
 
 def test_a_bridge_for_a_bad_name_ends_at_once(served: Served) -> None:

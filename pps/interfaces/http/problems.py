@@ -1,0 +1,137 @@
+"""Bodies within a bound, and errors as problem details (RFC 9457)."""
+
+from __future__ import annotations
+
+import http
+import json
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pps.core import errors
+from pps.core.log_context import unforeseen
+from pps.core.values import JSON
+
+_log = logging.getLogger(__name__)
+
+MAX_BODY = 16 * 1024 * 1024
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class Refused(errors.PPSError):
+    """A request without a token, or with a wrong one."""
+
+    code = "refused"
+
+
+class Forbidden(errors.PPSError):
+    """A token asks for more than it stands for."""
+
+    code = "forbidden"
+
+
+class NoOperation(errors.InvalidRequest):
+    """There is none of that name for this token."""
+
+    code = "unknown_operation"
+
+
+class TooLarge(errors.InvalidRequest):
+    """The body is larger than 16 MiB."""
+
+
+class NotJSON(errors.InvalidRequest):
+    """The body's media type is not application/json."""
+
+
+_STATUS: tuple[tuple[type[errors.PPSError], int], ...] = (
+    (Refused, 401),
+    (Forbidden, 403),
+    (NoOperation, 404),
+    (TooLarge, 413),
+    (NotJSON, 415),
+    (errors.InvalidRequest, 400),
+    (errors.ConfigError, 400),
+    (errors.UnknownEntity, 404),
+    (errors.NotFound, 404),
+    (errors.StoreConflict, 409),
+    (errors.Overloaded, 503),
+    (errors.BudgetSpent, 503),
+    (errors.StoreUnavailable, 503),
+    (errors.ModelUnavailable, 503),
+)
+
+
+def answered(handler: Handler) -> Handler:
+    """Return the handler with every error turned into an answer; nothing of an unknown error is told."""
+
+    async def safe(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Exception as error:  # noqa: BLE001 - the surface's outermost call
+            return refusal(error, f"{request.method} {request.url.path}")
+
+    return safe
+
+
+def refusal(error: BaseException, what: str) -> Response:
+    """Return an error as an answer; one that nobody foresaw is logged."""
+    said = problem(error, what)
+    headers: dict[str, str] = {}
+    if isinstance(error, Refused):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, errors.Overloaded):
+        headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    return JSONResponse(said, cast("int", said["status"]), headers, "application/problem+json")
+
+
+def problem(error: BaseException, what: str) -> dict[str, JSON]:
+    """Return an error's problem details."""
+    if not isinstance(error, errors.PPSError):
+        unforeseen(_log, f"{what} failed", error)
+        error = errors.PPSError("something went wrong inside PPS; its log has the details")
+        error.code = "internal"
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    return details(status, error.code, error.message, error)
+
+
+def details(status: int, code: str, detail: str, error: errors.PPSError | None = None) -> dict[str, JSON]:
+    """Return problem details; of an invalid request with the argument's name."""
+    said: dict[str, JSON] = {
+        "type": "about:blank",
+        "title": http.HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "retryable": bool(error and error.retryable),
+    }
+    return {**said, "field": error.field} if isinstance(error, errors.InvalidRequest) else said
+
+
+async def body(request: Request) -> dict[str, JSON]:
+    """Return a request's JSON object; an absent body is an empty one.
+
+    Raises:
+        TooLarge: It has more than 16 MiB.
+        NotJSON: Its media type is another.
+        InvalidRequest: It is not JSON, or not an object.
+    """
+    raw = bytearray()
+    async for piece in request.stream():
+        raw.extend(piece)
+        if len(raw) > MAX_BODY:
+            raise TooLarge("body", "must have at most 16 MiB")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if raw and kind != "application/json":
+        raise NotJSON("Content-Type", "must be application/json")
+    try:
+        value = json.loads(raw or b"{}")
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise errors.InvalidRequest("body", "must be a JSON object")
+    return cast("dict[str, JSON]", value)

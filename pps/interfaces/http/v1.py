@@ -1,0 +1,69 @@
+"""``POST /v1/{operation}``: every operation of the table, for whoever the token stands for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import asdict
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from pps.core.errors import InvalidRequest
+from pps.core.values import JSON
+from pps.interfaces.http.auth import Trust, bearer
+from pps.interfaces.http.problems import NoOperation, body, problem
+from pps.operations.calls import Caller, Calls
+from pps.operations.openapi import document
+from pps.operations.table import Answer, AnyOperation
+
+LINES = "application/x-ndjson"
+
+
+class V1:
+    """Answers as the client accepts: JSON, the words (``text/plain``), or lines of JSON (``application/x-ndjson``).
+
+    Lines tell how far a long operation is (``what``, ``done``, ``total``); the last one has ``result`` and ``text``, or
+    ``problem``. When the reader goes away a long operation is given up.
+    """
+
+    def __init__(self, calls: Calls, trust: Trust) -> None:
+        self._calls = calls
+        self._trust = trust
+
+    async def call(self, request: Request) -> Response:
+        caller = await self._trust.caller_of(request)
+        try:
+            found = self._calls.find(caller, request.path_params["operation"])
+        except InvalidRequest as error:
+            raise NoOperation(error.field, error.message.partition(": ")[2]) from None
+        arguments, wanted = await body(request), request.headers.get("accept", "")
+        if LINES in wanted:
+            return StreamingResponse(self._lines(caller, found, arguments), media_type=LINES)
+        answer = await self._calls.answer(caller, found.name, arguments)
+        return PlainTextResponse(answer.text) if wanted.startswith("text/plain") else JSONResponse(answer.data)
+
+    async def openapi(self, request: Request) -> Response:
+        """Return the document of what a token may ask; without one that of an entity's operations."""
+        caller = await self._trust.caller_of(request) if bearer(request) else Caller(("entity",))
+        return JSONResponse(document(self._calls.operations(caller).values()))
+
+    async def _lines(self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON]) -> AsyncGenerator[bytes]:
+        try:
+            if not found.long:
+                yield _ended(await self._calls.answer(caller, found.name, arguments))
+                return
+            async with aclosing(self._calls.reported(caller, found.name, arguments)) as steps:
+                async for step in steps:
+                    yield _ended(step) if isinstance(step, Answer) else _line(asdict(step))
+        except Exception as error:  # noqa: BLE001 - the surface's outermost call: the answer has begun
+            yield _line({"problem": problem(error, found.name)})
+
+
+def _ended(answer: Answer) -> bytes:
+    return _line({"result": answer.data, "text": answer.text})
+
+
+def _line(event: Mapping[str, JSON]) -> bytes:
+    return json.dumps(event).encode() + b"\n"

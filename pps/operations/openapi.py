@@ -1,0 +1,86 @@
+"""The OpenAPI document (3.1) of some operations: what ``POST /v1/{operation}`` takes and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pps import __version__
+from pps.operations.table import AnyOperation
+
+PROBLEMS = {
+    400: "An argument is unknown or breaks a bound.",
+    401: "The token is missing or wrong.",
+    403: "The token may not do this.",
+    404: "There is no such operation for this token, or nothing of that id or name.",
+    409: "Somebody else changed it first; try again.",
+    413: "The body is larger than 16 MiB.",
+    415: "The body is not application/json.",
+    500: "Something went wrong inside PPS; its log has the details.",
+    503: "A store or model is away, or too much waits; try again later.",
+}
+"""What each status of an error means."""
+
+_PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "description": "Problem details (RFC 9457).",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What happened and what to do next."},
+        "code": {"type": "string", "description": "A stable word for programs, such as not_found."},
+        "field": {"type": "string", "description": "The argument that is wrong."},
+        "retryable": {"type": "boolean", "description": "The same call may succeed later without any change."},
+    },
+    "required": ["type", "title", "status", "detail", "code", "retryable"],
+}
+
+
+def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
+    """Return the document of operations; of a long one the progress too, as lines of JSON."""
+    schemas: dict[str, Any] = {"Problem": _PROBLEM}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "PPS",
+            "version": __version__,
+            "description": "A private, lasting memory for AI agents. A token says whose memory it is, and what of this "
+            "may be asked: the document asked for with it lists exactly that.",
+        },
+        "security": [{"token": []}],
+        "paths": {f"/v1/{one.name}": {"post": _path(one, schemas)} for one in operations},
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "responses": {
+                str(status): {
+                    "description": said,
+                    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                }
+                for status, said in PROBLEMS.items()
+            },
+        },
+    }
+
+
+def _path(one: AnyOperation, schemas: dict[str, Any]) -> dict[str, Any]:
+    refs = f"#/components/schemas/{one.name}.{{model}}"
+    bodies = {"input": one.input_schema(refs), "output": one.output_schema(refs)}
+    for name, schema in bodies.items():
+        schemas.update((f"{one.name}.{model}", found) for model, found in schema.pop("$defs", {}).items())
+        schemas[f"{one.name}.{name}"] = schema
+    answer, taken = ({"schema": {"$ref": f"#/components/schemas/{one.name}.{name}"}} for name in ("output", "input"))
+    text: dict[str, Any] = {"schema": {"type": "string"}}
+    kinds = {"application/json": answer, "text/plain": text, "application/x-ndjson": text}
+    return {
+        "operationId": one.name,
+        "summary": one.title,
+        "description": one.description,
+        "tags": [one.toolset],
+        "requestBody": {"required": True, "content": {"application/json": taken}},
+        "responses": {
+            "200": {"description": "What came of it.", "content": kinds},
+            **{str(status): {"$ref": f"#/components/responses/{status}"} for status in PROBLEMS},
+        },
+    }
