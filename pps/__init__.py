@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from pps.core.recalled import Pack, Recall
     from pps.core.values import FactDraft, NodeDraft, Receipt
+    from pps.interfaces.remote import RemoteMemory
     from pps.memory import Memory
 
 __version__ = "0.1.0"
@@ -91,6 +92,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "UnknownEntity",
+    "connect",
     "load",
     "open",
 ]
@@ -120,6 +122,32 @@ async def open(name: str, *, home: Path | None = None, create: bool = False) -> 
             await app.create(name)
         async with app.memory(name) as memory:
             yield memory
+
+
+@contextlib.asynccontextmanager
+async def connect(name: str, *, home: Path | None = None) -> AsyncGenerator[RemoteMemory]:
+    """Lend one entity's memory of the running server, which is started when it is away; with ``Memory``'s methods.
+
+    Args:
+        name: An entity of the data folder.
+        home: The data folder; ``$PPS_HOME`` or the platform's when None.
+
+    Raises:
+        UnknownEntity: No such entity.
+        StoreUnavailable: The server did not come up in time.
+    """
+    import asyncio
+
+    from pps.config.home import home_folder
+    from pps.core.errors import UnknownEntity
+    from pps.interfaces.remote import RemoteMemory
+    from pps.server import connect as to_server
+
+    link = await asyncio.to_thread(to_server, home or home_folder())
+    found = await asyncio.to_thread(link.admin, "entity_show", {"name": name})
+    if found["archived"]:
+        raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
+    yield RemoteMemory(link, name)
 
 
 def __getattr__(name: str) -> object:

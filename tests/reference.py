@@ -33,14 +33,14 @@ def page() -> str:
         *_commands(cast("click.Command", typer.main.get_command(build())), "pps"),
         "## MCP tools",
         "The entity comes from the connection, never from an argument. Every tool refuses unknown arguments.",
-        *(_tool(verb) for verb in operations_for("entity").values()),
+        *(shown(verb) for verb in operations_for("entity").values()),
         "## Project tools",
         "For router tokens and `pps mcp --router`; see [projects.md](projects.md). What a router does not reach reads "
         "as what is not there.",
-        *(_tool(verb) for verb in operations_for("router").values()),
+        *(shown(verb) for verb in operations_for("router").values()),
         "## Runners of tasks",
         "`POST /v1/NAME` with a router token, and `pps task`.",
-        *(_tool(verb) for verb in operations_for("runner").values()),
+        *(shown(verb) for verb in operations_for("runner").values()),
         "## Settings",
         "Defaults < `$PPS_HOME/pps.toml` < `PPS_*` in the environment.",
         "```toml\n" + shipped("config/pps.toml").read_text(encoding="utf-8").strip() + "\n```",
@@ -70,7 +70,7 @@ def _parameters(command: Any) -> str:
     return "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else ""
 
 
-def _tool(verb: Any) -> str:
+def shown(verb: Any) -> str:
     schema = verb.input_schema()
     required = set(schema.get("required", []))
     rows = [

@@ -156,6 +156,10 @@ class RecallView:
     took_ms: Mapping[str, float]
     notes: tuple[str, ...] = ()
 
+    def __getitem__(self, channel: str) -> tuple[HitView, ...]:
+        """Return a channel's hits; none of one that was not asked for."""
+        return self.channels[channel].hits if channel in self.channels else ()
+
 
 @dataclass(frozen=True, slots=True)
 class PackView:

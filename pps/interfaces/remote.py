@@ -1,0 +1,56 @@
+"""An entity's memory, asked of the running server: what ``pps.connect`` lends."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from pps.core.values import JSON
+from pps.memory import Memory
+from pps.operations.catalog import operations_for
+from pps.operations.table import AnyOperation
+from pps.server import Link
+
+_LISTS = {"get": "items", "anchor_list": "anchors", "anchor_search": "hits"}
+"""What ``Memory`` returns as a list, and an operation under a name."""
+
+
+class RemoteMemory:
+    """One entity's memory on the server. Every operation of an entity is a method, with ``Memory``'s arguments.
+
+    What it returns has the fields of the operation's output, in ``docs/reference.md``; errors are those of ``Memory``.
+    """
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self._name = name
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        """Return the operation of a name as a method."""
+        operation = operations_for("entity").get(name)
+        if operation is None:
+            raise AttributeError(f"a memory has no {name!r}; it has {', '.join(operations_for('entity'))}")
+
+        async def ask(*given: Any, **named: Any) -> Any:
+            arguments = _arguments(operation, given, named)
+            operation.parse(arguments)  # what is wrong is said without asking
+            answer = await asyncio.to_thread(self._link.call, name, self._name, arguments)
+            value = TypeAdapter[Any](operation.output).validate_json(json.dumps(answer["data"]))
+            return getattr(value, _LISTS[name]) if name in _LISTS else value
+
+        return ask
+
+
+def _arguments(operation: AnyOperation, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, JSON]:
+    """Return what a method of ``Memory`` is called with, as the operation takes it."""
+    if given:
+        method = getattr(Memory, operation.name, None)
+        order = list(inspect.signature(method).parameters)[1:] if method else list(operation.input.model_fields)
+        named = {**dict(zip(order, given, strict=False)), **named}
+    return to_jsonable_python({name: value for name, value in named.items() if value is not None})
