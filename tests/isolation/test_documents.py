@@ -6,14 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
-from pps.interfaces.http.work import find
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.values import FactDraft
 from pps.entities.routing import Watched
+from pps.entities.routing import owner as router
 from pps.ingest.importing import Wanted
 from pps.memory import Memory
+from pps.operations.calls import Calls, owner
 
 MARKS = {"ana": "kanarieana", "bob": "kanariebob"}
 
@@ -141,13 +142,13 @@ async def test_no_owners_command_reads_from_or_writes_into_the_data_folder(app: 
     (theirs / "secret.md").write_text(f"# Secret\n\n{MARKS['bob']}")
     (tmp_path / "way").symlink_to(theirs, target_is_directory=True)
     inside = [theirs, theirs / "secret.md", tmp_path / "way", home / "registry.db", theirs / ".." / "anchors", home]
-    attacks = [(task, path) for task in ("import", "watch.add", "anchors.import") for path in inside]
+    attacks = [(task, path) for task in ("import", "watch_add", "anchors_import") for path in inside]
     attacks += [("export", path / "new.md") for path in (theirs, tmp_path / "way", home)]
-    attacks += [(task, home.parent) for task in ("watch.add", "anchors.import")]  # around it
+    attacks += [(task, home.parent) for task in ("watch_add", "anchors_import")]  # around it
     for task, path in attacks:
-        asked = {"entity": "ana", "path": os.fspath(path), "paths": [os.fspath(path)]}
+        named = {"paths": [os.fspath(path)]} if task == "import" else {"path": os.fspath(path)}
         with pytest.raises(InvalidRequest, match="data folder"):
-            await find(task)(app, asked, lambda *_: None)
+            await Calls(app).answer(owner(router()), task, {"entity": "ana", **named})
     assert [one.name for one in theirs.iterdir()] == ["secret.md"]
     async with app.memory("ana") as ana:
         assert (await ana.anchor_list(), (await ana.stats()).turns) == ([], 0)
