@@ -18,8 +18,8 @@ def main() -> None:
     end_at_once()
 
     with loading():
+        from pps.interfaces.cli.machine import Runners
         from pps.interfaces.cli.main import run
-        from pps.interfaces.cli.system import Runners
 
     run(Runners(serve=_serve, bridge=_bridge, projects=_projects))
 

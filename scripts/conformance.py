@@ -120,7 +120,7 @@ def _server(home: Path) -> Iterator[RunFile]:
 
 
 def _token(run: RunFile) -> str:
-    return str(Link(run).admin("entity.create", {"name": "checked"})["token"])
+    return str(Link(run).call("entity_create", "", {"name": "checked"})["data"]["token"])
 
 
 @contextlib.contextmanager

@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
-import typer.main
 
 import pps
 from pps.config import shipped
+from pps.interfaces.cli import described
 from pps.interfaces.cli.main import build
 from pps.interfaces.mcp.tools import tool
-from pps.operations.catalog import operations_for
+from pps.operations.catalog import OPERATIONS, operations_for
 from tests.figures import write
 
 TOOLS = Path(pps.__file__).parent / "interfaces" / "mcp" / "tools.json"
@@ -30,7 +30,7 @@ def page() -> str:
         "# Reference",
         "Made by `scripts/docs` from the program itself; a test fails when it is out of date.",
         "## Commands",
-        *_commands(cast("click.Command", typer.main.get_command(build())), "pps"),
+        *_commands(build(), "pps"),
         "## MCP tools",
         "The entity comes from the connection, never from an argument. Every tool refuses unknown arguments.",
         *(shown(verb) for verb in operations_for("entity").values()),
@@ -48,23 +48,25 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _commands(command: Any, path: str) -> Iterator[str]:
-    children = cast("dict[str, Any]", getattr(command, "commands", {}))
-    if children:
-        for name, child in children.items():
+def _commands(command: click.Command, path: str) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
             yield from _commands(child, f"{path} {name}")
         return
     yield f"### `{path}`\n\n{_help(command)}\n\n{_parameters(command)}".rstrip()
 
 
 def _help(command: Any) -> str:
-    return " ".join(line.strip() for line in (command.help or "").splitlines()).strip()
+    text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n")).strip()
+    examples = "\n".join(getattr(command, "examples", ()))
+    return f"{text}\n\n```bash\n{examples}\n```" if examples else text
 
 
 def _parameters(command: Any) -> str:
     rows: list[str] = []
     for one in command.params:
-        names = ", ".join(f"`{name}`" for name in one.opts) if one.param_type_name == "option" else f"`{one.name}`"
+        flags = (*one.opts, *one.secondary_opts)
+        names = ", ".join(f"`{name}`" for name in flags) if one.param_type_name == "option" else f"`{one.metavar}`"
         text = (getattr(one, "help", None) or "").replace("|", "\\|")
         rows.append(f"| {names} | {text} |")
     return "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else ""
@@ -112,5 +114,6 @@ def tools() -> str:
 
 if __name__ == "__main__":
     TOOLS.write_text(tools(), encoding="utf-8")
+    described.FILE.write_text(described.written(described.described(OPERATIONS)), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
     write()

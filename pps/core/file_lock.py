@@ -24,20 +24,23 @@ class FileLock:
     Two locks of one path exclude each other also within a process. Any thread may release it.
     """
 
-    def __init__(self, path: Path, *, what: str = "", whose: str = "", remedy: str = "", wait_s: float = 0.0) -> None:
+    def __init__(
+        self, path: Path, *, what: str = "", whose: str = "", wait_s: float = 0.0, in_new_folder: bool = False
+    ) -> None:
         """Name what is to be locked; nothing is held yet.
 
         Args:
-            path: The lock's file; its folder is made only for a program that says what it is.
+            path: The lock's file; its folder must be there, unless ``in_new_folder`` makes it.
             what: How others are told of the holder, such as ``pps serve``; its process is named in any case.
             whose: What the lock is about, for the refusal; the file's folder when empty.
-            remedy: What to do where it is held, for the refusal.
             wait_s: How long to wait for another holder.
+            in_new_folder: Make the folder; it is made for a program that says ``what`` it is in any case.
         """
         from filelock import FileLock as Lock  # not at the top: 80 ms, and only looking needs none of it
 
         self.path = path
-        self._what, self._whose, self._remedy, self._wait_s = what, whose or str(path.parent), remedy, wait_s
+        self._what, self._whose, self._wait_s = what, whose or str(path.parent), wait_s
+        self._in_new_folder = in_new_folder or bool(what)
         self._lock = Lock(path, mode=0o600, thread_local=False, is_singleton=False)
 
     def acquire(self) -> Self:
@@ -50,12 +53,12 @@ class FileLock:
         from filelock import Timeout
 
         try:
-            if self._what:
+            if self._in_new_folder:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.parent.stat()  # filelock would make it
             self._lock.acquire(timeout=self._wait_s, poll_interval=_PAUSE_S)
         except Timeout:
-            raise StoreConflict(f"{self._whose} is held by {holder(self.path)}{self._remedy}") from None
+            raise StoreConflict(f"{self._whose} is held by {holder(self.path)}") from None
         except OSError as error:
             raise _unwritable(self.path, error) from None
         try:

@@ -54,7 +54,8 @@ class EntityId:
 def check_name(name: str) -> str:
     """Return an entity's name unchanged, or raise InvalidRequest naming the rule it breaks."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidRequest("name", "must match [a-z][a-z0-9_]{0,39}, for example 'ana' or 'project_x'")
+        near = re.sub(r"[^a-z0-9]+", "_", str(name).lower()).lstrip("_0123456789")[:MAX_NAME].rstrip("_")
+        raise InvalidRequest("name", f"must match [a-z][a-z0-9_]{{0,39}}; {near or 'project_x'!r} would do")
     return name
 
 

@@ -16,7 +16,7 @@ from string import Template
 
 from pps.config import shipped
 from pps.core import time
-from pps.core.errors import IsolationError, PPSError, StoreError
+from pps.core.errors import IsolationError, PPSError, StoreConflict, StoreError
 from pps.core.file_lock import FileLock
 from pps.core.ids import EntityId
 
@@ -140,9 +140,11 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
     data = entry.folder / "data"
     if not data.is_dir():
         raise StoreError(f"{data} is gone; restore the entity's folder from a backup")
-    remedy = "; ask it (`pps …` does) or stop it (`pps serve --stop`)"
-    lock = FileLock(data / "lock", whose=f"{entry.entity.name}'s memory", remedy=remedy)
-    await asyncio.to_thread(lock.acquire)
+    lock = FileLock(data / "lock", whose=f"{entry.entity.name}'s memory")
+    try:
+        await asyncio.to_thread(lock.acquire)
+    except StoreConflict as error:
+        raise StoreConflict(f"{error.message}; ask it (`pps …` does) or stop it (`pps serve --stop`)") from None
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
-from pps.core.errors import NotFound, Overloaded
+from pps.core.errors import InvalidRequest, NotFound, Overloaded
 from pps.core.time import from_micros, micros, now
 from pps.entities.small_file import SmallFile
 
@@ -51,7 +51,9 @@ CREATE INDEX IF NOT EXISTS task_open ON task (seq) WHERE state IN ('queued', 'cl
 # A lease that ran out is seen by everybody at once, without anybody having to write it down.
 _NOW_STATE = """CASE WHEN state = 'claimed' AND lease_until <= :now
     THEN CASE WHEN attempts < max_attempts THEN 'queued' ELSE 'failed' END ELSE state END"""
-_HELD = "id = :id AND lease = :lease AND lease <> '' AND state = 'claimed' AND lease_until > :now"
+_OF = "id >= :id AND id < :id || 'g'"
+"""One task, by its id or the beginning of it: 'g' follows all that an id has."""
+_HELD = f"{_OF} AND lease = :lease AND lease <> '' AND state = 'claimed' AND lease_until > :now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +217,12 @@ def _next(db: sqlite3.Connection, agent: str, moment: int) -> sqlite3.Row | None
 
 
 def _one(db: sqlite3.Connection, task_id: str, moment: int, *, lease: str = "") -> AgentTask:
-    row = db.execute(_select("id = :id"), {"id": task_id, "now": moment}).fetchone()
-    if row is None:
+    rows = db.execute(_select(f"{_OF} LIMIT 2"), {"id": task_id, "now": moment}).fetchall()
+    if not rows:
         raise NotFound("task")
-    return _task(row, lease)
+    if len(rows) > 1:
+        raise InvalidRequest("task_id", f"{task_id!r} begins more than one id: give more of it")
+    return _task(rows[0], lease)
 
 
 def _task(row: sqlite3.Row, lease: str = "") -> AgentTask:

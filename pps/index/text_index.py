@@ -56,8 +56,7 @@ class TextIndex:
             StoreError: tantivy cannot open it; the message names ``pps reindex``.
         """
         terms = Terms(language)
-        path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / "held.lock").acquire()
+        lock = FileLock(path / "held.lock", in_new_folder=True).acquire()
         index = cls(path, lock, terms)
         try:
             _claim(path, {"group": group, "language": language, "layout": _LAYOUT})

@@ -14,7 +14,7 @@ from typing import Any
 
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
-from pps.core.ids import check_uuid, stable_id
+from pps.core.ids import check_uuid, is_beginning, stable_id
 from pps.core.reports import Duplicate, Merge, MergePlan
 from pps.core.text import fold
 from pps.core.time import iso, now, parse
@@ -198,7 +198,7 @@ class Merging:
             StoreConflict: As ``merge``.
         """
         async with self._quiet():
-            row = await self._journal.merges.get(check_uuid(merge))
+            row = await self._journal.merges.get(merge if is_beginning(merge) else check_uuid(merge))
             if row is None:
                 raise NotFound("merge")
             if row.state == "undone":

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, TypeAlias, cast
 
+from pps.core.errors import InvalidRequest
 from pps.core.sql import listed
 from pps.core.time import from_micros, micros
 from pps.journal.reader import Readers
@@ -58,8 +59,11 @@ class Merges:
         return await self._readers.read(partial(_select, rest="ORDER BY at DESC, id LIMIT ?", values=(limit,)))
 
     async def get(self, merge: str) -> MergeRow | None:
-        """Return a merge, or None when this entity has none of that id."""
-        found = await self._readers.read(partial(_select, rest="WHERE id = ?", values=(merge,)))
+        """Return a merge by its id or the beginning of it, or None when this entity has none of that id."""
+        rest = "WHERE id >= ? AND id < ? || 'g' LIMIT 2"  # 'g' follows all that an id has
+        found = await self._readers.read(partial(_select, rest=rest, values=(merge, merge)))
+        if len(found) > 1:
+            raise InvalidRequest("id", f"{merge!r} begins more than one id: give more of it")
         return found[0] if found else None
 
     async def unfinished(self) -> list[MergeRow]:

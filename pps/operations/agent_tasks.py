@@ -17,7 +17,7 @@ from pps.ingest.given_input import Input
 from pps.ingest.indexer import Progress
 from pps.ingest.redact import Redactor
 from pps.operations.command_line import argument, option
-from pps.operations.inputs import Content, Id, Label, Uuid
+from pps.operations.inputs import Content, Id, Label
 from pps.operations.project_graph import ProjectInput, line
 from pps.operations.projects import Claimed, Projects
 from pps.operations.table import ADDS, READS, SETS, operation
@@ -46,7 +46,7 @@ class SpawnAgentInput(ProjectInput):
 class WaitForAgentsInput(ProjectInput):
     """Tasks to wait for."""
 
-    task_ids: tuple[Uuid, ...] = Field(min_length=1, max_length=100, description="Ids that spawn_agent returned.")
+    task_ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Ids that spawn_agent returned.")
     timeout_s: float = Field(
         default=20, ge=0, le=MAX_WAIT_S, description="Longest wait, in seconds; then it says what still runs."
     )
@@ -70,7 +70,7 @@ class TaskClaimInput(Input):
 class HeldTaskInput(ProjectInput):
     """A task that the runner holds."""
 
-    task_id: Uuid = Field(description="The task's id.", json_schema_extra=argument())
+    task_id: Id = Field(description="The task's id.", json_schema_extra=argument())
     lease: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
         description="As task_claim gave it.", json_schema_extra=argument()
     )

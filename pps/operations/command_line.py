@@ -47,4 +47,5 @@ def unoffered(default: Any = None) -> dict[str, Any]:
 
 
 def _mark(kind: str, **said: Any) -> dict[str, Any]:
-    return {"cli": {"kind": kind, **{name: value for name, value in said.items() if value not in (None, False, "")}}}
+    told = {name: value for name, value in said.items() if value or (name == "default" and value is not None)}
+    return {"cli": {"kind": kind, **told}}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core import bounds
-from pps.core.ids import ID_PATTERN, UUID_PATTERN
+from pps.core.ids import ID_PATTERN
 from pps.core.values import LAYERS, ChannelName, Layer
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
 from pps.ingest.drafts import Extraction
@@ -22,7 +22,6 @@ from pps.journal.shown import KEPT_D
 from pps.journal.values import ItemFilter
 from pps.operations.command_line import argument, json_file, json_text, option, unoffered
 
-Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """Of a turn, node or fact, whole or its first characters, 8 at least, as a pack shows them."""
 Label = Annotated[str, StringConstraints(max_length=200)]
@@ -365,7 +364,7 @@ class MergeNodesInput(Input):
 class UndoMergeInput(Input):
     """Which merge."""
 
-    id: Uuid = Field(description="Of a merge, as merge_nodes and find_duplicates say it.", json_schema_extra=argument())
+    id: Id = Field(description="Of a merge, as merge_nodes and find_duplicates say it.", json_schema_extra=argument())
 
 
 class JobStatusInput(Input):

@@ -483,7 +483,7 @@ async def jobs_retry(app: App, given: ChosenInput) -> Retried:
 @operation(
     "Give jobs up",
     lambda value: f"{len(value.dropped)} dropped.",
-    SETS,
+    ERASES,
     audience="owner",
     toolset="maintenance",
     command="jobs drop",

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import quote
 
 from pps import __version__
@@ -81,46 +81,33 @@ class Link:
         """Ask the server to finish what it is doing and end."""
         self._request("POST", "/owner/stop", {}, _CALL_S)
 
-    def call(self, operation: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
-        """Do an operation, for an entity where one is named; returns its ``data`` and its ``text``."""
-        lines = self.lines(operation, arguments, entity=entity, timeout_s=timeout_s)
+    def call(
+        self, operation: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S
+    ) -> dict[str, Any]:
+        """Do one operation, for an entity where one is named; returns its ``data`` and, as ``text``, its words."""
+        reports = self.follow(operation, entity, arguments, timeout_s=timeout_s)
         while True:
             try:
-                next(lines)
+                next(reports)
             except StopIteration as ended:
                 return ended.value
 
-    def admin(self, action: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S) -> Answer:
-        """Do an operation of the owner, such as ``entity_create``; returns its data."""
-        return cast("Answer", self.call(action.replace(".", "_"), "", arguments, timeout_s=timeout_s)["data"])
-
-    def runner(self, operation: str, arguments: Mapping[str, JSON]) -> Answer:
-        """Do an operation of a task runner, such as ``task_claim``, for any project."""
-        return self.call(operation, "", arguments)
-
-    def work(self, operation: str, arguments: Mapping[str, JSON], entity: str = "") -> Generator[Answer, None, Answer]:
-        """Do a long operation; yields its progress reports and returns its data."""
-        answer = yield from self.lines(operation.replace(".", "_"), arguments, entity=entity, timeout_s=_SILENCE_S)
-        return cast("Answer", answer["data"])
-
-    def lines(
-        self, operation: str, arguments: Mapping[str, JSON], *, entity: str = "", timeout_s: float = _CALL_S
-    ) -> Generator[Answer, None, Answer]:
-        """Do an operation; yields reports of how far a long one is, and returns its ``data`` and its ``text``.
+    def follow(
+        self, operation: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _SILENCE_S
+    ) -> Generator[Answer, None, dict[str, Any]]:
+        """Do one long operation; yields its progress reports and returns what ``call`` does.
 
         Each report has ``what``, ``done`` and ``total`` (0 when unknown).
-
-        Args:
-            operation: A name of the table.
-            arguments: Its input.
-            entity: For whom, where it is an entity's.
-            timeout_s: Longest silence.
         """
-        with self._response("POST", f"/v1/{operation}", dict(arguments), timeout_s, entity=entity) as response:
+        headers = {
+            "Accept": "application/x-ndjson",
+            **({"PPS-Entity": quote(entity, errors="replace")} if entity else {}),
+        }
+        with self._response("POST", f"/v1/{operation}", dict(arguments), timeout_s, headers) as response:
             for line in response:
                 event = _object(line)
-                if "problem" in event:
-                    raise error_from(cast("Answer", event["problem"]))
+                if isinstance(problem := event.get("problem"), dict):
+                    raise error_from(problem)
                 if "result" in event:
                     return {"data": event["result"], "text": event["text"]}
                 yield event
@@ -132,17 +119,12 @@ class Link:
 
     @contextlib.contextmanager
     def _response(
-        self, method: str, path: str, body: Answer | None, timeout_s: float, *, entity: str = ""
+        self, method: str, path: str, body: Answer | None, timeout_s: float, headers: Mapping[str, str] | None = None
     ) -> Generator[http.client.HTTPResponse]:
         connection = ProvedConnection(self.run, timeout_s)
-        headers = {
-            "Authorization": f"Bearer {self.run.secret}",
-            "Content-Type": "application/json",
-            "Accept": "application/x-ndjson",
-            **({"PPS-Entity": quote(entity, errors="replace")} if entity else {}),
-        }
+        sent = {"Authorization": f"Bearer {self.run.secret}", "Content-Type": "application/json", **(headers or {})}
         try:
-            connection.request(method, path, None if body is None else _encoded(body), headers)
+            connection.request(method, path, None if body is None else _encoded(body), sent)
             response = connection.getresponse()
             if response.status >= 400:
                 raise error_from(_object(response.read()))
@@ -155,15 +137,15 @@ class Link:
             connection.close()
 
 
-def error_from(answer: Mapping[str, JSON]) -> errors.PPSError:
+def error_from(problem: Mapping[str, JSON]) -> errors.PPSError:
     """Return the error that problem details tell of, of the class it had in the server."""
-    if "code" not in answer or "detail" not in answer:
+    if "code" not in problem or "detail" not in problem:
         return StoreError("the server answered with something that is not an answer of PPS")
-    kind = _CLASSES.get(str(answer["code"]), errors.PPSError)
+    kind = _CLASSES.get(str(problem.get("code")), errors.PPSError)
     error = kind.__new__(kind)
-    errors.PPSError.__init__(error, str(answer["detail"]))
+    errors.PPSError.__init__(error, str(problem["detail"]))
     if isinstance(error, errors.InvalidRequest):
-        error.field = str(answer.get("field", ""))
+        error.field = str(problem.get("field", ""))
     return error
 
 
@@ -197,10 +179,6 @@ def connect(home: Path, *, start: bool = True) -> Link:
 
     A server older than this program is asked to finish and a new one is started. Many callers at
     once start one server.
-
-    Raises:
-        StoreUnavailable: There is none and ``start`` is False, or it did not come up in time.
-        StoreError: It could not start; the message quotes the end of its log.
     """
     link = find(home)
     if link is not None:
@@ -238,14 +216,7 @@ def _check_settings(settings: object) -> None:
 
 
 def stop(home: Path) -> RunFile | None:
-    """Ask the running server to finish, and wait until it has let go of the files. Blocks.
-
-    Returns:
-        The run file of the server that was stopped; None when none was running.
-
-    Raises:
-        StoreConflict: It is still there after a minute.
-    """
+    """Ask the running server to finish, and wait until it has let go of the files. Blocks."""
     run = _running(home)
     if run is not None:
         try:
@@ -327,4 +298,4 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdigit())
 
 
-_CLASSES = {**_classes(errors.PPSError), "unknown_operation": errors.InvalidRequest}
+_CLASSES = _classes(errors.PPSError)

@@ -83,11 +83,7 @@ def write(home: Path, run: RunFile) -> None:
 
 
 def read(home: Path) -> RunFile | None:
-    """Return the run file; None when there is none.
-
-    Raises:
-        StoreError: It belongs to another user, others may read it, or it says nothing readable.
-    """
+    """Return the run file; None when there is none."""
     path = run_file(home)
     try:
         with path.open(encoding="utf-8") as file:

@@ -39,7 +39,6 @@ class SpoolState:
 
 
 def spool_folder(home: Path) -> Path:
-    """Return where the spool of a data folder lies."""
     return home / "spool"
 
 
@@ -78,9 +77,7 @@ def look(home: Path) -> SpoolState:
 class Handler(Protocol):
     """Takes one event; see ``Desk.handle``."""
 
-    def __call__(self, message: Mapping[str, JSON], *, late: bool = False) -> Awaitable[dict[str, JSON]]:
-        """Take it."""
-        ...
+    def __call__(self, message: Mapping[str, JSON], *, late: bool = False) -> Awaitable[dict[str, JSON]]: ...
 
 
 class SpoolDrain:

@@ -32,7 +32,7 @@ def acknowledged(settings: Settings, world: World, calls: int) -> dict[str, Any]
     """
     link = connect(settings.home)
     try:
-        link.admin("entity.create", {"name": "live", "store": settings.store})
+        link.call("entity_create", "", {"name": "live", "store": settings.store})["data"]
         texts = [content for content, _ in world.turns(0, 2 * calls + CLIENTS)]
         _send(link, texts[:CLIENTS], wait="done")
         paced = _by_clients(link, texts[CLIENTS : CLIENTS + calls], 1 / PACE)

@@ -114,7 +114,7 @@ def test_two_projects_with_installed_hooks_are_two_memories_until_the_hooks_are_
     for name in marks:
         (tmp_path / name).mkdir()
         served.create(name)
-        served.link.admin("route.add", {"path": str(tmp_path / name), "entity": name})
+        served.link.call("route_add", "", {"path": str(tmp_path / name), "entity": name})
     person = tmp_path / "person"
     person.mkdir()
     hooks(served, person, "install", "--scope", "user")
@@ -175,7 +175,7 @@ def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothin
     with talking_model(script) as model, killable(home) as server:
         served = Served(home, clean_env(home), wait_for_run_file(home, server))
         served.create("cook")
-        served.link.admin("route.add", {"path": str(kitchen), "entity": "cook"})
+        served.link.call("route_add", "", {"path": str(kitchen), "entity": "cook"})
         claude = Claude(bundled(), tmp_path / "person", kitchen, model.url, env=ours(served.env))
         hooks(served, claude.home, "install", "--scope", "user")
         with claude.in_terminal() as terminal:

@@ -44,7 +44,7 @@ def until_idle_and_well(link: Link) -> None:
 @pytest.mark.timeout(300)
 def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_else(tmp_path: Path) -> None:
     with served_on_a_small_disk(tmp_path / "home") as (link, inside):
-        link.admin("entity.create", {"name": "ana"})
+        link.call("entity_create", "", {"name": "ana"})
         acknowledged = {number for number in range(20) if tell(link, number)}
         assert len(acknowledged) == 20
         filler = fill(inside)
@@ -61,7 +61,7 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_else(tmp_path
         until_idle_and_well(link)
         stats = asked(link, "stats")
         assert stats["turns"] == stats["episodes"] == stats["facts"] == len(acknowledged)
-        examined = list_of(link.work("doctor", {"entity": "ana"}))
+        examined = link.call("doctor", "", {"entity": "ana"})["data"]
         assert examined["problems"] == []
         assert all(tell(link, number) for number in refused)
         until_idle_and_well(link)
@@ -70,7 +70,7 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_else(tmp_path
 
 def test_on_a_nearly_full_disk_what_is_there_is_read_and_what_is_undone_is_said(tmp_path: Path) -> None:
     with served_on_a_small_disk(tmp_path / "home") as (link, inside):
-        link.admin("entity.create", {"name": "ana"})
+        link.call("entity_create", "", {"name": "ana"})
         assert all(tell(link, number) for number in range(3))
         until_idle_and_well(link)
         (turn, *_) = [hit["id"] for hit in found(link)]
@@ -79,7 +79,7 @@ def test_on_a_nearly_full_disk_what_is_there_is_read_and_what_is_undone_is_said(
         with pytest.raises(StoreUnavailable, match="the next forget or start finishes it"):
             link.call("forget", "ana", {"ids": [turn], "dry_run": False})
         for undo in (False, True):  # closes it, with a job and a forgetting left
-            link.admin("entity.archive", {"name": "ana", "undo": undo})
+            link.call("entity_archive", "", {"name": "ana", "undo": undo})
         assert found(link)
         notes = json.dumps(asked(link, "health"))
         assert "could not be finished" in notes
@@ -93,12 +93,3 @@ def test_on_a_nearly_full_disk_what_is_there_is_read_and_what_is_undone_is_said(
 def found(link: Link) -> list[dict[str, Any]]:
     answer = link.call("recall", "ana", {"query": "Turn on and on", "channels": ["episodes"]})
     return cast("list[dict[str, Any]]", cast("Any", answer["data"])["channels"]["episodes"]["hits"])
-
-
-def list_of(reports: Any) -> dict[str, Any]:
-    """Run work to its end and return its result."""
-    while True:
-        try:
-            next(reports)
-        except StopIteration as ended:
-            return cast("dict[str, Any]", ended.value)

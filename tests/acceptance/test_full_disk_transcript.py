@@ -45,7 +45,7 @@ def test_answers_that_a_full_disk_refused_stay_behind_the_cursor_and_come_once(
         model_server(retry_after="0") as model,
         served_on_a_small_disk(tmp_path / "home", **embedding(model)) as (link, inside),
     ):
-        link.admin("entity.create", {"name": "ana"})
+        link.call("entity_create", "", {"name": "ana"})
         link.call("remember", "ana", {"content": "The oven in the kitchen is broken.", "wait": "done"})
         session = Session(inside, tmp_path, options=("--entity", "ana"))
         pack = session.run("SessionStart").context

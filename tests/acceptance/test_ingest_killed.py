@@ -65,12 +65,7 @@ class Running:
 
 
 def work(link: Link, task: str, **arguments: Any) -> dict[str, Any]:
-    reports = link.work(task, arguments)
-    while True:
-        try:
-            next(reports)
-        except StopIteration as ended:
-            return cast("dict[str, Any]", ended.value)
+    return link.call(task, "", arguments, timeout_s=600)["data"]
 
 
 def until_done(running: Running, act: Callable[[Link], Any]) -> Any:
@@ -158,7 +153,7 @@ def test_events_and_an_import_survive_kills_with_exact_counts(tmp_path: Path, mo
     for name in ("PPS_HOME", "PPS_EMBEDDER__NAME", "PPS_SERVER__PORT"):
         monkeypatch.setenv(name, env[name])
     write_lines(file)
-    running.link().admin("entity.create", {"name": ENTITY})
+    running.link().call("entity_create", "", {"name": ENTITY})
     began = time.monotonic()
     writers = [
         threading.Thread(target=tell_events, args=(running,)),

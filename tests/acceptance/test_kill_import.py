@@ -83,17 +83,12 @@ FILES: dict[str, Callable[[Path], Path]] = {
 
 def imported(link: Link, path: Path) -> dict[str, Any]:
     """Import to the end and return the report."""
-    work = link.work("import", {"entity": "ana", "paths": [str(path)]})
-    while True:
-        try:
-            next(work)
-        except StopIteration as ended:
-            return cast("dict[str, Any]", ended.value)
+    return link.call("import", "", {"entity": "ana", "paths": [str(path)]}, timeout_s=600)["data"]
 
 
 def killed(link: Link, path: Path, chance: random.Random) -> None:
     """Begin an import and kill the server once some of it is stored, a moment later."""
-    work = link.work("import", {"entity": "ana", "paths": [str(path)]})
+    work = link.follow("import", "", {"entity": "ana", "paths": [str(path)]})
     for report in work:
         if cast("int", report["done"]) > 0:
             break
@@ -111,7 +106,7 @@ def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PPS_SERVER__PORT", "0")
     monkeypatch.setenv("PPS_EXTRACTOR__MODE", "given")
     paths = {name: FILES[name](tmp_path / name) for name in sample(FILES, 3, "server")}
-    connect(home).admin("entity.create", {"name": "ana"})
+    connect(home).call("entity_create", "", {"name": "ana"})
     chance = random.Random(7)  # noqa: S311 - a reproducible choice
     try:
         cut_short = 0

@@ -100,7 +100,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed(
     monkeypatch.setenv("PPS_HOME", str(home))
     monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
     monkeypatch.setenv("PPS_SERVER__PORT", "0")
-    connect(home).admin("entity.create", {"name": ENTITY})
+    connect(home).call("entity_create", "", {"name": ENTITY})
     ledger = Ledger()
     for seed in range(KILLS):
         killed_once(home, ledger, seed)

@@ -216,7 +216,7 @@ async def test_sixteen_clients_on_two_projects_at_once_and_no_turn_in_the_wrong_
             return said
 
         said = [one for part in await asyncio.gather(*(client(number) for number in range(16))) for one in part]
-        vaults = await asyncio.to_thread(_routes, served.link.admin("route.list", {}))
+        vaults = await asyncio.to_thread(_routes, served.link.call("route_list", "", {})["data"])
         kept = {
             mark: await asyncio.to_thread(_kept, served, vaults[project], tmp_path / f"{mark}.jsonl")
             for mark, project in projects.items()
@@ -235,7 +235,7 @@ async def test_sixteen_clients_on_two_projects_at_once_and_no_turn_in_the_wrong_
 
 def _kept(served: Served, entity: str, exported: Path) -> dict[str, list[str]]:
     """Return the mark of everything that an entity keeps, place by place; what is from both projects has two."""
-    for _ in served.link.work("export", {"entity": entity, "path": str(exported)}):
+    for _ in served.link.follow("export", "", {"entity": entity, "path": str(exported)}):
         pass
     recalled: Any = {}
     for channel in ("nodes", "episodes"):

@@ -49,7 +49,7 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
         for name, folder in (("shop", "shop"), ("attic", "attic"), ("inner", "shop/inner")):
             (root / folder).mkdir()
             served.create(name)
-            served.link.admin("route.add", {"path": str(root / folder), "entity": name})
+            served.link.call("route_add", "", {"path": str(root / folder), "entity": name})
             given = {"content": f"The word is {MARKS[name]}.", "session": "before", "wait": "done"}
             served.link.call("remember", name, given)
         yield Street(served, root)

@@ -40,8 +40,6 @@ def routes() -> set[str]:
 
 
 def commands(app: Any) -> set[str]:
-    from typer.main import get_command
-
     def walk(command: Any, head: str) -> Iterator[str]:
         for name, one in getattr(command, "commands", {}).items():
             if hasattr(one, "commands"):
@@ -49,7 +47,7 @@ def commands(app: Any) -> set[str]:
             else:
                 yield f"{head}{name}"
 
-    return set(walk(get_command(app), ""))
+    return set(walk(app, ""))
 
 
 THERE: dict[str, Callable[[], set[str]]] = {

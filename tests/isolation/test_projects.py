@@ -149,7 +149,7 @@ class City:
         link = self.served.link
         page = link.call("timeline", "project2", {"limit": 100})["data"]
         stats = link.call("stats", "project2", {})["data"]
-        tasks = link.runner("task_list", {"project": self.path("/project2")})["data"]
+        tasks = link.call("task_list", "", {"project": self.path("/project2")})["data"]
         return json.dumps([page, stats["nodes"], stats["facts"], stats["turns"], tasks], sort_keys=True)
 
 
@@ -177,7 +177,7 @@ async def _fill(served: Served, work: Path, mine: str, theirs: str) -> tuple[str
         made = await done(client, "create_graph", project=f"{work}/project2", nodes=nodes, edges=edges)
         for _ in range(2):
             await done(client, "spawn_agent", project=f"{work}/project2", task=f"Say {CANARY}.")
-    claimed = served.link.runner("task_claim", {"runner": "theirs", "lease_s": 3600})["data"]["claimed"]
+    claimed = served.link.call("task_claim", "", {"runner": "theirs", "lease_s": 3600})["data"]["claimed"]
     return made["node_ids"][0]["id"], claimed["task"]["id"], claimed["lease"]
 
 
@@ -208,7 +208,7 @@ async def test_no_tool_reaches_a_project_outside_the_roots_and_says_so_as_of_one
         for tool, arguments in calls(city.path("/absent")):
             assert await refused(client, tool, **arguments) == "project not found (not_found)"
     assert await asyncio.to_thread(city.theirs) == before
-    listed = city.served.link.admin("entity.list", {})["entities"]
+    listed = city.served.link.call("entity_list", "", {})["data"]["entities"]
     assert {one["name"] for one in listed} == {"ana", "proj", "project2"}
 
 
@@ -325,7 +325,7 @@ async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them
 
 
 async def test_an_operator_makes_no_routers_and_learns_no_paths(city: City) -> None:
-    operator = str(city.served.link.admin("operator.issue", {})["token"])
+    operator = str(city.served.link.call("operator_issue", "", {})["data"]["token"])
     headers = {"Authorization": f"Bearer {operator}"}
     async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
         for action in ("router_create", "router_list", "router_revoke", "route_add", "route_list", "route_find"):
@@ -346,10 +346,10 @@ async def test_a_session_of_an_entity_is_none_of_a_routers(city: City) -> None:
 
 async def test_a_revoked_router_is_refused_at_once(city: City) -> None:
     token = city.served.router(str(city.work))
-    router_id = city.served.link.admin("router.list", {})["routers"][-1]["id"]
+    router_id = city.served.link.call("router_list", "", {})["data"]["routers"][-1]["id"]
     async with city.served.client(token, ERAS[-1]) as client:
         await done(client, "list_vaults")
-        city.served.link.admin("router.revoke", {"id": router_id})
+        city.served.link.call("router_revoke", "", {"id": router_id})
         with pytest.raises(MCPError):
             await client.call_tool("list_vaults", {})
 
@@ -418,7 +418,7 @@ def test_tasks_are_the_folders_own_and_go_with_it(registry: Registry, work: Path
 
 
 async def test_the_names_that_a_router_sees_tell_of_no_entity_elsewhere(city: City) -> None:
-    city.served.link.admin("entity.create", {"name": "secret"})
+    city.served.link.call("entity_create", "", {"name": "secret"})
     (city.work / "proj" / "secret").mkdir()
     project, nodes = city.path("/proj/secret"), [{"title": "N", "content": "x"}]
     token = city.served.router(city.path("/proj"))
@@ -426,8 +426,8 @@ async def test_the_names_that_a_router_sees_tell_of_no_entity_elsewhere(city: Ci
         await done(client, "create_graph", project=project, nodes=nodes)
         (seen,) = [v for v in (await done(client, "list_vaults"))["vaults"] if v["project"] == project]
         assert seen["name"] == "secret"
-        city.served.link.admin("entity.archive", {"name": "secret_2"})
-        city.served.link.admin("entity.archive", {"name": "secret_2", "undo": True})  # closed now
+        city.served.link.call("entity_archive", "", {"name": "secret_2"})
+        city.served.link.call("entity_archive", "", {"name": "secret_2", "undo": True})["data"]  # closed now
         with FileLock(city.served.home / "entities" / "secret_2" / "data" / "lock"):
             said = await refused(client, "search_nodes", project=project, query="x")
         assert said.startswith("secret's memory is held"), said

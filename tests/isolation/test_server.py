@@ -96,7 +96,7 @@ async def test_two_clients_at_once_stay_apart(pair: Pair) -> None:
 
 
 def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
-    operator = str(pair.served.link.admin("operator.issue", {})["token"])
+    operator = str(pair.served.link.call("operator_issue", "", {})["data"]["token"])
     with httpx.Client(base_url=pair.served.run.url, trust_env=False) as http:
         headers = {"Authorization": f"Bearer {operator}", "Accept": "application/json, text/event-stream"}
         for path in ("/v1/timeline", "/mcp"):

@@ -44,7 +44,7 @@ def test_no_operation_is_without_an_attack(tmp_path: Path) -> None:
 
 def test_a_token_asks_for_its_own_entity_and_its_own_operations_alone(pair: Pair, http: httpx.Client) -> None:
     before = pair.dump(B)
-    operator = str(pair.served.link.admin("operator_issue", {})["token"])
+    operator = str(pair.served.link.call("operator_issue", "", {})["data"]["token"])
     router = pair.served.router("/work/nowhere")
     others = {one.name for one in OPERATIONS if one.audience != "entity"} - set(operations_for("entity"))
     for name in (B, "nobody", "ana_", "%61na_2"):
@@ -76,7 +76,7 @@ def test_an_argument_that_names_another_is_no_argument(pair: Pair, http: httpx.C
 
 async def test_a_token_opens_no_toolset_beyond_its_list_over_either_protocol(pair: Pair) -> None:
     given = {"name": A, "toolsets": ["core", "anchors"]}
-    token = str(pair.served.link.admin("token_issue", given)["token"])
+    token = str(pair.served.link.call("token_issue", "", given)["data"]["token"])
     kept = Registry(pair.served.home)
     assert kept.toolsets_of_token(token) == {"core", "anchors"}
     assert kept.toolsets_of_token(token[:-1] + "?") is None
@@ -98,7 +98,7 @@ async def test_a_token_opens_no_toolset_beyond_its_list_over_either_protocol(pai
 
 async def test_a_session_of_one_token_gives_another_of_the_entity_no_more_than_its_own_list(pair: Pair) -> None:
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    narrow = str(pair.served.link.admin("token_issue", {"name": A, "toolsets": ["core"]})["token"])
+    narrow = str(pair.served.link.call("token_issue", "", {"name": A, "toolsets": ["core"]})["data"]["token"])
     kinds = {"Accept": "application/json, text/event-stream"}
     url = f"{pair.served.run.url}/mcp?toolset=all"
     async with httpx.AsyncClient(trust_env=False, timeout=20) as http:

@@ -138,24 +138,24 @@ def scripted() -> Iterator[Link]:
 def test_work_yields_reports_and_returns_the_result(scripted: Link) -> None:
     lines = [{"what": "facts", "done": 1, "total": 2}, {"result": {"facts": 2}, "text": "2"}]
     _Scripted.answers = {"/v1/reindex": (200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))}
-    work = scripted.work("reindex", {"entity": "ana"})
+    work = scripted.follow("reindex", "", {"entity": "ana"})
     assert next(work) == lines[0]
     with pytest.raises(StopIteration) as ended:
         next(work)
-    assert ended.value.value == {"facts": 2}
+    assert ended.value.value == {"data": {"facts": 2}, "text": "2"}
 
 
 def test_work_that_is_cut_off_is_not_taken_for_done(scripted: Link) -> None:
     _Scripted.answers = {"/v1/reindex": (200, b'{"what": "facts", "done": 1, "total": 2}\n')}
     with pytest.raises(ServerAway, match="run the command again"):
-        list(scripted.work("reindex", {}))
+        list(scripted.follow("reindex", "", {}))
 
 
 def test_an_error_in_the_middle_of_work_is_raised(scripted: Link) -> None:
     body = b'{"what": "x", "done": 0, "total": 0}\n{"problem": {"code": "not_found", "detail": "id not found"}}\n'
     _Scripted.answers = {"/v1/reindex": (200, body)}
     with pytest.raises(NotFound):
-        list(scripted.work("reindex", {}))
+        list(scripted.follow("reindex", "", {}))
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>"])

@@ -73,10 +73,6 @@ def install(path: Path, entity: str, home: str) -> bool:
     """Put our hooks into a settings file, made when there is none; return whether anything changed.
 
     What the file was before is kept beside it, with ``.before-pps`` at the end of its name.
-
-    Raises:
-        InvalidRequest: The file is not what Claude Code would read; nothing was changed.
-        StoreError: It cannot be read or written.
     """
     before = _read(path)
     settings = _parsed(path, before)
@@ -99,10 +95,6 @@ def uninstall(path: Path) -> bool:
     """Take our hooks out; return whether there were any.
 
     A file that holds what it held before gets its very bytes back, one that we made goes.
-
-    Raises:
-        InvalidRequest: The file is not what Claude Code would read; nothing was changed.
-        StoreError: It cannot be read or written.
     """
     now = _read(path)
     settings = _parsed(path, now)

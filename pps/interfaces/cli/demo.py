@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Generator
-from dataclasses import dataclass
 from importlib.resources import as_file
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -35,54 +31,32 @@ Begin your own:
   .venv/bin/pps init && .venv/bin/pps entity create ana"""
 
 
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """What one entity took in; ``took_s`` is wall time from the first turn to the last index entry."""
-
-    stats: Stats
-    took_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Demonstrated:
-    """What the demo did: what went in, and the same question asked of both entities."""
-
-    ingested: tuple[Ingested, ...]
-    asked: tuple[tuple[str, Recall], ...]
-
-
-async def demonstrate(settings: Settings, console: Console) -> Demonstrated:
-    """Make two entities of the sample, ask both the same question, and return what came back."""
+async def demonstrate(settings: Settings, console: Console) -> None:
+    """Make two entities of the sample, ask both the same question, and print what went in and what came back."""
+    table = Table("entity", title="What was remembered", title_justify="left")
+    for column in ("turns", "nodes", "facts", "anchors", "seconds"):
+        table.add_column(column, justify="right")
+    asked: list[tuple[str, Recall]] = []
     async with App.open(settings) as app:
-        ingested = [await _ingest(app, name, console) for name in ENTITIES]
-        asked: list[tuple[str, Recall]] = []
+        for name in ENTITIES:
+            stats, took_s = await _ingested(app, name, console)
+            numbers = (stats.turns, stats.nodes, stats.facts, stats.anchors)
+            table.add_row(stats.entity, *(str(number) for number in numbers), f"{took_s:.1f}")
         for name in ENTITIES:
             async with app.memory(name) as memory:
                 asked.append((name, await memory.recall(QUESTION, limit=_SHOWN)))
-        return Demonstrated(tuple(ingested), tuple(asked))
-
-
-def show(console: Console, done: Demonstrated) -> None:
-    """Print what was ingested and each entity's answer, channel by channel."""
-    table = Table(title="What was remembered", title_justify="left")
-    for column in ("entity", "turns", "nodes", "facts", "anchors", "seconds"):
-        table.add_column(column, justify="left" if column == "entity" else "right")
-    for one in done.ingested:
-        stats = one.stats
-        numbers = (stats.turns, stats.nodes, stats.facts, stats.anchors)
-        table.add_row(stats.entity, *(str(number) for number in numbers), f"{one.took_s:.1f}")
     console.print(table)
-    for name, recalled in done.asked:
+    for name, recalled in asked:
         console.print(f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({recalled.took_ms['total']:.0f} ms)")
         for channel in recalled.channels.values():
             _show_channel(console, channel)
-    console.print(f"\n{_apart(done)}", style="bold")
+    console.print(f"\n{_apart(asked)}", style="bold")
     console.print(_NEXT, markup=False, highlight=False, soft_wrap=True)
 
 
-def _apart(done: Demonstrated) -> str:
+def _apart(asked: list[tuple[str, Recall]]) -> str:
     """Say how many results came back to each, and whether one of them is the other's."""
-    (first, one), (second, other) = done.asked
+    (first, one), (second, other) = asked
     mine, theirs = _ids(one), _ids(other)
     both = mine & theirs
     if both:
@@ -105,28 +79,18 @@ def _show_channel(console: Console, channel: Channel) -> None:
         console.print(f"  {label:<12}{text}", markup=False, overflow="ellipsis", no_wrap=True)
 
 
-async def _ingest(app: App, name: str, console: Console) -> Ingested:
+async def _ingested(app: App, name: str, console: Console) -> tuple[Stats, float]:
+    """Tell an entity its part of the sample; return what it holds, and the seconds from first turn to last index."""
     await app.create(name)
     started = time.perf_counter()
     async with app.memory(name) as memory:
-        with _sample(name) as folder:
-            lines = list(read_lines(folder / "turns.jsonl"))
-            with _bar(console) as bar:
-                task = bar.add_task(f"remembering {name}", total=len(lines))
-                for start in range(0, len(lines), _BATCH):
-                    await memory.remember_many(lines[start : start + _BATCH])
+        with as_file(shipped("config/sample")) as sample:
+            lines = list(read_lines(sample / name / "turns.jsonl"))
+            batches = [lines[at : at + _BATCH] for at in range(0, len(lines), _BATCH)]
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            with Progress(*columns, console=console, transient=not console.is_terminal) as bar:
+                for batch in bar.track(batches, description=f"remembering {name}"):
+                    await memory.remember_many(batch)
                     await memory.settled()
-                    bar.advance(task, len(lines[start : start + _BATCH]))
-            await memory.anchor_import(folder / "anchors")
-        return Ingested(await memory.stats(), time.perf_counter() - started)
-
-
-@contextlib.contextmanager
-def _sample(name: str) -> Generator[Path]:
-    with as_file(shipped("config/sample")) as folder:
-        yield folder / name
-
-
-def _bar(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=not console.is_terminal)
+            await memory.anchor_import(sample / name / "anchors")
+        return await memory.stats(), time.perf_counter() - started

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Generator, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pps.core.errors import PPSError
 from pps.core.file_lock import FileLock
-from pps.server import Link, runfile, spool
-from pps.server.link import Answer, connect
+from pps.interfaces.cli.output import finished
+from pps.server import connect, runfile, spool
 
 if TYPE_CHECKING:
     from pps.config import Settings
@@ -26,10 +26,6 @@ class Finding:
     check: str
     ok: bool
     detail: str
-
-    def data(self) -> dict[str, str | bool]:
-        """Return it as JSON data."""
-        return asdict(self)
 
 
 def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
@@ -90,41 +86,18 @@ def _hooks_spool(home: Path) -> Finding:
 def _online(home: Path, only: str) -> Iterator[Finding]:
     try:
         link = connect(home)
+        yield Finding("server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}")
+        names = [only] if only else [one["name"] for one in link.call("entity_list", "", {})["data"]["entities"]]
     except PPSError as error:
         yield Finding("server", False, error.message)
         return
-    yield Finding("server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}")
-    for name in [only] if only else _names(link):
-        yield from _asked(link, name)
-
-
-def _names(link: Link) -> list[str]:
-    found = link.admin("entity.list", {})["entities"]
-    return [str(one["name"]) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def _asked(link: Link, name: str) -> Iterator[Finding]:
-    try:
-        said = _ended(link.work("doctor", {"entity": name}))
-    except PPSError as error:
-        yield Finding(f"entity {name}", False, error.message)
-        return
-    yield _health(name, ok=said.get("ok") is True, lines=[*_texts(said.get("problems")), *_texts(said.get("notes"))])
-    ledger = said.get("ledger")
-    if isinstance(ledger, dict):
-        agreements = ledger.get("agreements")
-        for one in agreements if isinstance(agreements, list) else []:
-            if isinstance(one, dict):
-                same = not (one["missing"] or one["extra"])
-                yield _agreement(name, str(one["what"]), same, f"{one['expected']:,} and {one['found']:,}")
-
-
-def _ended(reports: Generator[Answer, None, Answer]) -> Answer:
-    while True:
+    for name in names:
         try:
-            next(reports)
-        except StopIteration as ended:
-            return ended.value
+            found = finished(link.follow("doctor", "", {"entity": name}), quiet=True)["data"]
+        except PPSError as error:
+            yield Finding(f"entity {name}", False, error.message)
+            continue
+        yield from _examined(name, found)
 
 
 def _offline(settings: Settings, only: str) -> Iterator[Finding]:
@@ -136,32 +109,27 @@ def _offline(settings: Settings, only: str) -> Iterator[Finding]:
 
 
 async def _opened(settings: Settings, only: str) -> list[Finding]:
+    """Let the same operation look that the server does, in this process."""
     from pps.app import App
+    from pps.operations.maintenance import doctor
 
     found: list[Finding] = []
     async with App.open(settings) as app:
         for name in [only] if only else [entry.entity.name for entry in app.registry.list()]:
             try:
-                async with app.memory(name) as memory:
-                    health, ledger = await memory.health(), await memory.ledger()
+                answer = await doctor.answer(app, doctor.parse({"entity": name}))
             except PPSError as error:
                 found.append(Finding(f"entity {name}", False, error.message))
                 continue
-            lines = [*health.problems, *ledger.problems, *health.notes, *ledger.notes]
-            found.append(_health(name, ok=health.ok and not ledger.problems, lines=lines))
-            found += [
-                _agreement(name, one.what, one.ok, f"{one.expected:,} and {one.found:,}") for one in ledger.agreements
-            ]
+            found += _examined(name, answer.data)
     return found
 
 
-def _health(name: str, *, ok: bool, lines: list[str]) -> Finding:
-    return Finding(f"entity {name}", ok, "; ".join(lines) or "well")
-
-
-def _agreement(name: str, what: str, same: bool, counts: str) -> Finding:
-    return Finding(f"entity {name}, {what}", same, f"{counts}, the same ids" if same else f"{counts}, NOT the same ids")
-
-
-def _texts(value: object) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+def _examined(name: str, found: Mapping[str, Any]) -> Iterator[Finding]:
+    """Say whether a memory is well, and whether its stores hold the same ids."""
+    lines = [*found["problems"], *found["notes"]]
+    yield Finding(f"entity {name}", found["ok"], "; ".join(lines) or "well")
+    for one in found["ledger"]["agreements"]:
+        same = not (one["missing"] or one["extra"])
+        detail = f"{one['expected']:,} and {one['found']:,}, {'' if same else 'NOT '}the same ids"
+        yield Finding(f"entity {name}, {one['what']}", same, detail)

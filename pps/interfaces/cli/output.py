@@ -1,4 +1,4 @@
-"""What every command shares: the link to the server, answers as text or JSON, errors in one line."""
+"""What every command shares: the server, answers as text or JSON, a bar for long work, errors in one line."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
+import click
 
 from pps.config.home import home_folder
 from pps.core import errors
 from pps.core.text import visible
-from pps.core.values import JSON
-from pps.server import Link, connect
-from pps.server.link import find
 
-Answer = dict[str, JSON]
-Name = Annotated[str, typer.Argument(help="The entity's name.", metavar="NAME", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+if TYPE_CHECKING:
+    from pps.core.values import JSON
+    from pps.server import Link
 
 EXIT_INVALID = 2
 EXIT_NOT_FOUND = 3
@@ -31,33 +28,40 @@ EXIT_AGAIN = 4
 
 def server() -> Link:
     """Return the link to this user's server, started if it is away."""
+    from pps.server import connect, find
+
     home = home_folder()
     found = find(home)
     if found is None and sys.stderr.isatty():
-        typer.echo("(starting the server …)", err=True)
+        click.echo("(starting the server …)", err=True)
     return found or connect(home)
-
-
-def ask(verb: str, entity: str, arguments: Mapping[str, JSON], *, as_json: bool) -> Answer:
-    """Let an entity do a verb and print the answer; returns its data."""
-    answer = server().call(verb, entity, {name: value for name, value in arguments.items() if value is not None})
-    data = answer["data"]
-    if as_json:
-        show_json(data)
-    else:
-        say(str(answer["text"]))
-    return data if isinstance(data, dict) else {}
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text that holds what somebody told a memory: nothing in it acts on the terminal."""
-    typer.echo(visible(text), err=err)
+    click.echo(visible(text), err=err)
+
+
+def show(text: str) -> None:
+    """Print text that we styled; what it quotes must be ``safe``. Colour is for terminals that want it."""
+    click.echo(text, color=False if "NO_COLOR" in os.environ else None)
+
+
+def safe(value: Any) -> Any:
+    """Return JSON data of which nothing acts on a terminal."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, list):
+        return [safe(one) for one in cast("list[Any]", value)]
+    return (
+        {name: safe(one) for name, one in cast("dict[str, Any]", value).items()} if isinstance(value, dict) else value
+    )
 
 
 def show_json(value: JSON) -> None:
     """Print one JSON value on stdout; what is not seen and may act on a terminal is written as an escape."""
     shown = json.dumps(value, ensure_ascii=False, indent=2)
-    typer.echo(shown if visible(shown) == shown else json.dumps(value, indent=2))
+    click.echo(shown if visible(shown) == shown else json.dumps(value, indent=2))
 
 
 def absolute(path: str) -> str:
@@ -65,39 +69,38 @@ def absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
-def objects(value: JSON) -> list[dict[str, JSON]]:
-    """Return the objects of a JSON list."""
-    items = value if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, dict)]
+def json_text(label: str, text: str) -> JSON:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise errors.InvalidRequest(label, f"is not JSON (column {error.colno})") from None
 
 
-def work(
-    task: str, arguments: Mapping[str, JSON], *, entity: str = "", as_json: bool, in_bytes: bool = False
-) -> Answer:
-    """Run long work in the server, with a bar on a terminal; returns the result.
+def json_object(label: str, file: str) -> dict[str, JSON]:
+    """Return the JSON object that a file holds; ``-`` is stdin."""
+    try:
+        value: JSON = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise errors.InvalidRequest(label, f"{file} cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise errors.InvalidRequest(label, f"{file} is not JSON") from None
+    if not isinstance(value, dict):
+        raise errors.InvalidRequest(label, f"{file} must hold a JSON object")
+    return value
 
-    Args:
-        task: What to do; one of the server's tasks.
-        arguments: As the task takes them.
-        entity: For whom, where it is an entity's.
-        as_json: Show no bar.
-        in_bytes: What is done is counted in bytes, so the bar shows a share of them.
-    """
-    reports = server().work(task, arguments, entity)
-    if as_json or not sys.stderr.isatty():
-        return _drained(reports)
+
+def finished(reports: Generator[dict[str, JSON], None, dict[str, Any]], *, quiet: bool) -> dict[str, Any]:
+    """Return what long work comes to, with a bar on a terminal until then."""
+    if quiet or not sys.stderr.isatty():
+        while True:
+            try:
+                next(reports)
+            except StopIteration as ended:
+                return ended.value
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    done_column = TaskProgressColumn() if in_bytes else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), done_column, TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task("starting", total=None)
         while True:
@@ -114,25 +117,19 @@ def work(
             )
 
 
-def text_or_stdin(given: str) -> str:
-    """Return the text itself, or all of stdin for ``-``."""
-    return sys.stdin.read() if given == "-" else given
-
-
 def confirm(question: str) -> None:
-    """Ask on the terminal, on stderr, and end the command unless the answer is yes.
-
-    Raises:
-        InvalidRequest: Nobody can be asked.
-    """
+    """Ask on the terminal, on stderr, and end the command unless the answer is yes."""
     if not sys.stdin.isatty():
         raise errors.InvalidRequest("--yes", "is needed where nobody can be asked")
-    typer.confirm(question, abort=True, err=True)
+    click.confirm(visible(question), abort=True, err=True)
 
 
 def told(error: errors.PPSError) -> int:
     """Print an error in one line (and as JSON on stdout where JSON was asked for); return the exit code."""
-    _say(error)
+    if "--json" in sys.argv:
+        with contextlib.suppress(OSError):  # it may be stdout that failed; stderr is told
+            show_json({"error": {"code": error.code, "message": error.message, "retryable": error.retryable}})
+    say(f"pps: {' '.join(error.message.split())}", err=True)
     if isinstance(error, errors.InvalidRequest | errors.ConfigError):
         return EXIT_INVALID
     if isinstance(error, errors.UnknownEntity | errors.NotFound):
@@ -140,15 +137,16 @@ def told(error: errors.PPSError) -> int:
     return EXIT_AGAIN if error.retryable else 1
 
 
-def misused(error: typer.TyperException) -> int:
+def misused(error: click.ClickException) -> int:
     """Print in what a command was called wrongly, as ``told`` does; return the exit code."""
-    said, context = error.format_message(), getattr(error, "ctx", None)
-    if said.startswith("Usage: "):
-        typer.echo(said, err=True)  # a group without a command: its help
-    else:
-        path = context.command_path if context else "pps"
-        problem = f"{said[:1].lower()}{said[1:].rstrip('.')}; `{path} --help` says how"
-        _say(errors.InvalidRequest(path.removeprefix("pps").strip() or "command", problem))
+    context: click.Context | None = getattr(error, "ctx", None)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    path = context.command_path if context else "pps"
+    said = error.format_message()
+    problem = f"{said[:1].lower()}{said[1:].rstrip('.')}; `{path} --help` says how"
+    told(errors.InvalidRequest(path.removeprefix("pps").strip() or "command", problem))
     return error.exit_code
 
 
@@ -159,22 +157,5 @@ def unforeseen(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         said = f"no more can be written ({error.strerror}): free some space, or send the output elsewhere"
     else:
-        what = " ".join(str(error).split())[:200]
-        said = f"{type(error).__name__}: {what} (PPS_LOG_LEVEL=debug shows where)"
-    _say(errors.PPSError(said))
-    return 1
-
-
-def _say(error: errors.PPSError) -> None:
-    if "--json" in sys.argv:
-        with contextlib.suppress(OSError):  # it may be stdout that failed; stderr is told
-            show_json({"error": {"code": error.code, "message": error.message, "retryable": error.retryable}})
-    say(f"pps: {' '.join(error.message.split())}", err=True)
-
-
-def _drained(reports: Generator[Answer, None, Answer]) -> Answer:
-    while True:
-        try:
-            next(reports)
-        except StopIteration as ended:
-            return ended.value
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]} (PPS_LOG_LEVEL=debug shows where)"
+    return told(errors.PPSError(said))

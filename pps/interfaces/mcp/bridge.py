@@ -150,7 +150,7 @@ class _Bridge:
         if self._whose.startswith("/"):
             return
         name = self._whose
-        if Link(run).admin("entity_show", {"name": name})["archived"]:
+        if Link(run).call("entity_show", "", {"name": name})["data"]["archived"]:
             raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
 
     async def _watched(self, request: httpx2.Request) -> None:

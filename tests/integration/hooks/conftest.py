@@ -29,7 +29,7 @@ def project(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = tmp_path_factory.mktemp("projects") / "shop"
     project.mkdir()
     served.create("shop")
-    served.link.admin("route.add", {"path": str(project), "entity": "shop"})
+    served.link.call("route_add", "", {"path": str(project), "entity": "shop"})
     return project
 
 

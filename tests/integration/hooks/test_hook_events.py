@@ -344,7 +344,7 @@ def test_an_entity_may_be_named_instead_of_a_project(served: Served, tmp_path: P
     session = Session(served.home, tmp_path, options=("--entity", "persona"))
     session.run("UserPromptSubmit", prompt="I like tea.")
     assert [one["content"] for one in turns(session)] == ["I like tea."]
-    served.link.admin("entity.archive", {"name": "persona"})
+    served.link.call("entity_archive", "", {"name": "persona"})
     assert session.run("UserPromptSubmit", prompt="And coffee.").is_silent()
-    served.link.admin("entity.archive", {"name": "persona", "undo": True})
+    served.link.call("entity_archive", "", {"name": "persona", "undo": True})
     assert [one["content"] for one in turns(session)] == ["I like tea."]

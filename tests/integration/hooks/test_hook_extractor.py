@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from pps.config import INSIDE
 from pps.ingest.extraction import MARK
@@ -18,19 +16,11 @@ from tests.integration.interfaces.serving import Served, pps
 REFUSED = "conversations of the program that reads turns for this memory"
 
 
-def ended(work: Generator[Any, None, Any]) -> Any:
-    while True:
-        try:
-            next(work)
-        except StopIteration as told:
-            return told.value
-
-
 def test_transcripts_and_prompts_of_the_extractor_are_nobodys_memory(served: Served, tmp_path: Path) -> None:
     said = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": f"{MARK}\nWrite."}}
     (tmp_path / "own.jsonl").write_text(json.dumps(said))
     served.create("reader")
-    found = ended(served.link.work("import", {"entity": "reader", "paths": [str(tmp_path / "own.jsonl")]}))
+    found = served.link.call("import", "", {"entity": "reader", "paths": [str(tmp_path / "own.jsonl")]})["data"]
     assert (found["turns"], found["passed"]) == (0, {REFUSED: 1})
     for prompt, env in ((f"{MARK}\nWrite.", {}), ("Said inside an extractor.", {INSIDE: "1"})):
         command = [sys.executable, "-I", "-S", str(program()), "UserPromptSubmit", "--entity", "reader"]

@@ -43,7 +43,7 @@ def lived(reader: dict[str, str], tmp_path: Path) -> Iterator[tuple[Served, Path
     project.mkdir()
     with serving(tmp_path / "lived" / "home", PPS_EMBEDDER__NAME="minilm", **reader) as served:
         served.create("jonas")
-        served.link.admin("route.add", {"path": str(project), "entity": "jonas"})
+        served.link.call("route_add", "", {"path": str(project), "entity": "jonas"})
         session = Session(served.home, project)
         for number, turn in enumerate(TOLD):
             if number and turn["day"] != TOLD[number - 1]["day"]:

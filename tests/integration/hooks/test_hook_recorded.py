@@ -114,7 +114,7 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
         (folder / "garden").mkdir()
         for name in ("kitchen", "garden"):
             served.create(name)
-            served.link.admin("route.add", {"path": str(folder / name), "entity": name})
+            served.link.call("route_add", "", {"path": str(folder / name), "entity": name})
         known = {"content": "The pantry of the garden has 12 jars.", "session": "before", "wait": "done"}
         served.link.call("remember", "garden", known)
         street = Street(served, replay)

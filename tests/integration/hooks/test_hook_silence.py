@@ -21,7 +21,7 @@ TOLD = (
 def bakery(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bakery")
     served.create("bakery")
-    served.link.admin("route.add", {"path": str(folder), "entity": "bakery"})
+    served.link.call("route_add", "", {"path": str(folder), "entity": "bakery"})
     for number, text in enumerate(TOLD):
         served.link.call("remember", "bakery", {"content": text, "session": f"before {number}", "wait": "done"})
     return folder

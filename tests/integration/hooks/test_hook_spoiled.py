@@ -54,7 +54,7 @@ def spoiling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("spoiled") / "home") as served:
         garden = tmp_path_factory.mktemp("garden")
         served.create("garden")
-        served.link.admin("route.add", {"path": str(garden), "entity": "garden"})
+        served.link.call("route_add", "", {"path": str(garden), "entity": "garden"})
         yield served
 
 
@@ -64,7 +64,7 @@ def room(spoiling: Served, tmp_path: Path) -> Room:
     project = tmp_path / "kitchen"
     project.mkdir()
     spoiling.create(name)
-    spoiling.link.admin("route.add", {"path": str(project), "entity": name})
+    spoiling.link.call("route_add", "", {"path": str(project), "entity": name})
     return Room(spoiling, name, Replay(spoiling.home, project, tmp_path / "transcripts"))
 
 

@@ -45,8 +45,8 @@ class Served:
 
     def create(self, name: str) -> str:
         """Make an entity, or a further token for one that is there."""
-        made = self.link.admin("entity.create", {"name": name})
-        return str(made.get("token") or self.link.admin("token.issue", {"name": name})["token"])
+        made = self.link.call("entity_create", "", {"name": name})["data"]
+        return str(made.get("token") or self.link.call("token_issue", "", {"name": name})["data"]["token"])
 
     @contextlib.asynccontextmanager
     async def client(self, token: str, era: str, toolset: str = "all") -> AsyncIterator[Client]:
@@ -70,7 +70,9 @@ class Served:
 
     def router(self, *roots: str, may_create: bool = True) -> str:
         """Return a new router token."""
-        return str(self.link.admin("router.create", {"roots": list(roots), "may_create": may_create})["token"])
+        return str(
+            self.link.call("router_create", "", {"roots": list(roots), "may_create": may_create})["data"]["token"]
+        )
 
     def pps(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return pps(self.env, *arguments, given=given)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from pps.interfaces.cli.main import build
@@ -87,13 +88,10 @@ def env(tmp_path: Path) -> dict[str, str]:
     return clean_env(tmp_path / "home")
 
 
-def _helps(group: object, prefix: str = "") -> dict[str, str]:
-    import typer
-
-    command = typer.main.get_command(group) if isinstance(group, typer.Typer) else group
+def _helps(group: click.Group, prefix: str = "") -> dict[str, str]:
     found = {}
-    for name, below in command.commands.items():
-        if hasattr(below, "commands"):
+    for name, below in group.commands.items():
+        if isinstance(below, click.Group):
             found |= _helps(below, f"{prefix}{name} ")
         else:
             found[prefix + name] = below.get_help(below.make_context(name, [], resilient_parsing=True))
@@ -189,11 +187,13 @@ def test_a_server_that_cannot_start_is_said_with_the_reason(env: dict[str, str])
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("recall", "ana"), "missing argument 'query'"),
-        (("entity", "token"), "give an entity's name, or --operator"),
+        (("recall", "ana"), "missing argument 'QUERY'"),
+        (("entity", "token"), "NAME: give it, or --operator"),
         (("recall", "ana", "x", "--limit", "ten"), "--limit"),
         (("nonesuch",), "no such command 'nonesuch'"),
-        (("jobs", "drop", "ana"), "give numbers of jobs, or --all"),
+        (("entity", "token", "ana", "--operator"), "NAME: is not taken with --operator"),
+        (("recall", "ana", "x", "--as-of", "soon"), "--as-of 'soon': is not a time; give such as 2026-03-07"),
+        (("remember", "ana", "x", "--given", "absent.json"), "--given: absent.json cannot be read"),
         (("hooks", "install", "--scope", "project", "--project", "absent"), "no folder at absent"),
     ],
 )

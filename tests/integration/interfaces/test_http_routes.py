@@ -33,7 +33,7 @@ def test_health_says_only_ok_without_an_operators_token(served: Served, http: ht
         answer = http.get("/health", headers=headers)
         assert answer.status_code == 200
         assert answer.json() == {"status": "ok"}
-    operator = str(served.link.admin("operator.issue", {})["token"])
+    operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
     details = http.get("/health", headers=_bearer(operator)).json()
     assert details["status"] == "ok"
     assert details["problems"] == []
@@ -47,14 +47,14 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
         refused = http.get("/metrics", headers=headers)
         assert refused.status_code == 401
         assert "WWW-Authenticate" in refused.headers
-    operator = str(served.link.admin("operator.issue", {})["token"])
+    operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
     answer = http.get("/metrics", headers=_bearer(operator))
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     samples = [line for line in answer.text.splitlines() if not line.startswith("#")]
     assert all(len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in samples)
     assert any(line.startswith('pps_calls_total{operation="stats",outcome="ok"}') for line in samples)
     assert "pps_unfinished_jobs 0" in samples
-    served.link.admin("operator.revoke", {})
+    served.link.call("operator_revoke", "", {})
     assert http.get("/metrics", headers=_bearer(operator)).status_code == 401
 
 
@@ -67,7 +67,7 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
     ],
 )
 def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.Client, method: str, path: str) -> None:
-    operator = str(served.link.admin("operator.issue", {})["token"])
+    operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
     for token in (served.create("ana"), operator, "nonsense", f"{served.run.secret}.ana"):
         answer = http.request(method, path, headers=_bearer(token), json={"entity": "ana"})
         assert answer.status_code == 401
@@ -76,7 +76,7 @@ def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.C
 
 
 def test_an_operator_keeps_the_registry_and_reads_no_memory(served: Served, http: httpx.Client) -> None:
-    operator = _bearer(str(served.link.admin("operator.issue", {})["token"]))
+    operator = _bearer(str(served.link.call("operator_issue", "", {})["data"]["token"]))
     made = http.post("/v1/entity_create", headers=operator, json={"name": "by_operator"})
     assert made.json()["is_new"] is True
     assert http.post("/v1/entity_list", headers=operator, json={}).status_code == 200
@@ -132,11 +132,11 @@ def test_errors_come_back_as_what_they_were(served: Served) -> None:
     with pytest.raises(NotFound):
         served.link.call("get", "ana", {"ids": ["1b4e28ba-2fa1-5d2b-883f-0016d3cca427"]})
     with pytest.raises(InvalidRequest, match="operation"):
-        served.link.admin("nonesuch", {})
+        served.link.call("nonesuch", "", {})
     with pytest.raises(InvalidRequest, match="operation"):
-        list(served.link.work("nonesuch", {}))
+        served.link.call("nonesuch", "ana", {})
     with pytest.raises(InvalidRequest, match="name"):
-        served.link.admin("entity.create", {"name": "Not A Name"})
+        served.link.call("entity_create", "", {"name": "Not A Name"})
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"entity": 1}', b"[" * 100_000])
@@ -170,7 +170,7 @@ def test_the_document_lists_what_a_token_may_ask_for(served: Served, http: httpx
         return {path.removeprefix("/v1/") for path in document["paths"]}
 
     assert listed() == listed(**_bearer(served.create("ana"))) == set(operations_for("entity"))
-    core = str(served.link.admin("token_issue", {"name": "ana", "toolsets": ["core"]})["token"])
+    core = str(served.link.call("token_issue", "", {"name": "ana", "toolsets": ["core"]})["data"]["token"])
     assert listed(**_bearer(core)) == {name for name, one in operations_for("entity").items() if one.toolset == "core"}
     assert {"reindex", "entity_create"} <= listed(**_bearer(served.run.secret))
     assert http.get("/openapi.json", headers=_bearer("nonsense")).status_code == 401
@@ -193,20 +193,20 @@ def test_import_reports_as_it_goes_and_a_second_time_adds_nothing(served: Served
     turns = [{"content": f"Turn {n} about tea.", "session": "s", "source_ref": f"t{n}"} for n in range(250)]
     file.write_text("\n".join(json.dumps(turn) for turn in turns))
     for stored in (250, 0):
-        work = served.link.work("import", {"entity": "importer", "paths": [str(file)]})
+        work = served.link.follow("import", "", {"entity": "importer", "paths": [str(file)]})
         reports = []
         while True:
             try:
                 reports.append(next(work))
             except StopIteration as ended:
-                result = ended.value
+                result = ended.value["data"]
                 break
         assert result["stored"] == stored
         assert result["duplicates"] == 250 - stored
     assert reports
     assert served.link.call("stats", "importer", {})["data"]["turns"] == 250
     with pytest.raises(InvalidRequest, match="absolute"):
-        list(served.link.work("import", {"entity": "importer", "paths": ["talk.jsonl"]}))
+        served.link.call("import", "", {"entity": "importer", "paths": ["talk.jsonl"]})
 
 
 def test_reindex_and_reembed_bring_back_what_was_found_before(served: Served) -> None:
@@ -214,7 +214,7 @@ def test_reindex_and_reembed_bring_back_what_was_found_before(served: Served) ->
     served.link.call("remember", "rebuilt", {"content": "The oven runs hot."})
     before = served.link.call("recall", "rebuilt", {"query": "oven"})["data"]["channels"]
     for task in ("reindex", "reembed"):
-        list(served.link.work(task, {"entity": "rebuilt"}))
+        served.link.call(task, "", {"entity": "rebuilt"})
         after = served.link.call("recall", "rebuilt", {"query": "oven"})["data"]["channels"]
         assert {name: [hit["id"] for hit in one["hits"]] for name, one in after.items()} == {
             name: [hit["id"] for hit in one["hits"]] for name, one in before.items()
@@ -224,12 +224,12 @@ def test_reindex_and_reembed_bring_back_what_was_found_before(served: Served) ->
 def test_archived_and_deleted_entities_are_gone_for_callers(served: Served) -> None:
     token = served.create("resting")
     served.link.call("remember", "resting", {"content": "Still here."})
-    served.link.admin("entity.archive", {"name": "resting"})
+    served.link.call("entity_archive", "", {"name": "resting"})
     with pytest.raises(UnknownEntity, match="archived"):
         served.link.call("stats", "resting", {})
-    served.link.admin("entity.archive", {"name": "resting", "undo": True})
+    served.link.call("entity_archive", "", {"name": "resting", "undo": True})
     assert served.link.call("stats", "resting", {})["data"]["turns"] == 1
-    served.link.admin("entity.delete", {"name": "resting"})
+    served.link.call("entity_delete", "", {"name": "resting"})
     with pytest.raises(UnknownEntity):
         served.link.call("stats", "resting", {})
     assert not (served.home / "entities" / "resting").exists()

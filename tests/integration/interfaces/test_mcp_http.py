@@ -98,7 +98,7 @@ async def test_an_unknown_tool_is_a_protocol_error(served: Served, era: str) -> 
 
 async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served: Served, era: str) -> None:
     token = served.create(f"revoked_{ERAS.index(era)}")
-    operator = str(served.link.admin("operator.issue", {})["token"])
+    operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
     async with httpx2.AsyncClient(trust_env=False) as http:
         for wrong in (None, "nonsense", token[:-1], served.run.secret, operator, f"{served.run.secret}.nobody"):
             headers = {**HEADERS, "MCP-Protocol-Version": era} if era != "legacy" else dict(HEADERS)
@@ -109,7 +109,7 @@ async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served:
             assert "WWW-Authenticate" in answer.headers
     async with served.client(token, era) as client:
         await done(client, "stats")
-        served.link.admin("token.revoke", {"name": f"revoked_{ERAS.index(era)}"})
+        served.link.call("token_revoke", "", {"name": f"revoked_{ERAS.index(era)}"})
         with pytest.raises(MCPError, match="error response"):
             await client.call_tool("stats", {})
 

@@ -121,19 +121,19 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
 
     def run() -> None:
         asked: dict[str, Any] = {"runner": f"r {secret}", "project": project}
-        claimed: Any = served.link.runner("task_claim", asked)["data"]["claimed"]
+        claimed: Any = served.link.call("task_claim", "", asked)["data"]["claimed"]
         assert (claimed["task"]["id"], claimed["project"], claimed["node_id"]) == (ids[0], project, node)
         assert claimed["prompt"].startswith("Read it.")
         assert secret not in claimed["prompt"]
         held = {"project": project, "task_id": ids[0], "lease": claimed["lease"]}
-        served.link.runner("task_extend", {**held, "note": "half"})
+        served.link.call("task_extend", "", {**held, "note": "half"})
         time.sleep(0.3)
-        served.link.runner("task_complete", {**held, "result": "It is read."})
+        served.link.call("task_complete", "", {**held, "result": "It is read."})
         with pytest.raises(NotFound):
-            served.link.runner("task_complete", {**held, "result": "twice"})
-        other: Any = served.link.runner("task_claim", {"runner": "r", "project": project})["data"]["claimed"]
-        served.link.runner(
-            "task_fail", {**held, "task_id": ids[1], "lease": other["lease"], "error": "no paper", "retry": False}
+            served.link.call("task_complete", "", {**held, "result": "twice"})
+        other: Any = served.link.call("task_claim", "", {"runner": "r", "project": project})["data"]["claimed"]
+        served.link.call(
+            "task_fail", "", {**held, "task_id": ids[1], "lease": other["lease"], "error": "no paper", "retry": False}
         )
 
     waiting = done(client, "wait_for_agents", project=project, task_ids=ids, timeout_s=30)
@@ -212,7 +212,9 @@ async def test_each_filter_of_search_nodes_gives_a_full_list_of_what_it_lets_thr
     async with served.client(served.router("/work/filters"), ERAS[-1]) as client:
         lamps = [{"title": f"brass lamp {at}", "content": "A brass lamp.", "node_type": "lamp"} for at in range(40)]
         await done(client, "create_graph", project=project, nodes=lamps)
-        [entity] = [one["entity"] for one in served.link.admin("route.list", {})["routes"] if one["path"] == project]
+        [entity] = [
+            one["entity"] for one in served.link.call("route_list", "", {})["data"]["routes"] if one["path"] == project
+        ]
         cut = datetime.now(UTC).isoformat()
         for at in range(6):
             jar = {"content": "A jar.", "title": f"jar {at}", "kind": "jar", "tags": ["rare"], "source": "whisper"}
@@ -242,8 +244,8 @@ async def test_each_filter_of_search_nodes_gives_a_full_list_of_what_it_lets_thr
 
 
 async def test_a_router_that_may_not_create_uses_what_is_there(served: Served) -> None:
-    served.link.admin("entity.create", {"name": "library"})
-    served.link.admin("route.add", {"path": "/work/library", "entity": "library"})
+    served.link.call("entity_create", "", {"name": "library"})
+    served.link.call("route_add", "", {"path": "/work/library", "entity": "library"})
     async with served.client(served.router("/work", may_create=False), ERAS[-1]) as client:
         nodes = [{"title": "Shelf", "content": "Books."}]
         assert (await done(client, "create_graph", project="/work/library", nodes=nodes))["nodes_created"] == 1
@@ -274,8 +276,8 @@ def test_routes_routers_and_tasks_from_the_shell(served: Served, tmp_path: Path)
     shop = str(tmp_path / "shop")
     assert served.pps("route", "add", str(tmp_path / "link"), "keeper").stdout == f"{shop} belongs to keeper.\n"
     assert f"{shop}  keeper\n" in served.pps("route", "list").stdout
-    assert served.link.admin("route.find", {"path": f"{shop}/src/deep"}) == {"entity": "keeper"}
-    assert served.link.admin("route.find", {"path": str(tmp_path)}) == {"entity": None}
+    assert served.link.call("route_find", "", {"path": f"{shop}/src/deep"})["data"] == {"entity": "keeper"}
+    assert served.link.call("route_find", "", {"path": str(tmp_path)})["data"] == {"entity": None}
 
     made = json.loads(served.pps("router", "create", str(tmp_path / "link"), "--label", "shell", "--json").stdout)
     assert (made["roots"], made["may_create"]) == ([shop], True)

@@ -1,0 +1,167 @@
+"""Carrying commands out: the server is asked, its answer shown; and what a few do on this machine beside."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from pps.interfaces.cli import output, wording
+
+if TYPE_CHECKING:
+    from pps.core.values import JSON
+    from pps.interfaces.cli.commands import Command
+
+Arguments: TypeAlias = "dict[str, JSON]"
+Data: TypeAlias = dict[str, Any]
+
+_SHOWN: Mapping[str, Callable[[Data, Mapping[str, Any]], str]] = {
+    "recall": lambda data, typed: wording.recall(data, typed["limit"]),
+    "timeline": lambda data, _: wording.timeline(data),
+    "get": lambda data, _: wording.items(data),
+}
+_CODES: Mapping[str, Callable[[Data], int]] = {
+    "import": lambda data: 1 if data["unreadable_count"] else 0,
+    "extract": lambda data: output.EXIT_AGAIN if data.get("waiting") and not data["dry_run"] else 0,
+    "verify_isolation": lambda data: 0 if data["ok"] else 1,
+}
+
+
+def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None:
+    """Ask the server for a command's operation and print the answer; some end with an exit code that tells of it."""
+    if command.operation == "export" and typed["path"] == "-":
+        _exported(command, arguments)
+        return
+    if command.operation == "import" and not arguments.get("dry_run"):
+        _estimated(command, arguments)
+    answer = _asked(command, arguments, typed)
+    data: Data = answer["data"]
+    text = _SHOWN[command.operation](output.safe(data), typed) if command.operation in _SHOWN else None
+    if (around := _AROUND.get(command.operation)) is not None:
+        data, answer["text"] = around(data, answer["text"])
+    if typed["as_json"]:
+        output.show_json(data)
+    elif text is not None:
+        output.show(text)
+    else:
+        output.say(wording.short(_for_people(command, answer["text"]), data))
+    if code := _CODES.get(command.operation, lambda _: 0)(data):
+        raise click.exceptions.Exit(code)
+
+
+def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> Data:
+    link, entity = output.server(), typed.get("whose", "")
+    if command.is_long:
+        return output.finished(link.follow(command.operation, entity, arguments), quiet=typed["as_json"])
+    return link.call(command.operation, entity, arguments, timeout_s=600 if command.confirms else 60)
+
+
+def _for_people(command: Command, text: str) -> str:
+    """Return an answer's text without what is said to a model that calls."""
+    for one in command.parameters:
+        if one.inverts:
+            text = text.replace(f"call again with {one.field}=false to do it", f"add {one.label} to do it")
+    return text
+
+
+def _exported(command: Command, arguments: Arguments) -> None:
+    """Write an export to stdout: the server, which is elsewhere, writes it to a file that goes again."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "export.jsonl"
+        _asked(command, {**arguments, "path": str(file)}, {"as_json": True})
+        with file.open(encoding="utf-8") as lines:
+            for line in lines:
+                click.echo(line, nl=False)
+
+
+def _estimated(command: Command, arguments: Arguments) -> None:
+    """Say first, on stderr, what an import would take where a language model reads it."""
+    from pps.config import load  # not at the top: help imports nothing heavy
+
+    if load().extractor.mode == "model":
+        counted = _asked(command, {**arguments, "dry_run": True}, {"as_json": False})
+        said = [line for line in counted["text"].splitlines() if "language model would take" in line]
+        output.say("\n".join(said), err=True)
+
+
+def _created(data: Data, text: str) -> tuple[Data, str]:
+    configs = _configs(f"pps-{data['name']}", ["--entity", data["name"]], data)
+    following = f'Next: pps remember {data["name"]} "Ana drinks her coffee black."'
+    return {**data, "clients": configs}, "\n".join((text, _pasted(configs), following))
+
+
+def _described(data: Data, text: str) -> tuple[Data, str]:
+    """Add how much an entity holds, and how it is added to a client."""
+    configs = _configs(f"pps-{data['name']}", ["--entity", data["name"]], data)
+    held = None if data["archived"] else output.server().call("stats", data["name"], {})
+    back = f"{data['name']} is archived; `pps entity archive {data['name']} --undo` brings it back"
+    lines = (held["text"] if held else back, f"folder {data['folder']}", _pasted(configs))
+    return {**data, "stats": held["data"] if held else None, "clients": configs}, "\n".join(lines)
+
+
+def _routed(data: Data, text: str) -> tuple[Data, str]:
+    limits = [word for root in data["roots"] for word in ("--root", root)]
+    configs = _configs("pps-projects", ["--router", *limits], data)
+    return {**data, "clients": configs}, f"{text}\n{_pasted(configs)}"
+
+
+_AROUND: Mapping[str, Callable[[Data, str], tuple[Data, str]]] = {
+    "entity_create": _created,
+    "entity_show": _described,
+    "router_create": _routed,
+}
+
+
+def _configs(label: str, whose: list[str], made: Data) -> dict[str, JSON]:
+    """Return what adds a memory to a client, over stdio (which needs no token) and over HTTP.
+
+    The address is the one that is set; where any free port is taken, and where no token is known, a place is left.
+    """
+    command, *rest = _program()
+    stdio: dict[str, Any] = {"command": command, "args": [*rest, "mcp", *whose]}
+    if home := os.environ.get("PPS_HOME"):
+        stdio["env"] = {"PPS_HOME": output.absolute(home)}
+    url = f"{made.get('url') or 'http://127.0.0.1:<port>'}/mcp"
+    bearer = f"Bearer {made.get('token') or '<token>'}"
+    http: JSON = {"type": "http", "url": url, "headers": {"Authorization": bearer}}
+    env = [word for name, value in stdio.get("env", {}).items() for word in ("-e", f"{name}={value}")]
+    add = ["claude", "mcp", "add"]
+    return {
+        "claude_code": shlex.join([*add, label, *env, "--", command, *stdio["args"]]),
+        "claude_code_http": shlex.join(
+            [*add, "--transport", "http", label, url, "--header", f"Authorization: {bearer}"]
+        ),
+        "json": {"mcpServers": {label: stdio}},
+        "json_http": {"mcpServers": {label: http}},
+    }
+
+
+def _program() -> list[str]:
+    beside = Path(sys.executable).with_name("pps")
+    found = str(beside) if beside.exists() else shutil.which("pps")
+    return [found] if found else [sys.executable, "-m", "pps"]
+
+
+def _pasted(configs: Mapping[str, JSON]) -> str:
+    def indented(value: JSON) -> str:
+        return "\n".join(f"  {line}" for line in json.dumps(value, indent=2, ensure_ascii=False).splitlines())
+
+    return "\n".join(
+        (
+            "Claude Code (stdio; starts the server when it is away):",
+            f"  {configs['claude_code']}",
+            "Any MCP client (stdio):",
+            indented(configs["json"]),
+            "Over HTTP, while `pps serve` runs (on the port of the setting server.port, or of its --port):",
+            f"  {configs['claude_code_http']}",
+            indented(configs["json_http"]),
+        )
+    )

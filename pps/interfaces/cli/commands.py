@@ -1,0 +1,293 @@
+"""Commands made from the table of operations: what each takes, what it sends to the server, and how it answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import click
+from click.shell_completion import CompletionItem
+
+from pps.config.home import home_folder
+from pps.core.errors import InvalidRequest, PPSError
+from pps.core.values import JSON
+from pps.interfaces.cli import output, wording
+
+Answer: TypeAlias = "dict[str, JSON]"
+AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
+_GROUPS = {
+    "entity": "Make, list, archive and delete entities, and give out their tokens.",
+    "route": "Say which entity a project's folder belongs to.",
+    "router": "Give out tokens for the project tools, each for some folders.",
+    "task": "Carry out tasks that agents handed out with spawn_agent.",
+    "watch": "Folders of Markdown that an entity follows while the server runs.",
+    "anchors": "List, search, save, delete and import an entity's anchors.",
+    "hooks": "Hooks that give Claude Code this memory, in its settings file.",
+    "jobs": "Look at the turns that wait or failed; try them again, or give them up.",
+    "merges": "Find nodes that are one thing, merge them, undo a merge.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a command takes for a field of an operation's input.
+
+    Attributes:
+        label: What people call it: ``TEXT``, ``--at``.
+        by_commas, words: Several values in one, and texts that stand for themselves instead of a list.
+        path, stdin, time: It is sent absolute; ``-`` reads it from stdin; a time without a zone is local.
+        inverts, sets: A switch that sends false; a switch that sends this text.
+        default, shown: What is sent when it is left out; what the help shows as the usual value.
+    """
+
+    field: str
+    kind: str
+    label: str
+    flag: str = ""
+    type: str = "text"
+    help: str = ""
+    required: bool = False
+    many: bool = False
+    by_commas: bool = False
+    words: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    path: bool = False
+    stdin: bool = False
+    time: bool = False
+    inverts: bool = False
+    sets: str | None = None
+    default: JSON = None
+    shown: int | str | None = None
+
+    @property
+    def typed_as(self) -> str:
+        """The name of what was typed: fields that one file holds share it."""
+        return self.flag.strip("-").replace("-", "_") if self.kind == "file" else self.field
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; ``path`` may end in the switches that choose it among others of its name."""
+
+    operation: str
+    path: str
+    title: str
+    help: str = ""
+    examples: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    sends: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    of_entity: bool = False
+    is_long: bool = False
+    confirms: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(word for word in self.path.split() if not word.startswith("--"))
+
+    @property
+    def switches(self) -> frozenset[str]:
+        return frozenset(word for word in self.path.split() if word.startswith("--"))
+
+
+class Ordered(click.Group):
+    """A group whose help lists its commands in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+class Taught(click.Command):
+    """A command whose help ends with examples."""
+
+    def __init__(self, *arguments: Any, examples: Iterable[str] = (), **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {example}\n" for example in self.examples))
+
+
+class EntityName(click.ParamType[str]):
+    """The name of an entity; a shell completes it from the folders that are there."""
+
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        folders = (home_folder() / "entities").glob(f"{incomplete}*/entity.toml")
+        return [CompletionItem(path.parent.name) for path in sorted(folders)]
+
+
+Do: TypeAlias = "Callable[[Command, dict[str, JSON], Mapping[str, Any]], None]"
+"""Carries a command out: with the arguments to send, and with what was typed (``whose`` and ``as_json`` among it)."""
+
+
+def known() -> tuple[Command, ...]:
+    """Return the commands of the table that is kept as a file."""
+    rows = cast("list[dict[str, Any]]", json.loads(Path(__file__).with_name("commands.json").read_text("utf-8")))
+    found: list[Command] = []
+    for row in rows:
+        row["parameters"] = tuple(Parameter(**_frozen(one)) for one in row.get("parameters", ()))
+        found.append(Command(**_frozen(row)))
+    return tuple(found)
+
+
+def _frozen(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(cast("list[Any]", one)) if isinstance(one, list) else one for name, one in row.items()}
+
+
+def add(root: click.Group, commands: Iterable[Command], do: Do) -> None:
+    """Add commands to a command line; those that differ by switches alone are one there."""
+    variants: defaultdict[tuple[str, ...], list[Command]] = defaultdict(list)
+    for one in commands:
+        variants[one.words].append(one)
+    for words, some in variants.items():
+        group(root, words[:-1]).add_command(_made(words[-1], some, do))
+
+
+def group(root: click.Group, words: Iterable[str]) -> click.Group:
+    """Return the group under some words, made where it is not there yet."""
+    for word in words:
+        below = root.commands.get(word)
+        if not isinstance(below, click.Group):
+            below = Ordered(word, help=_GROUPS.get(word), no_args_is_help=True)
+            root.add_command(below)
+        root = below
+    return root
+
+
+def _made(name: str, variants: list[Command], do: Do) -> click.Command:
+    first = variants[0]
+    switches = {switch: one.title for one in variants for switch in one.switches if one.switches == frozenset([switch])}
+    optional = any(not (one.of_entity or any(p.required for p in one.parameters)) for one in variants)
+    parameters: dict[str, click.Parameter] = {}
+    if first.of_entity:
+        parameters["NAME"] = click.Argument(["whose"], help="The entity's name.", type=EntityName(), metavar="NAME")
+    for one in (parameter for variant in variants for parameter in variant.parameters):
+        parameters.setdefault(one.flag or one.field, _parameter(one, required=one.required and not optional))
+    for switch, title in switches.items():
+        parameters[switch] = click.Option([switch], is_flag=True, help=f"{title} instead.")
+    if any(one.confirms for one in variants):
+        parameters["--yes"] = click.Option(["--yes", "-y"], is_flag=True, help="Do not ask.")
+
+    def callback(**typed: Any) -> None:
+        given = frozenset(switch for switch in switches if typed.pop(switch.strip("-")))
+        chosen = next((one for one in variants if one.switches == given), first)
+        _check(chosen, variants, typed)
+        _carry_out(chosen, typed, do)
+
+    return Taught(
+        name,
+        params=[*parameters.values(), AS_JSON],
+        callback=callback,
+        help=f"{first.title}.\n\n{first.help}",
+        short_help=f"{first.title}.",
+        examples=[example for one in variants for example in one.examples],
+    )
+
+
+def _check(chosen: Command, variants: list[Command], typed: Mapping[str, Any]) -> None:
+    """Refuse an argument that is missing, or not taken, with the switches that were given."""
+    fields = {one.field for one in chosen.parameters}
+    for one in (parameter for variant in variants for parameter in variant.parameters):
+        if one.field not in fields and typed[one.field]:
+            raise InvalidRequest(one.label, f"is not taken with {' and '.join(chosen.switches)}")
+        if one.field in fields and one.required and not typed[one.field] and len(variants) > 1:
+            others = [f", or {' '.join(other.switches)}" for other in variants if not other.parameters][:1]
+            raise InvalidRequest(one.label, f"give it{''.join(others)}")
+
+
+def _parameter(one: Parameter, *, required: bool) -> click.Parameter:
+    about = f"{one.help} '-' reads it from stdin." if one.stdin else one.help
+    if one.kind == "argument":
+        metavar = f"{one.label}…" if one.many else one.label
+        metavar = metavar if required else f"[{metavar}]"
+        many = -1 if one.many else 1
+        return click.Argument([one.field], help=about, type=_type(one), required=required, nargs=many, metavar=metavar)
+    if one.type == "bool" or one.sets:
+        return click.Option([one.flag, one.field], is_flag=True, default=None, help=about)
+    usual = one.default if one.default is not None else one.shown
+    return click.Option(
+        [one.flag, one.typed_as],
+        type=_type(one),
+        required=required,
+        multiple=one.many and not one.by_commas and one.kind != "file",
+        metavar="FILE" if one.kind == "file" else None,
+        help=about if usual in (None, "") else f"{about}  [{usual}]",
+    )
+
+
+def _type(one: Parameter) -> click.ParamType[Any] | None:
+    if one.choices:
+        return click.Choice(one.choices)
+    if one.label == "NAME":
+        return EntityName()
+    if one.type == "int":
+        return click.IntRange(
+            None if one.least is None else int(one.least), None if one.most is None else int(one.most)
+        )
+    return click.FloatRange(one.least, one.most) if one.type == "float" else None
+
+
+def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
+    arguments: dict[str, JSON] = dict(command.sends)
+    for one in command.parameters:
+        arguments.update(_sent(one, typed))
+    if command.confirms and not typed.get("yes"):
+        output.confirm(f"{command.title}: {' '.join(str(v) for v in arguments.values())}? It cannot be undone.")
+    try:
+        do(command, arguments, typed)
+    except PPSError as error:
+        error.message = wording.of_error(error, command.parameters, arguments)
+        raise
+
+
+def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:
+    """Yield what is sent for a parameter: nothing for what is left out and has no default of its own here."""
+    value = typed.get(one.typed_as)
+    if value in (None, ()) or (value == "" and one.kind != "argument"):
+        if one.default is not None:
+            yield one.field, one.default if not (one.stdin and one.default == "-") else sys.stdin.read()
+    elif one.kind == "file":
+        content = output.json_object(one.flag, value)
+        if one.field in content:
+            yield one.field, content[one.field]
+    elif one.kind == "json":
+        yield one.field, output.json_text(one.label, value)
+    elif one.sets:
+        yield one.field, one.sets
+    elif one.type == "bool":
+        yield one.field, (not value if one.inverts else value)
+    elif one.by_commas:
+        yield one.field, value if value in one.words else [part.strip() for part in value.split(",")]
+    elif one.many:
+        yield one.field, [_text(one, part) for part in value]
+    else:
+        yield one.field, _text(one, value)
+
+
+def _text(one: Parameter, value: Any) -> Any:
+    if one.path:
+        return output.absolute(value)
+    if one.stdin and value == "-":
+        return sys.stdin.read()
+    return _zoned(one.label, value) if one.time else value
+
+
+def _zoned(label: str, value: str) -> str:
+    """Return a time with its zone, the local one where it names none; a date alone stays one."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        remedy = "is not a time; give such as 2026-03-07, 2026-03-07T08:30 or 2026-03-07T08:30:00Z"
+        raise InvalidRequest(f"{label} {value!r}", remedy) from None
+    return value if len(value) <= len("2026-03-07") or moment.tzinfo else moment.astimezone().isoformat()

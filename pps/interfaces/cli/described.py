@@ -1,0 +1,119 @@
+"""The command table: what the command line knows of each operation, made from the operations and kept as a file.
+
+``scripts/docs`` writes ``commands.json`` anew and a test fails when it is out of date, so that `pps --help` need not
+import what takes a second: every input model, and through them all that a memory is made of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pps.interfaces.cli.commands import Command, Parameter
+
+if TYPE_CHECKING:
+    from pps.operations.table import AnyOperation
+
+FILE = Path(__file__).with_name("commands.json")
+_LABELS = {"entity": "NAME", "content": "TEXT", "task_id": "TASK", "ids": "ID", "paths": "PATH", "roots": "ROOT"}
+_OWNERS = ("owner", "operator")
+_UTC, _LOCAL = "a date alone is 00:00 UTC.", "your local time where it names no zone, a date alone is 00:00 UTC."
+
+
+def described(operations: Iterable[AnyOperation]) -> tuple[Command, ...]:
+    """Return the commands of those operations that have one."""
+    return tuple(_command(one) for one in operations if one.command)
+
+
+def written(commands: Iterable[Command]) -> str:
+    """Return the file's text: a line a command, without what is as usual."""
+    lines = (json.dumps(_bare(one), ensure_ascii=False) for one in commands)
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def _command(one: AnyOperation) -> Command:
+    schema = cast("dict[str, Any]", one.input.model_json_schema())
+    required = set(schema.get("required", ()))
+    marks = {name: about.get("cli", {}) for name, about in schema.get("properties", {}).items()}
+    found = [
+        _parameter(name, about, marks[name], name in required)
+        for name, about in schema.get("properties", {}).items()
+        if marks[name].get("kind") != "none"
+    ]
+    unoffered = {name: mark for name, mark in marks.items() if mark.get("kind") == "none" and "default" in mark}
+    shows_first = any(parameter.inverts for parameter in found)
+    return Command(
+        one.name,
+        one.command,
+        one.title,
+        _spoken(one.description, found),
+        one.examples,
+        tuple(found),
+        sends={name: mark["default"] for name, mark in unoffered.items()},
+        of_entity=one.audience == "entity",
+        is_long=one.long,
+        confirms=one.hints.destructive and one.audience in _OWNERS and not shows_first,
+    )
+
+
+def _parameter(name: str, about: Mapping[str, Any], mark: Mapping[str, Any], required: bool) -> Parameter:
+    variants = [one for one in about.get("anyOf", (about,)) if one.get("type") != "null"]
+    many = next((one for one in variants if one.get("type") == "array"), None)
+    value = many["items"] if many else variants[0]
+    kind, flag = mark.get("kind", "option"), mark.get("flag", "--" + name.replace("_", "-"))
+    description = about.get("description") or variants[0].get("description", "")
+    return Parameter(
+        name,
+        kind,
+        _LABELS.get(name, name.upper()) if kind == "argument" else flag.partition("/")[0],
+        flag if kind != "argument" else "",
+        {"integer": "int", "number": "float", "boolean": "bool"}.get(value.get("type", ""), "text"),
+        _help(description, mark),
+        required=required and "default" not in mark,
+        many=many is not None,
+        by_commas=many is not None and bool(value.get("enum")),
+        words=tuple(one["const"] for one in variants if "const" in one),
+        choices=tuple(value.get("enum", ())) if not many else (),
+        least=value.get("minimum"),
+        most=value.get("maximum"),
+        path=mark.get("path", False),
+        stdin=mark.get("stdin", False),
+        time="ISO 8601" in description,
+        inverts=mark.get("inverts", False),
+        sets=mark.get("value"),
+        default=mark.get("default"),
+        shown=about.get("default") if isinstance(about.get("default"), (int, str)) else None,
+    )
+
+
+def _help(description: str, mark: Mapping[str, Any]) -> str:
+    if mark.get("inverts"):
+        return "Do it; without, only what would come of it is said."
+    if mark.get("kind") == "file":
+        return 'A JSON file (stdin if \'-\') such as {"nodes": […], "facts": […]}: what the text says.'
+    if mark.get("path"):
+        description = description.replace("Absolute p", "P").replace(", absolute", "")
+    return description.replace(_UTC, _LOCAL)
+
+
+def _spoken(text: str, parameters: Iterable[Parameter]) -> str:
+    """Return a description in a command line's words: it names fields as a calling model knows them."""
+    for one in parameters:
+        if one.inverts:
+            text = text.replace(f"{one.field}=false", one.label)
+        text = text.replace(f"'{one.field}'", one.label)
+    return text
+
+
+def _bare(value: Command | Parameter) -> dict[str, Any]:
+    """Return a value's fields that are not as usual."""
+    kept: dict[str, Any] = {}
+    for one in fields(value):
+        found = getattr(value, one.name)
+        usual = one.default_factory() if one.default_factory is not MISSING else one.default
+        if found != usual:
+            kept[one.name] = [_bare(below) for below in found] if one.name == "parameters" else found
+    return kept

@@ -1,0 +1,265 @@
+"""The commands that need this machine: set-up, server, bridge, doctor, demonstration, attacks, profiles, registry."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pps.config.home import INSIDE, home_folder
+from pps.core.errors import InvalidRequest, StoreConflict
+from pps.interfaces.cli.commands import AS_JSON, EntityName, Taught
+from pps.interfaces.cli.output import absolute, finished, say, server, show_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pps.config import Settings
+    from pps.core.values import JSON
+
+_SETTING = re.compile(r"^(?=[a-z_]+ = )", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Runners:
+    """What the command line starts but does not know: other interfaces, handed in by ``__main__``.
+
+    Attributes:
+        serve: Serves until it is ended; takes the settings and whether it was started by need.
+        bridge: Serves an entity on stdio; takes the data folder, the name and the toolsets.
+        projects: Serves the project tools on stdio; takes the data folder and the roots.
+    """
+
+    serve: Callable[[Settings, bool], None]
+    bridge: Callable[[Path, str, str], None]
+    projects: Callable[[Path, list[str]], None]
+
+
+@click.command(params=[AS_JSON], cls=Taught, examples=("pps init",))
+def init(*, as_json: bool) -> None:
+    """Make the data folder with a pps.toml in which every setting is commented out. What is there stays.
+
+    The folder is $PPS_HOME, else this platform's usual one.
+    """
+    from pps.config import load, shipped
+    from pps.entities import Registry
+
+    home = home_folder()
+    Registry(home)
+    file = home / "pps.toml"
+    is_new = not file.exists()
+    if is_new:
+        file.touch(mode=0o600)
+        file.write_text(_SETTING.sub("# ", shipped("config/pps.toml").read_text(encoding="utf-8")), encoding="utf-8")
+    load()
+    if as_json:
+        show_json({"home": str(home), "settings": str(file), "is_new": is_new})
+        return
+    click.echo(f"{home} is {'made' if is_new else 'there already'}; settings: {file}")
+    click.echo("Next: pps entity create NAME")
+
+
+@click.command(cls=Taught, examples=("pps serve", "pps serve --port 9000", "pps serve --stop"))
+@click.option("--host", default="", help="The setting's if not given (127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help="The setting's if not given; 0 takes any.")
+@click.option("--stop", is_flag=True, help="End the running server instead.")
+@click.option("--auto", is_flag=True, hidden=True)
+@click.pass_obj
+def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bool) -> None:
+    """Run the server that owns the memories, until Ctrl-C; or end the one that runs.
+
+    Other commands start one when they need it, and that one ends when idle. Run it yourself for clients over
+    HTTP, or to have it always there.
+    """
+    from pps.server import find
+    from pps.server import stop as end
+
+    home = home_folder()
+    if stop:
+        run = end(home)
+        click.echo(f"The server (process {run.pid}) has ended." if run else "No server is running.")
+        return
+    from pps.config import load
+    from pps.interfaces import logs
+
+    settings = load()
+    given = {name: value for name, value in (("host", host), ("port", port)) if value not in ("", None)}
+    settings = settings.model_copy(update={"server": settings.server.model_copy(update=given)})
+    logs.set_up(settings.log_level)
+    running = None if auto else find(home)
+    if running is not None and running.run.auto:
+        end(home)
+    elif running is not None:
+        raise StoreConflict(
+            f"process {running.run.pid} serves already, at {running.run.url}; `pps serve --stop` ends it"
+        )
+    runners.serve(settings, auto)
+
+
+@click.command(
+    cls=Taught,
+    examples=(
+        "claude mcp add pps-ana -- pps mcp --entity ana",
+        "claude mcp add pps-projects -- pps mcp --router",
+    ),
+)
+@click.option("--entity", "-e", type=EntityName(), default="", help="Whose memory; nothing else can be reached.")
+@click.option("--router", is_flag=True, help="The project tools instead, for any project.")
+@click.option("--root", multiple=True, help="With --router: only projects at or below this folder.")
+@click.option(
+    "--toolset",
+    default="",
+    help="With --entity: core, anchors, records, upkeep (commas between) or all; core if not given.",
+)
+@click.pass_obj
+def mcp(runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], toolset: str) -> None:
+    """Serve one entity's tools, or those of projects, on stdin and stdout, for an MCP client to start.
+
+    Starts the server when it is away. `pps entity show NAME` prints the client's configuration.
+    """
+    from pps.interfaces import logs
+
+    if router == bool(entity) or (root and not router):
+        raise InvalidRequest("--entity", "give an entity's name, or --router (and --root with it, if you want)")
+    if INSIDE in os.environ:  # a command that reads turns has no use for the memory, and must not feed it
+        return
+    logs.set_up("warning")
+    if router:
+        runners.projects(home_folder(), [absolute(one) for one in root or ["/"]])
+    else:
+        runners.bridge(home_folder(), entity, toolset)
+
+
+@click.command(
+    params=[click.Argument(["name"], type=EntityName(), default="", metavar="[NAME]"), AS_JSON],
+    cls=Taught,
+    examples=(
+        "pps doctor",
+        "pps doctor ana",
+        "pps doctor --offline",
+    ),
+)
+@click.option("--offline", is_flag=True, help="Open the files here; the server must not run.")
+def doctor(name: str, *, offline: bool, as_json: bool) -> None:
+    """Look at settings, folder, server and every entity, and say what to do. Exit code 1 on a problem.
+
+    Of each entity it compares journal, graph, text and vector index by their ids.
+    """
+    from dataclasses import asdict
+
+    from pps.interfaces.cli.doctor import Finding, findings
+
+    found: list[Finding] = []
+    for finding in findings(home_folder(), name, offline=offline):
+        found.append(finding)
+        if not as_json:
+            say(f"{'ok  ' if finding.ok else 'BAD '} {finding.check}: {finding.detail}")
+    if as_json:
+        show_json([asdict(finding) for finding in found])
+    if not all(finding.ok for finding in found):
+        raise click.exceptions.Exit(1)
+
+
+@click.command(cls=Taught, examples=("PPS_HOME=/tmp/pps-demo pps demo",))
+def demo() -> None:
+    """Remember the shipped sample as two entities and ask both the same question; needs no server and no key."""
+    import asyncio
+
+    from rich.console import Console
+
+    from pps.config import load
+    from pps.interfaces.cli.demo import demonstrate
+
+    asyncio.run(demonstrate(load(), Console()))
+
+
+@click.command("verify-isolation", params=[AS_JSON], cls=Taught, examples=("pps verify-isolation --operations 10000",))
+@click.option("--operations", type=click.IntRange(1), default=2000, help="How many adversarial operations to try.")
+def verify_isolation(*, operations: int, as_json: bool) -> None:
+    """Attack the boundary between throw-away entities of this installation. Exit code 1 on any leak."""
+    answer = finished(server().follow("verify_isolation", "", {"operations": operations}), quiet=as_json)
+    if as_json:
+        show_json(answer["data"])
+    else:
+        say(str(answer["text"]))
+    if not answer["data"]["ok"]:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(params=[AS_JSON], cls=Taught, examples=("pps profiles",))
+def profiles(*, as_json: bool) -> None:
+    """List the ways to rank that `pps recall --profile` takes: shipped ones, yours, and Graphiti's recipes.
+
+    Yours are TOML files in $PPS_HOME/profiles; one of a shipped one's name replaces it. A mistake in one is
+    told with the file, the key and the bound. A running server finds a new file by itself; a changed one it reads
+    when it starts again (`pps serve --stop`). What a profile's [filters] let through is told with it; a caller's own
+    filter holds beside them. With --json: channels, weights and limits too.
+    """
+    # Not at the top: the engine takes seconds to import, and every other command does without.
+    from pps.config import load
+    from pps.recall.profiles import Profiles, in_words
+
+    found = Profiles.load(load()).all()
+    if as_json:
+        show_json([_profile(one) for one in found])
+        return
+    width = max(len(one.name) for one in found)
+    for one in found:
+        only = f"; only {words}" if (words := in_words(one.filters)) else ""
+        click.echo(f"{one.name:<{width}}  {one.description} ({one.origin}{only})")
+
+
+def _profile(one: Any) -> JSON:
+    from pps.recall.profiles import as_json
+
+    return {
+        "name": one.name,
+        "origin": one.origin,
+        "description": one.description,
+        "channels": {
+            name: {"fusion": channel.fusion, "perspectives": dict(channel.perspectives)}
+            for name, channel in one.channels.items()
+        },
+        "limits": {str(name): most for name, most in one.limits.items()},
+        "max_limit": one.max_limit,
+        "filters": as_json(one.filters),
+    }
+
+
+def with_registry(rebuild: click.Command) -> None:
+    """Let a command that rebuilds an entity's graph rebuild the registry instead, which no server can hold."""
+    of_entity: Any = rebuild.callback
+
+    def callback(*, registry: bool, **typed: Any) -> None:
+        if registry == bool(typed["entity"]):
+            raise InvalidRequest("NAME", "give an entity's name, or --registry")
+        if registry:
+            _registered(as_json=typed["as_json"])
+        else:
+            of_entity(**typed)
+
+    rebuild.callback = callback
+    rebuild.params[0].required = False
+    rebuild.params.append(click.Option(["--registry"], is_flag=True, help="The list of entities, from their folders."))
+
+
+def _registered(*, as_json: bool) -> None:
+    from pps.core.file_lock import FileLock
+    from pps.entities import Registry
+    from pps.server import runfile
+
+    home = home_folder()
+    with FileLock(runfile.lock_file(home), what="pps rebuild"):
+        names = Registry.restored(home)
+    if as_json:
+        show_json(list(names))
+        return
+    click.echo(f"{', '.join(names) or 'No entities'}: registered again ({len(names)}).")
+    click.echo("Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were archived.")
+
+
+BY_HAND = (init, serve, mcp, doctor, demo, verify_isolation, profiles)

@@ -1,0 +1,166 @@
+"""What people read: errors in a command's own words, and hits, facts and items with short ids and local times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pps.core.errors import NotFound, PPSError
+from pps.core.ids import short_id
+from pps.core.text import first_line, fold
+
+if TYPE_CHECKING:
+    from pps.core.values import JSON
+    from pps.interfaces.cli.commands import Parameter
+
+SHOWN = 5
+"""Most hits of a channel that are shown where no number is asked for."""
+_LINE = 400
+_QUOTED = 80
+_UUID = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_FIELD = re.compile(r"(?:^|(?<=; ))([a-z_]+)((?:[.\[][\w\]]+)*): ")
+_REMEDIES = {
+    "id": "`pps recall`, `pps timeline` and others show ids in brackets",
+    "anchor": "`pps anchors list NAME` shows them",
+    "job": "`pps jobs list NAME` shows them",
+    "project": "`pps route list` shows the folders that have a memory",
+    "router": "`pps router list` shows them",
+}
+
+
+def of_error(error: PPSError, parameters: Iterable[Parameter], given: Mapping[str, JSON]) -> str:
+    """Return an error's text with what was typed in place of fields: ``--at 'soon'`` for ``occurred_at``."""
+    known = {one.field: one for one in parameters}
+    if isinstance(error, NotFound):
+        what = error.message.removesuffix(" not found")
+        asked = [one for one in known.values() if one.kind == "argument" and not one.stdin and one.label != "NAME"]
+        named = [_quoted(one.label, given[one.field]) for one in asked if given.get(one.field)]
+        remedy = f"; {_REMEDIES[what]}" if what in _REMEDIES else ""
+        return f"{' or '.join(named) or what}: not found{remedy}"
+
+    def typed(found: re.Match[str]) -> str:
+        one = known.get(found[1])
+        if one is None:
+            return found[0]
+        value = given.get(one.field)
+        at = re.search(r"\d+", found[2])
+        if isinstance(value, list):
+            value = value[int(at[0])] if at and int(at[0]) < len(value) else None
+        return f"{_quoted(one.label, value)}: "
+
+    return _FIELD.sub(typed, error.message)
+
+
+def _quoted(label: str, value: object) -> str:
+    if isinstance(value, list):
+        return " or ".join(_quoted(label, one) for one in value[:3])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+    is_short = isinstance(value, (str, int)) and not isinstance(value, bool) and len(str(value)) <= _QUOTED
+    return f"{label} {value!r}" if is_short else label
+
+
+def short(text: str, data: JSON) -> str:
+    """Return a text in which ids of its data are as short as every command takes them."""
+    ids = set(_ids(data))
+    return _UUID.sub(lambda found: found[1] if found[0] in ids else found[0], text)
+
+
+def _ids(data: JSON) -> Iterator[str]:
+    if isinstance(data, Mapping):
+        for value in data.values():
+            yield from _ids(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _ids(value)
+    elif isinstance(data, str) and _UUID.fullmatch(data):
+        yield data
+
+
+def recall(found: Mapping[str, Any], limit: int | None) -> str:
+    """Return hits channel by channel, five of each where no limit was asked for; what two channels have stands once."""
+    lines: list[str] = []
+    shown: set[str] = set()
+    for name, channel in found["channels"].items():
+        if channel.get("error"):
+            lines.append(f"{name}: could not be searched ({channel['error']})")
+        fresh = [hit for hit in channel["hits"] if _is_new(hit, shown)]
+        most = limit or SHOWN
+        if fresh:
+            lines.append(click.style(name, bold=True))
+        lines += [f"  {number}. {_hit(hit)}" for number, hit in enumerate(fresh[:most], 1)]
+        if len(fresh) > most:
+            lines.append(click.style(f"  … {len(fresh) - most} more: --limit {len(channel['hits'])}", dim=True))
+        lines += [f"  note: {note}" for note in channel.get("notes", ())]
+    lines += [f"note: {note}" for note in found.get("notes", ()) if lines]
+    return "\n".join(lines) or "Nothing found."
+
+
+def _is_new(hit: Mapping[str, Any], shown: set[str]) -> bool:
+    text = fold(hit["text"])
+    is_new = text not in shown
+    shown.add(text)
+    return is_new
+
+
+def _hit(hit: Mapping[str, Any]) -> str:
+    text = hit.get("passage") or hit["text"]
+    speaker = hit.get("actor") or hit.get("role") or ""
+    title = hit.get("title") or ""
+    head = f"{title}: " if title and not text.startswith(title) else ""
+    who = speaker if not text.startswith(f"{speaker}:") else ""
+    when = span(hit) if hit.get("relation") else local(hit.get("occurred_at"))
+    said = ", ".join(filter(None, (who, hit.get("source"), when)))
+    return f"{head}{_line(text)}{click.style(f' ({said})' if said else '', dim=True)} {_id(hit)}"
+
+
+def timeline(found: Mapping[str, Any]) -> str:
+    """Return one line a fact, and how to go on."""
+    lines = [f"{_line(one['text'])} ({span(one)}) {_id(one)}".replace(" ()", "") for one in found["facts"]]
+    more = [f"More: --cursor {found['next_cursor']}"] if found.get("next_cursor") else []
+    return "\n".join([*(lines or ["No facts."]), *more])
+
+
+def items(found: Mapping[str, Any]) -> str:
+    """Return each item whole, in the order asked."""
+    return "\n\n".join(_item(one) for one in found["items"])
+
+
+def _item(one: Mapping[str, Any]) -> str:
+    kind = click.style(one["type"], bold=True)
+    if one["type"] == "node":
+        names = f" (also {', '.join(one['aliases'])})" if one.get("aliases") else ""
+        return f"{kind} {one['name']}{names}, {one['kind']} {_id(one)}\n{one.get('content') or one['summary']}".rstrip()
+    if one["type"] == "fact":
+        return f"{kind} {_line(one['text'])} ({span(one)}) {_id(one)}".replace(" ()", "")
+    who = one.get("actor") or one.get("role") or one.get("name")
+    said = ", ".join(filter(None, (one.get("source"), local(one["occurred_at"]))))
+    return f"{kind} {who} ({said}) {_id(one)}\n{one['content']}"
+
+
+def span(one: Mapping[str, Any]) -> str:
+    """Return since when and until when a fact holds."""
+    start, end = local(one.get("valid_at")), local(one.get("invalid_at"))
+    if start and end:
+        return f"{start} to {end}"
+    return f"since {start}" if start else f"until {end}" if end else ""
+
+
+def local(text: str | None) -> str:
+    """Return a moment in this machine's zone, to the minute; midnight in UTC stands for its date."""
+    if not text:
+        return ""
+    moment = datetime.fromisoformat(text).astimezone(UTC)
+    if moment.time() == time.min:
+        return f"{moment:%Y-%m-%d}"
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _id(one: Mapping[str, Any]) -> str:
+    return click.style(f"[{short_id(one['id'])}]", fg="cyan")
+
+
+def _line(text: str) -> str:
+    return first_line(" ".join(text.split()), _LINE)
