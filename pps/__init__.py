@@ -144,8 +144,8 @@ async def connect(name: str, *, home: Path | None = None) -> AsyncGenerator[Remo
     from pps.server import connect as to_server
 
     link = await asyncio.to_thread(to_server, home or home_folder())
-    found = await asyncio.to_thread(link.admin, "entity_show", {"name": name})
-    if found["archived"]:
+    found = (await asyncio.to_thread(link.call, "entity_show", "", {"name": name}))["data"]
+    if isinstance(found, dict) and found["archived"]:
         raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
     yield RemoteMemory(link, name)
 
