@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import astuple
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.values import Episode, Fact, Node
 from pps.graph import neo4j_cypher as cypher
+from pps.graph.group_reads import ByUuid
 from pps.graph.neo4j import Neo4jPool
 from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
@@ -58,7 +60,8 @@ async def stock(neo4j_server: Neo4jServer) -> AsyncIterator[Graphiti]:
 def statements() -> Iterator[tuple[str, str]]:
     for name, value in vars(cypher).items():
         if name.isupper() and not name.startswith("_"):
-            for part in value if isinstance(value, tuple) else (value,):
+            parts = astuple(value) if isinstance(value, ByUuid) else value
+            for part in parts if isinstance(parts, tuple) else (parts,):
                 yield name, part
     for node in (True, False):
         for dated in (True, False):
