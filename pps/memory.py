@@ -101,7 +101,7 @@ class Memory:
     @property
     def graph(self) -> Walks:
         """The graph's joints: what is next to a node, and how two are joined."""
-        return Walks(self._parts.client, self._parts.journal.beginnings, self._parts.self_node)
+        return Walks(self._parts.client, self._parts.journal, self._parts.self_node)
 
     @property
     def jobs(self) -> Jobs:
@@ -249,7 +249,7 @@ class Memory:
             NotFound: One of them is not this entity's.
         """
         check_range("ids", len(ids), 1, 200)
-        wanted = [check_uuid(one, "ids") for one in await self._parts.journal.beginnings.whole(ids)]
+        wanted = [check_uuid(one, "ids") for one in await self._parts.journal.whole(ids)]
         found: dict[str, Item] = {}
         for items in (
             await self._parts.client.episodes(wanted),
@@ -274,7 +274,7 @@ class Memory:
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         await self._parts.worker.saved(5.0)
-        ids = await self._parts.journal.beginnings.whole(ids, strict=False)
+        ids = await self._parts.journal.whole(ids, strict=False)
         return await self._parts.forgetter.forget(ids, dry_run=dry_run)
 
     async def anchor_save(

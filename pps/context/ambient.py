@@ -23,7 +23,7 @@ from pps.ingest.ingestion import no_facts
 from pps.ingest.transcripts import Capture
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
-from pps.journal.shown import KEPT_D, Seen
+from pps.journal.usage import KEPT_D, Seen
 from pps.models.token_counts import count_tokens, counter_name
 from pps.recall.request import RecallOptions
 

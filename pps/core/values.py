@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from typing_extensions import TypeAliasType
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+if TYPE_CHECKING:
+    JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+else:
+    JSON = TypeAliasType("JSON", "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None")
+    """The same for Pydantic, which reads an alias of itself only so."""
 Vector: TypeAlias = "NDArray[np.float32]"
 """One vector, shape (dimension,): unit-length, of the entity's pinned dimension."""
 Matrix: TypeAlias = "NDArray[np.float32]"

@@ -13,9 +13,9 @@ from pps.core.errors import BudgetSpent, InvalidRequest
 from pps.core.reports import CostDay, CostEstimate, CostReport
 from pps.core.time import iso, now
 from pps.isolation.providers import TokensUsed
+from pps.journal.entries import Charge
 from pps.journal.journal import Journal
-from pps.journal.spending import Spent
-from pps.journal.values import Charge
+from pps.journal.usage import Spent
 
 MICROS = 1_000_000
 _LOOK_BACK_D = 30

@@ -22,8 +22,8 @@ from pps.ingest.redact import KeyedRedactor
 from pps.ingest.work_rules import Failing, WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.providers import TokensUsed
+from pps.journal.entries import Job, JobPayload, Reading
 from pps.journal.journal import Journal
-from pps.journal.values import Job, JobPayload, Reading
 from pps.models.command import Command
 
 _log = logging.getLogger(__name__)

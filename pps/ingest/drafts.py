@@ -19,8 +19,8 @@ from pps.core.text import fold, normalise
 from pps.core.time import utc
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
 from pps.ingest.redact import KeyedRedactor
+from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
 from pps.journal.journal import Journal
-from pps.journal.values import Appended, Job, JobPayload, TurnDraft
 from pps.journal.versions import ChangeType, Revised, Rework
 
 if TYPE_CHECKING:

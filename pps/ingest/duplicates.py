@@ -23,9 +23,9 @@ from pps.ingest.indexer import Indexer
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Change
 from pps.journal.journal import Journal
-from pps.journal.merges import MergeRow
-from pps.journal.values import Change
+from pps.journal.record_book import MergeRow
 
 _ALL = 100_000
 _QUIET_S = 30.0
@@ -167,7 +167,7 @@ class Merging:
             InvalidRequest: They are the same, both are records, or the one to drop is the entity's own node.
             StoreConflict: Texts are being taken in and it does not end; try again.
         """
-        keep, drop = await self._journal.beginnings.whole([keep, drop])
+        keep, drop = await self._journal.whole([keep, drop])
         if keep == drop:
             raise InvalidRequest("drop", "must be another node than the one to keep")
         if drop == self._self_node:

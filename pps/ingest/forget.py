@@ -22,8 +22,8 @@ from pps.ingest.linking import record_id
 from pps.ingest.statements import is_undated
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Change
 from pps.journal.journal import Journal
-from pps.journal.values import Change
 
 MAX_IDS = 500
 _INTENT = "forgetting"

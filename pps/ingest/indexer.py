@@ -25,8 +25,8 @@ from pps.ingest.index_docs import (
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import with_days
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Change, DirtyChange
 from pps.journal.journal import Journal
-from pps.journal.values import Change, DirtyChange
 
 _PAGE = 500
 _DRAINED_AT_ONCE = 10_000

@@ -20,8 +20,8 @@ from pps.ingest.extraction import estimate
 from pps.ingest.indexer import Progress
 from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
+from pps.journal.entries import Attempt, Job, JobResult, JobState, QueueState, Readings
 from pps.journal.journal import Journal
-from pps.journal.values import Attempt, Job, JobResult, JobState, QueueState, Readings
 
 LEAST_TRIED = 10
 """Fewer turns within the window say nothing about a rate."""

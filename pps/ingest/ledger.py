@@ -12,8 +12,8 @@ from pps.core.values import ItemKind
 from pps.index.indexes import EntityIndexes
 from pps.ingest.index_docs import COLLECTIONS
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Change
 from pps.journal.journal import Journal
-from pps.journal.values import Change
 
 _DAMAGED = "stop the server, keep a copy, restore a backup"
 _PAGE = 500

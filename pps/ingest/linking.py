@@ -16,8 +16,8 @@ from pps.core.values import JSON, Fact, Node, RecordDraft, RelationDraft, Skippe
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.drafts import summary_of, title_of
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Job
 from pps.journal.journal import Journal
-from pps.journal.values import Job
 
 REFERENCES, CHILD_OF = "references", "child_of"
 FROM_TEXT = "ingestion"

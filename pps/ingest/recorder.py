@@ -19,7 +19,7 @@ from pps.ingest.drafts import Automatic, Extraction, TextOptions, check_words, c
 from pps.ingest.duplicates import Merging
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
-from pps.journal.values import Appended, Job, JobPayload, TurnDraft
+from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
 
 MAX_EVENTS = 500
 MAX_PATH = 4_096

@@ -20,8 +20,8 @@ from pps.ingest.redact import KeyedRedactor, Redactor
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Job, JobPayload, JobResult
 from pps.journal.journal import Journal
-from pps.journal.values import Job, JobPayload, JobResult
 from pps.journal.versions import ChangeType, Revised, Revising, Rework, Text, Version
 
 Wait = Literal["done", "journal"]
@@ -175,7 +175,7 @@ class Revisions:
 
     async def _turn(self, id: str) -> str:
         """Return the turn behind an id: its own, or that of the record whose node it is."""
-        [id] = await self._parts.journal.beginnings.whole([id])
+        [id] = await self._parts.journal.whole([id])
         check_uuid(id)
         source = (await self._parts.journal.records.of_nodes([id])).get(id)
         if source or await self._parts.journal.turn(id):

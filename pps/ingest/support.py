@@ -11,8 +11,8 @@ from pps.core.text import fold
 from pps.core.values import Fact, Turn
 from pps.ingest.batch import Batch
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Job
 from pps.journal.journal import Journal
-from pps.journal.values import Job
 
 _FACTS = 100_000
 _PARAGRAPH = "\n\n"

@@ -17,8 +17,8 @@ from pps.core.log_context import unforeseen
 from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.limits import Breakers, Fault, Places, Provider, RetryPolicy, fault_of, provider_of
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Job, Stage
 from pps.journal.journal import Journal
-from pps.journal.values import Job, Stage
 from pps.models.protocols import Embedder
 
 _log = logging.getLogger(__name__)

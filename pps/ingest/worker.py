@@ -21,8 +21,8 @@ from pps.core.errors import BudgetSpent, PPSError, StoreUnavailable
 from pps.ingest.command_reader import Reader, reads
 from pps.ingest.limits import Provider
 from pps.ingest.work_rules import END_OF_TIME, Door, Failing, WorkRules
+from pps.journal.entries import Job, JobResult, Stage
 from pps.journal.journal import Journal
-from pps.journal.values import Job, JobResult, Stage
 
 _log = logging.getLogger(__name__)
 _BATCH = 256

@@ -29,8 +29,8 @@ from pps.ingest.rules import extract
 from pps.ingest.statements import pair_of, plan_given, said
 from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
 from pps.isolation.client import Changes, IsolatedGraphitiClient
+from pps.journal.entries import Change, Job, JobResult, Reading
 from pps.journal.journal import Journal
-from pps.journal.values import Change, Job, JobResult, Reading
 from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000

@@ -1,18 +1,18 @@
 """What happened to one entity, durably: turns, jobs, the outbox and the mirror for filters."""
 
-from pps.journal.journal import Journal
-from pps.journal.values import (
+from pps.journal.entries import (
     Appended,
     Change,
     DirtyChange,
     Extraction,
-    ItemFilter,
     Job,
     JobPayload,
     JobResult,
     JobState,
     TurnDraft,
 )
+from pps.journal.filters import ItemFilter
+from pps.journal.journal import Journal
 
 __all__ = [
     "Appended",

@@ -1,18 +1,22 @@
-"""Filters: which ids of a kind a recall may see, as one SQL statement over indexed columns."""
+"""Filters: which ids of a kind a recall may see, as one SQL statement over indexed columns, its answer kept a while."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import fields
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
 from pps.core.values import ItemKind, kinds_of
-from pps.journal.values import ItemFilter
+from pps.journal.reader import Readers
+from pps.journal.writer import Writer
 
 # CROSS JOIN holds SQLite to this order: from the few turns to their facts, never the reverse.
 _FACTS_OF_TAGS = """SELECT s.fact FROM turn_tags AS g
@@ -25,6 +29,44 @@ _TURNS_OF_NODES = "SELECT r.turn FROM mirror_node AS n CROSS JOIN records AS r O
 _ENDS_OF_TURNS = """SELECT CASE e.side WHEN 0 THEN f.subject ELSE f.object END FROM turns AS t
     CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id
     CROSS JOIN mirror_fact AS f ON f.id = s.fact CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1) AS e"""
+
+KEPT_IDS = 200_000
+"""Most ids kept for one memory: about 20 MB."""
+_KEPT_FILTERS = 64
+KEPT_S = 30.0
+"""Longest that an answer is kept: facts begin and end by the clock alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """Which items a recall may see. Values of one field are alternatives; fields add up.
+
+    Attributes:
+        kinds: A node's kind, an episode's kind; a fact's own kind or that of one of its ends.
+        tags: Any of them on the item; a fact has those of its ends and of its supporting turns.
+        sources, sessions, roles: Of the turn; a fact has those of its supporting turns, a node those
+            of its facts (and its own ``source`` attribute).
+        relations: Names of edges; a node is at an end of such a fact that holds, a turn supports one.
+        layers: Names of ``LAYERS``, each for the kinds of nodes in it.
+        statuses: A node's ``status`` attribute. Where layers are given too, one node must have both. A fact has them
+            of one of its ends, a turn of the node that it records or of its facts' ends.
+        since, until: Half-open; an episode's event time, a fact's ``valid_at`` (else ``created_at``),
+            a node's ``created_at``.
+        as_of: World time. Facts: ``valid_at <= t < invalid_at`` (unknown ends are open) and not expired by
+            then; None means now. Turns: said by then; None means all.
+    """
+
+    kinds: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    sessions: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
 
 
 class _Where:
@@ -52,7 +94,7 @@ class _Where:
         return " AND ".join(self.conditions)
 
 
-def allowed(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
+def allowed_ids(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
     """Return the ids that pass a filter, or None when it restricts nothing.
 
     Anchors have none of the columns: a filter on one of them lets none through.
@@ -218,3 +260,41 @@ def _ids(connection: sqlite3.Connection, column: str, table: str, where: _Where)
     statement = f"SELECT group_concat({column}, ' ') FROM {table} WHERE {where.sql()}"  # noqa: S608 - literals
     (ids,) = connection.execute(statement, where.parameters).fetchone()
     return set(ids.split(" ")) if ids else set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    ids: set[str] | None
+    commits: int
+    until: float
+
+
+class FilterCache:
+    """Answers filters; an answer serves again until the memory changes, for half a minute at most.
+
+    Working out which of 50,000 facts a filter lets through takes longer than a search among them.
+    """
+
+    def __init__(self, writer: Writer, readers: Readers, clock: Callable[[], float] = time.monotonic) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._clock = clock
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
+        """Return the ids of a kind that pass a filter, not to be changed; None means that nothing is restricted."""
+        key = f"{kind} {wanted!r}"  # a caller's filter may hold lists, which have no hash
+        found = self._kept.get(key)
+        if found and found.commits == self._writer.commits and self._clock() < found.until:
+            self._kept.move_to_end(key)
+            return found.ids
+        commits = self._writer.commits  # before the read: what is committed after it makes the answer old
+        ids = await self._readers.read(partial(allowed_ids, kind=kind, wanted=wanted))
+        self._keep(key, _Kept(ids, commits, self._clock() + KEPT_S))
+        return ids
+
+    def _keep(self, key: str, one: _Kept) -> None:
+        self._kept.pop(key, None)
+        self._kept[key] = one
+        while sum(len(kept.ids or ()) for kept in self._kept.values()) > KEPT_IDS or len(self._kept) > _KEPT_FILTERS:
+            self._kept.popitem(last=False)

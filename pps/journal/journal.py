@@ -13,27 +13,17 @@ from types import TracebackType
 from typing import Literal, TypeVar
 
 from pps.core.errors import InvalidRequest
+from pps.core.ids import is_beginning
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
-from pps.journal import filters, jobs, links, meta, outbox, projection, shown, turns
-from pps.journal.beginnings import Beginnings
+from pps.journal import filters, job_queue, job_rows, links, meta, projection, turns, usage
 from pps.journal.db import damage, prepare_file
-from pps.journal.filter_cache import Allowing
+from pps.journal.entries import Appended, Change, DirtyChange, Job, JobPayload, TurnDraft, prepare_payload
+from pps.journal.filters import FilterCache, ItemFilter
+from pps.journal.job_queue import JobQueue
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
-from pps.journal.merges import Merges
-from pps.journal.payload import prepare_payload
-from pps.journal.queue import JobQueue
 from pps.journal.reader import Readers
-from pps.journal.records import RecordBook
-from pps.journal.spending import Spending
-from pps.journal.values import (
-    Appended,
-    Change,
-    DirtyChange,
-    ItemFilter,
-    Job,
-    JobPayload,
-    TurnDraft,
-)
+from pps.journal.record_book import Merges, RecordBook
+from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
 from pps.journal.writer import Writer
 
@@ -58,14 +48,13 @@ class Journal:
         self.group = group
         self._readers = Readers(path)
         self._writer = Writer(path)
-        self._allowing = Allowing(self._writer, self._readers)
+        self._allowing = FilterCache(self._writer, self._readers)
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
         self.merges = Merges(self._writer, self._readers)
         self.spending = Spending(self._writer, self._readers)
         self.versions = Versions(self._writer, self._readers)
-        self.given = shown.Given(self._writer, self._readers)
-        self.beginnings = Beginnings(self._readers)
+        self.given = Given(self._writer, self._readers)
         self._secrets: dict[str, bytes] = {}
 
     @classmethod
@@ -159,7 +148,7 @@ class Journal:
 
         def forget(db: Connection) -> int:
             gone = turns.delete(db, uuids)
-            outbox.mark(db, [Change("episode", uuid) for uuid in gone])
+            turns.mark_dirty(db, [Change("episode", uuid) for uuid in gone])
             return len(gone)
 
         return await self._writer.write(forget, secure=True)
@@ -199,34 +188,34 @@ class Journal:
 
     async def job(self, job_id: int) -> Job | None:
         """Return a job, or None when this entity has none of that id."""
-        return await self._readers.read(partial(jobs.get, job_id=job_id))
+        return await self._readers.read(partial(job_rows.get, job_id=job_id))
 
     async def unfinished(self) -> int:
         """Return how many jobs are queued or running; parked ones do not count."""
-        return await self._readers.read(jobs.unfinished)
+        return await self._readers.read(job_rows.unfinished)
 
     async def drop_payload(self, turn_uuid: str) -> bool:
         """Overwrite the nodes and facts given with a turn whose job has ended; False when absent."""
-        return await self._writer.write(partial(jobs.drop_payload, turn_uuid=turn_uuid), secure=True)
+        return await self._writer.write(partial(job_queue.drop_payload, turn_uuid=turn_uuid), secure=True)
 
     async def mark_dirty(self, changes: Iterable[Change]) -> range:
         """Note ids whose index entries must be made anew; return the numbers of their rows."""
         batch = list(changes)
-        return await self._writer.write(partial(outbox.mark, changes=batch))
+        return await self._writer.write(partial(turns.mark_dirty, changes=batch))
 
     async def dirty(self, limit: int, after: int = 0) -> list[DirtyChange]:
         """Return waiting changes whose number is above ``after``, oldest first."""
         _check_limit(limit)
-        return await self._readers.read(partial(outbox.dirty, limit=limit, after=after))
+        return await self._readers.read(partial(turns.dirty, limit=limit, after=after))
 
     async def clear_dirty(self, seqs: Iterable[int]) -> None:
         """Drop changes whose index entries are on disk; one noted again meanwhile stays."""
         batch = list(seqs)
-        await self._writer.write(partial(outbox.clear, seqs=batch))
+        await self._writer.write(partial(turns.clear_dirty, seqs=batch))
 
     async def dirty_count(self) -> int:
         """Return how many changes wait."""
-        return await self._readers.read(outbox.count)
+        return await self._readers.read(turns.count_dirty)
 
     async def mirror_nodes(self, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
         """Mirror nodes with their names, aliases and tags; known ones are replaced, and ``gone`` ones dropped."""
@@ -270,6 +259,17 @@ class Journal:
     async def resolve(self, names: Sequence[str]) -> dict[str, str]:
         """Return folded name → node uuid for known names; a name wins over an alias, then the oldest."""
         return await self._readers.read(partial(projection.resolve, given=names))
+
+    async def whole(self, ids: Sequence[str], *, strict: bool = True) -> list[str]:
+        """Return ids with each beginning replaced by the uuid of the one turn, node or fact that begins so.
+
+        Raises:
+            NotFound: Nothing of this entity does, and ``strict``; else it stays as it is: it may be another name.
+            InvalidRequest: More than one does.
+        """
+        if not any(map(is_beginning, ids)):
+            return list(ids)
+        return await self._readers.read(partial(projection.whole, given=ids, strict=strict))
 
     async def names_of(self, nodes: Sequence[str]) -> dict[str, list[str]]:
         """Return node → its name, then its aliases; nodes that are not mirrored are left out."""
@@ -331,11 +331,11 @@ class Journal:
     async def record_shown(self, session: str, ids: Iterable[str], at: datetime) -> None:
         """Note that a session was shown these ids; kept for 30 days."""
         batch = list(ids)
-        await self._writer.write(partial(shown.record, session=session, ids=batch, at=at))
+        await self._writer.write(partial(usage.record_shown, session=session, ids=batch, at=at))
 
     async def shown(self, session: str, since: datetime) -> dict[str, int]:
         """Return how often a session was shown each id at ``since`` or later."""
-        return await self._readers.read(partial(shown.times_shown, session=session, since=since))
+        return await self._readers.read(partial(usage.times_shown, session=session, since=since))
 
     async def get_meta(self, key: str) -> str | None:
         """Return a setting kept with the memory, or None."""
@@ -382,9 +382,9 @@ class _Entry:
 def _append(db: Connection, entry: _Entry) -> Appended:
     stored, duplicate = turns.insert(db, entry.turn)
     if duplicate:
-        return Appended(stored, jobs.of_turn(db, stored.uuid), duplicate=True)
-    outbox.mark(db, [Change("episode", stored.uuid)])
-    return Appended(stored, jobs.add(db, stored.uuid, entry.payload), duplicate=False)
+        return Appended(stored, job_queue.of_turn(db, stored.uuid), duplicate=True)
+    turns.mark_dirty(db, [Change("episode", stored.uuid)])
+    return Appended(stored, job_queue.add(db, stored.uuid, entry.payload), duplicate=False)
 
 
 def _parts(items: list[T]) -> list[list[T]]:

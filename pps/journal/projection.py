@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import is_beginning
 from pps.core.sql import insert, listed
 from pps.core.text import fold
 from pps.core.time import micros, utc
@@ -15,6 +17,12 @@ from pps.journal import names
 
 OPEN = 1 << 62
 """Stands for an end that is not known: before (negative) or after every instant in microseconds."""
+_BEGINNING = """
+SELECT uuid FROM turns WHERE uuid >= :first AND uuid < :last
+UNION SELECT i.uuid FROM mirror_id i WHERE i.uuid >= :first AND i.uuid < :last AND (
+    EXISTS (SELECT 1 FROM mirror_node n WHERE n.id = i.id) OR EXISTS (SELECT 1 FROM mirror_fact f WHERE f.id = i.id))
+LIMIT 2
+"""
 
 
 def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
@@ -291,3 +299,17 @@ def _name_rows(node: Node) -> list[tuple[str, str, str, str, int, int]]:
 def _said(node: Node, attribute: str) -> str:
     value = node.attributes.get(attribute, "")
     return value if isinstance(value, str) else ""
+
+
+def whole(connection: sqlite3.Connection, given: Sequence[str], *, strict: bool) -> list[str]:
+    """Return ids with each beginning, as packs show them, replaced by the uuid that begins so."""
+    return [_whole(connection, one, strict=strict) if is_beginning(one) else one for one in given]
+
+
+def _whole(connection: sqlite3.Connection, given: str, *, strict: bool) -> str:
+    found = [uuid for (uuid,) in connection.execute(_BEGINNING, {"first": given, "last": f"{given}~"})]
+    if len(found) > 1:
+        raise InvalidRequest("ids", f"{given!r} begins more than one id: give more of it")
+    if not found and strict:
+        raise NotFound()
+    return found[0] if found else given

@@ -1,4 +1,4 @@
-"""Turns: checking, deduplicating, storing, reading and forgetting what was said."""
+"""Turns: checking, deduplicating, storing, reading and forgetting what was said; and the outbox of what changed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from pps.core.bounds import MAX_CONTENT, MAX_PATH, MAX_TAGS, ROLES, check_choice, check_kind, is_text
+from pps.core.bounds import MAX_CONTENT, MAX_PATH, ROLES, check_choice, check_kind, is_text
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
+from pps.core.sql import insert as insert_rows
 from pps.core.sql import listed
-from pps.core.text import content_hash, fold, normalise
+from pps.core.text import content_hash, normalise
 from pps.core.time import from_micros, micros, now, utc
-from pps.core.values import Chunk, Turn
-from pps.journal.values import TurnDraft
+from pps.core.values import Chunk, ItemKind, Turn
+from pps.journal.entries import Change, DirtyChange, TurnDraft, clean_tags
 
 DEDUPE_WINDOW_S = 30
 """Two equal messages without an id of their own are one when their event times lie this close."""
 
 _BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 200), "source_ref": (0, 500)}
-_MAX_TAG = 100
 
 TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,
     turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags, turns.chunk"""
@@ -71,16 +71,6 @@ def prepare(group: str, draft: TurnDraft) -> Prepared:
 def turn_id(group: str, source: str, session: str, reference: str) -> str:
     """Return the uuid of the turn that has a reference at its origin."""
     return stable_id(group, "turn", source, session, reference)
-
-
-def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags folded, without blanks and repetitions, in the order given."""
-    folded = tuple(dict.fromkeys(tag for tag in map(fold, tags) if tag))
-    if len(folded) > MAX_TAGS:
-        raise InvalidRequest("tags", f"at most {MAX_TAGS}, got {len(folded)}")
-    if any(len(tag) > _MAX_TAG or not is_text(tag) for tag in folded):
-        raise InvalidRequest("tags", f"each must be 1 to {_MAX_TAG} characters of valid Unicode")
-    return folded
 
 
 def insert(connection: sqlite3.Connection, turn: Prepared) -> tuple[Turn, bool]:
@@ -331,3 +321,37 @@ def _check_short_fields(draft: TurnDraft) -> None:
         least, most = _BOUNDS[name]
         if not least <= len(value) <= most or not is_text(value):
             raise InvalidRequest(name, f"must be {least} to {most} characters of valid Unicode")
+
+
+def mark_dirty(connection: sqlite3.Connection, changes: Iterable[Change]) -> range:
+    """Note ids in the outbox, whose index entries lag behind the truth; return the numbers (``seq``) that they got.
+
+    A change that is noted again gets a new ``seq``, so clearing the older one cannot lose it.
+    """
+    first = _next_change(connection)
+    rows = [(change.kind, change.id) for change in changes]
+    insert_rows(connection, "INSERT OR REPLACE INTO outbox (kind, id)", rows)
+    return range(first, _next_change(connection))
+
+
+def dirty(connection: sqlite3.Connection, limit: int, after: int = 0) -> list[DirtyChange]:
+    """Return waiting changes whose number is above ``after``, oldest first."""
+    rows = connection.execute("SELECT seq, kind, id FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
+    return [DirtyChange(seq, Change(cast("ItemKind", kind), id_)) for seq, kind, id_ in rows]
+
+
+def clear_dirty(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
+    """Drop changes whose index entries are on disk."""
+    connection.execute("DELETE FROM outbox WHERE seq IN (SELECT value FROM json_each(?))", (listed(seqs),))
+
+
+def count_dirty(connection: sqlite3.Connection) -> int:
+    """Return how many changes wait."""
+    (number,) = connection.execute("SELECT count(*) FROM outbox").fetchone()
+    return number
+
+
+def _next_change(connection: sqlite3.Connection) -> int:
+    """Return the number that the next row gets: AUTOINCREMENT never gives one twice."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
+    return 1 if row is None else int(row[0]) + 1

@@ -14,10 +14,9 @@ from pps.core.errors import NotFound, StoreConflict
 from pps.core.text import content_hash
 from pps.core.time import from_micros, micros, now
 from pps.core.values import Turn
-from pps.journal import outbox, turns
-from pps.journal.payload import prepare_payload
+from pps.journal import turns
+from pps.journal.entries import Change, JobPayload, clean_tags, load_payload, prepare_payload
 from pps.journal.reader import Readers
-from pps.journal.values import Change, JobPayload, load_payload
 from pps.journal.writer import Writer
 
 ChangeType: TypeAlias = Literal["created", "modified", "appended"]
@@ -115,13 +114,13 @@ def _revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, r
             error = '', result = NULL, payload = ?, queued_at = ? WHERE id = ?""",
         (payload, micros(now()), job_id),
     )
-    outbox.mark(db, [Change("episode", turn)])
+    turns.mark_dirty(db, [Change("episode", turn)])
     changed = replace(found[0], content=after.content, tags=after.tags)
     return Revised(changed, after.payload, job_id, latest + 1, changed=True)
 
 
 def _checked(text: Text) -> Text:
-    return replace(text, content=turns.check_content(text.content), tags=turns.clean_tags(text.tags))
+    return replace(text, content=turns.check_content(text.content), tags=clean_tags(text.tags))
 
 
 def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:

@@ -18,8 +18,8 @@ from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
 from pps.ingest.drafts import Extraction
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time
 from pps.ingest.recorder import MAX_PATH
-from pps.journal.shown import KEPT_D
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
+from pps.journal.usage import KEPT_D
 from pps.operations.command_line import argument, json_file, json_text, option, unoffered
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]

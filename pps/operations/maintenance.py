@@ -18,7 +18,7 @@ from pps.core.values import Skipped
 from pps.entities.paths import MAX_PATH, outside
 from pps.ingest.importing import Imported, Wanted
 from pps.ingest.indexer import Progress
-from pps.journal.values import JobState
+from pps.journal.entries import JobState
 from pps.operations.administration import folder_view
 from pps.operations.command_line import argument
 from pps.operations.inputs import Input, Label

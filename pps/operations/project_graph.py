@@ -19,7 +19,7 @@ from pps.core.values import Fact, Node, Path, Skipped, Subgraph, Turn
 from pps.entities.paths import MAX_PATH
 from pps.graph.graph_store import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.operations.command_line import argument
 from pps.operations.inputs import AddEventInput, AppendInput, Content, GetInput, Id, Label, Title, UpdateInput
 from pps.operations.projects import Vault

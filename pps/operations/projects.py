@@ -17,7 +17,7 @@ from pps.core.ids import EntityId
 from pps.entities import MappedFolder, Router
 from pps.entities.paths import is_inside, name_of, real_path
 from pps.entities.tasks import AgentTask, Tasks
-from pps.journal.glance import tally
+from pps.journal.db import tally
 from pps.memory import Memory
 
 

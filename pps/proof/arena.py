@@ -24,8 +24,8 @@ from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import GuardedDriver
+from pps.journal.entries import JobPayload, TurnDraft
 from pps.journal.journal import Journal
-from pps.journal.values import JobPayload, TurnDraft
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Reranked
 from pps.proof.watch import Watch

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pps.core.values import Fact, Node
 from pps.isolation.recipes import RECIPES
-from pps.journal.values import JobPayload, TurnDraft
+from pps.journal.entries import JobPayload, TurnDraft
 from pps.proof.arena import Arena, Being
 
 Operation: TypeAlias = Callable[[Being, random.Random], Awaitable[object]]

@@ -12,7 +12,7 @@ from pps.core.ids import check_uuid
 from pps.core.recalled import Channel, Evidence, Recall
 from pps.core.values import ChannelName, Episode, Fact, Node
 from pps.isolation.recipes import GraphFilters
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.channel import Lists, fill
 from pps.recall.floor import evidence
 from pps.recall.hits import fetch, make_hits, with_relationships
@@ -61,7 +61,7 @@ class RecallEngine:
 
     async def why(self, request: RecallRequest, expect: str) -> Why:
         """Recall, and return what became of each candidate and why ``expect``, an id, is not there; as ``recall``."""
-        [expect] = await self._sources.journal.beginnings.whole([expect], strict=False)
+        [expect] = await self._sources.journal.whole([expect], strict=False)
         ask, recall = await self._recalled(request, why=True)
         return await explain(ask, recall, ask.traces or {}, expect)
 
@@ -71,7 +71,7 @@ class RecallEngine:
             await asyncio.to_thread(self._profiles.look_for, request.profile)
         profile = self._profile(request, request.profile)
         if request.center:
-            [center] = await self._sources.journal.beginnings.whole([request.center])
+            [center] = await self._sources.journal.whole([request.center])
             await self._sources.client.nodes([check_uuid(center, "center")], strict=True)
             request = replace(request, center=center)
         ask = Ask(self._sources, request)

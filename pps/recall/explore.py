@@ -14,7 +14,6 @@ from pps.graph import traverse
 from pps.graph.graph_store import MAX_HOPS
 from pps.graph.traverse import Link
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.beginnings import Beginnings
 from pps.journal.journal import Journal
 from pps.recall.hits import holds
 from pps.recall.request import TimelineOptions, checked_utc
@@ -31,9 +30,9 @@ class Walks:
     that is not this entity's, and StoreUnavailable.
     """
 
-    def __init__(self, client: IsolatedGraphitiClient, beginnings: Beginnings, self_node: str) -> None:
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, self_node: str) -> None:
         self._client = client
-        self._beginnings = beginnings
+        self._journal = journal
         self._self_node = self_node
 
     @property
@@ -65,7 +64,7 @@ class Walks:
         return Path(tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1]))
 
     async def _there(self, *nodes: str) -> list[str]:
-        wanted = [check_uuid(one, "node_id") for one in await self._beginnings.whole(nodes)]
+        wanted = [check_uuid(one, "node_id") for one in await self._journal.whole(nodes)]
         if len(await self._client.nodes(list(dict.fromkeys(wanted)))) != len(set(wanted)):
             raise NotFound()
         return wanted
@@ -115,7 +114,7 @@ async def timeline_page(client: IsolatedGraphitiClient, journal: Journal, option
 
 async def _named(client: IsolatedGraphitiClient, journal: Journal, name: str) -> str:
     resolved = await journal.resolve([name])
-    [whole] = await journal.beginnings.whole([name], strict=False)
+    [whole] = await journal.whole([name], strict=False)
     uuid = next(iter(resolved.values()), whole)
     nodes = await client.nodes([uuid]) if is_uuid(uuid) else []
     if not nodes:

@@ -17,7 +17,7 @@ from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.time import iso
 from pps.core.values import CHANNELS, JSON, LAYERS, ChannelName, Layer
 from pps.isolation.recipes import RECIPES
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Tuning
 

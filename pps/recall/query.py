@@ -16,9 +16,9 @@ from pps.core.time_reading import names_time, read_times
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn
 from pps.index.indexes import EntityIndexes
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.filters import ItemFilter
 from pps.journal.journal import Journal
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
-from pps.journal.values import ItemFilter
 from pps.models.protocols import Embedder, Reranker, Vector
 from pps.recall.question import condensed, content_words
 from pps.recall.request import RecallRequest

@@ -12,7 +12,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import now, utc
 from pps.core.time_reading import read_time
 from pps.core.values import LAYERS, ChannelName
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 
 Channels: TypeAlias = "Sequence[ChannelName] | Literal['auto'] | None"
 

@@ -9,7 +9,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.recalled import Evidence, Recall
 from pps.core.values import ChannelName, Fact, ItemKind, Node
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.hits import fetch, ranks_of, text_of
 from pps.recall.profiles import ChannelProfile, said
 from pps.recall.query import KINDS, Ask, Item, Scored

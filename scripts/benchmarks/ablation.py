@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.profile_file import profile_toml
 from pps.config import Settings
 from pps.core.values import ChannelName
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile, Profiles
 

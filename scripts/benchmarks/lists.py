@@ -16,7 +16,7 @@ from benchmarks.quality import Written
 from pps.config import Settings
 from pps.core.recalled import Hit
 from pps.core.values import Turn
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile

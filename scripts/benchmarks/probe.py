@@ -27,7 +27,7 @@ from pps.app import App
 from pps.config import load
 from pps.core.errors import ConfigError, StoreError
 from pps.core.footprint import few_arenas, keep_what_is_loaded
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.models.embedding import CachedEmbedder
 from pps.models.factory import make_embedder

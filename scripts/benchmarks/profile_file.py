@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pps.core.time import iso
 from pps.core.values import ChannelName
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.profiles import said
 
 

@@ -9,8 +9,8 @@ from pps.config import Settings
 from pps.index.indexes import EntityIndexes
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
-from pps.journal.queue import JobQueue
 from pps.journal.versions import Versions
 from tests.acceptance.killed_steps import arm, deadly
 

@@ -23,9 +23,9 @@ from pps.index.text_index import TextIndex
 from pps.index.vector_index import VectorIndex
 from pps.ingest.linking import Linker
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
-from pps.journal.queue import JobQueue
-from pps.journal.records import RecordBook
+from pps.journal.record_book import RecordBook
 from pps.journal.versions import Versions
 from pps.memory import Memory
 from tests.sampling import sample

@@ -8,10 +8,10 @@ import pytest
 
 from pps.core.ids import new_group
 from pps.journal.db import prepare_file
-from pps.journal.filter_cache import KEPT_IDS, KEPT_S, Allowing
+from pps.journal.entries import TurnDraft
+from pps.journal.filters import KEPT_IDS, KEPT_S, FilterCache, ItemFilter
 from pps.journal.journal import Journal
 from pps.journal.reader import Readers
-from pps.journal.values import ItemFilter, TurnDraft
 from pps.journal.writer import Writer
 
 
@@ -37,13 +37,13 @@ async def test_an_answer_serves_half_a_minute_and_big_ones_are_not_kept(
     prepare_file(path, new_group())
     writer, readers = Writer(path), Readers(path)
     try:
-        allowing = Allowing(writer, readers, clock=lambda: now[0])
+        allowing = FilterCache(writer, readers, clock=lambda: now[0])
         first = await allowing.allowed("episode", ItemFilter(tags=("sea",)))
         now[0] += KEPT_S - 1
         assert await allowing.allowed("episode", ItemFilter(tags=("sea",))) is first
         now[0] += 2
         assert await allowing.allowed("episode", ItemFilter(tags=("sea",))) is not first
-        monkeypatch.setattr("pps.journal.filters.allowed", lambda *_, **__: set(map(str, range(KEPT_IDS + 1))))
+        monkeypatch.setattr("pps.journal.filters.allowed_ids", lambda *_, **__: set(map(str, range(KEPT_IDS + 1))))
         many = await allowing.allowed("node", ItemFilter(tags=("sea",)))
         assert await allowing.allowed("node", ItemFilter(tags=("sea",))) is not many
     finally:

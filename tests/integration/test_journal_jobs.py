@@ -13,9 +13,8 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.time import now
 from pps.core.values import FactDraft, NodeDraft, Skipped
-from pps.journal import Change, JobPayload, JobResult, Journal, TurnDraft
-from pps.journal import shown as shown_rows
-from pps.journal.values import Charge, Stage
+from pps.journal import Change, JobPayload, JobResult, Journal, TurnDraft, usage
+from pps.journal.entries import Charge, Stage
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 GROUP = new_group()
@@ -268,10 +267,10 @@ async def test_what_a_session_was_shown_is_counted_since_a_moment(journal: Journ
 
 async def test_what_was_shown_long_ago_is_forgotten(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     await journal.record_shown("s", ["old"], MOMENT)
-    later = MOMENT + timedelta(days=shown_rows.KEPT_D, seconds=1)
+    later = MOMENT + timedelta(days=usage.KEPT_D, seconds=1)
     await journal.record_shown("s", ["new"], later)
     assert await journal.shown("s", MOMENT) == {"new": 1}
-    monkeypatch.setattr(shown_rows, "KEPT_ROWS", 10)
+    monkeypatch.setattr(usage, "KEPT_ROWS", 10)
     await journal.record_shown("s", [f"id {n}" for n in range(50)], later)
     assert sorted(await journal.shown("s", MOMENT)) == sorted(f"id {n}" for n in range(40, 50))
 

@@ -14,9 +14,9 @@ import pytest
 from pps.core.ids import new_group
 from pps.core.values import Fact, Node
 from pps.journal import links
+from pps.journal.entries import TurnDraft
 from pps.journal.journal import Journal
 from pps.journal.links import FactOutline, NodeOutline
-from pps.journal.values import TurnDraft
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

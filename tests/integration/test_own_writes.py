@@ -14,7 +14,7 @@ from pps.app import App
 from pps.core.recalled import Recall
 from pps.core.values import FactDraft
 from pps.ingest.worker import Steps
-from pps.journal.values import Job, JobResult
+from pps.journal.entries import Job, JobResult
 from pps.memory import Memory
 
 CITIES = ("Oslo", "Tarn", "Bern", "Lima", "Quito", "Turin")

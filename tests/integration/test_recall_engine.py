@@ -15,7 +15,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.time import now
 from pps.core.values import ChannelName, Fact, FactDraft, Node
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall import channel
 from pps.recall.channel import Lists, find

@@ -13,7 +13,7 @@ from pps.app import App
 from pps.core.time import iso, now
 from pps.core.values import ChannelName, Fact, FactDraft, Node, NodeDraft, Turn
 from pps.ingest.drafts import RememberOptions
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.hits import fetch
 from pps.recall.perspectives import PERSPECTIVES

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.models.protocols import Reranked
 from pps.recall.hits import fetch, outlined, times_of

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import SearchStats
 from pps.core.values import NodeDraft
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.operations.catalog import operations_for
 from tests.integration.recall_scene import BLEND, START, by_name, sources, uuid_of

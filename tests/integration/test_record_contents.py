@@ -12,7 +12,8 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.time import now
 from pps.core.values import Node, NodeDraft
-from pps.journal.values import Change, ItemFilter
+from pps.journal.entries import Change
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.perspectives import PERSPECTIVES
 from tests.integration.recall_scene import ask, by_name

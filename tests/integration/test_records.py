@@ -14,8 +14,8 @@ from pps.core.errors import ConfigError, InvalidRequest, StoreUnavailable
 from pps.core.ids import stable_id
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
 from pps.index.indexes import IndexDoc
-from pps.journal.glance import tally
-from pps.journal.values import Change
+from pps.journal.db import tally
+from pps.journal.entries import Change
 from pps.memory import Memory
 from pps.models.protocols import Vector
 

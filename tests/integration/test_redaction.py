@@ -26,7 +26,7 @@ from pps.ingest.hook_events import read_event
 from pps.ingest.importing import Wanted
 from pps.ingest.importing.markdown import session_of
 from pps.ingest.redact import redact
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from tests.importing_files import without_rights
 from tests.secrets import PARTS, PRIVATE_KEY, SECRETS, holding

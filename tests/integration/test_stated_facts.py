@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pps.core.values import Fact, FactDraft
-from pps.journal.values import Change
+from pps.journal.entries import Change
 from pps.memory import Memory
 
 DAY = timedelta(days=1)

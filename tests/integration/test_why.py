@@ -8,7 +8,7 @@ from typing import cast
 from uuid import uuid4
 
 from pps.core.values import ChannelName, FactDraft
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.request import RecallOptions
 from pps.recall.why import Told

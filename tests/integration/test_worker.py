@@ -16,8 +16,8 @@ from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.limits import Breakers, RetryPolicy
 from pps.ingest.work_rules import Failing, WorkRules
 from pps.ingest.worker import Worker
+from pps.journal.entries import Job, JobPayload, JobResult, TurnDraft
 from pps.journal.journal import Journal
-from pps.journal.values import Job, JobPayload, JobResult, TurnDraft
 
 GROUP = "ent_" + "w" * 26
 QUICK = RetryPolicy(first_wait_s=0.001, longest_wait_s=1.0, attempts=3)

@@ -13,7 +13,7 @@ import pytest
 
 from pps.core.errors import NotFound
 from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
-from pps.journal.spending import Spent
+from pps.journal.usage import Spent
 from tests.isolation.house import SAME, House, One, everything, outcome
 
 pytestmark = pytest.mark.timeout(300)

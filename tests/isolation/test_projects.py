@@ -19,8 +19,7 @@ from mcp.shared.exceptions import MCPError
 from pps.core.errors import InvalidRequest, IsolationError, NotFound
 from pps.entities import Registry
 from pps.entities.tasks import TaskDraft, Tasks
-from pps.journal.db import prepare_file
-from pps.journal.glance import Tally, tally
+from pps.journal.db import Tally, prepare_file, tally
 from pps.operations.catalog import operations_for
 from tests.erasing import deleted
 from tests.integration.interfaces.every_tool import done, refused

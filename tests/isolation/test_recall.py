@@ -10,7 +10,7 @@ import pytest
 from pps.config import shipped
 from pps.context.fence import without_packs
 from pps.core.values import FactDraft, NodeDraft, Turn
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from tests.isolation.house import House, everything
 from tests.secrets import SECRETS
 

@@ -12,7 +12,7 @@ from benchmarks.plain import Bm25, PlainRankings
 from benchmarks.profile_file import profile_toml
 from benchmarks.report import markdown
 from benchmarks.scores import Answer, figures, mean, ratios, summary
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Vector
 from pps.recall.profiles import Profiles

@@ -26,7 +26,7 @@ from pps.core.reports import IngestionStats
 from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.ingestion import problems, stalled_s
 from pps.ingest.limits import Breaker, Breakers, Places, RetryPolicy, fault_of, provider_of
-from pps.journal.values import Charge, QueueState
+from pps.journal.entries import Charge, QueueState
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 STEADY = RetryPolicy(first_wait_s=10.0, longest_wait_s=80.0)

@@ -14,9 +14,16 @@ from pps.core.bounds import MAX_FACTS, MAX_NODES
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 from pps.core.values import FactDraft, NodeDraft
-from pps.journal.payload import prepare_payload
+from pps.journal.entries import (
+    JobPayload,
+    JobResult,
+    TurnDraft,
+    dump_result,
+    load_payload,
+    load_result,
+    prepare_payload,
+)
 from pps.journal.turns import MAX_CONTENT, prepare
-from pps.journal.values import JobPayload, JobResult, TurnDraft, dump_result, load_payload, load_result
 
 GROUP = "ent_" + "a" * 26
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import LAYERS, Layer, kinds_of
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.request import make_request
 
 

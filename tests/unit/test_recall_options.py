@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pps.core.errors import InvalidRequest
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.request import make_request
 
 THURSDAY = datetime(2023, 6, 15, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.isolation.recipes import RECIPES
-from pps.journal.values import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.recall.engine import tuned
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import Profiles, in_words

@@ -13,9 +13,8 @@ import pytest
 from pps.config import shipped
 from pps.core.time import parse
 from pps.ingest.importing import read_lines
-from pps.journal.payload import prepare_payload
+from pps.journal.entries import JobPayload, TurnDraft, prepare_payload
 from pps.journal.turns import prepare
-from pps.journal.values import JobPayload, TurnDraft
 
 ENTITIES = ("mira", "theo")
 SHARED = {

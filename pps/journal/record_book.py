@@ -1,21 +1,94 @@
-"""Merges of nodes: what each changed, so that it can be undone; and names that several nodes have."""
+"""Records: which node a turn is the source of, and which titles turns link to; and merges of nodes, to be undone."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
-from pps.core.sql import listed
+from pps.core.sql import LIST, listed
+from pps.core.text import fold
 from pps.core.time import from_micros, micros
+from pps.core.values import Turn
+from pps.journal import turns
+from pps.journal.links import node_times
 from pps.journal.reader import Readers
 from pps.journal.writer import Writer
 
 MergeState: TypeAlias = Literal["applying", "applied", "undoing", "undone"]
+
+
+class RecordBook:
+    """Records and links of one ``memory.db``; errors and durability as for ``Journal``."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def put(self, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]) -> None:
+        """Note turn → record, and turn → the titles that it links to; those of a turn replace its earlier ones.
+
+        A turn that was forgotten meanwhile is passed over; a title need not exist yet.
+        """
+
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany(
+                "INSERT OR REPLACE INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?",
+                [(node, turn) for turn, node in nodes.items()],
+            )
+            db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
+            db.executemany(
+                "INSERT OR IGNORE INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?",
+                [(fold(title), turn) for turn, titles in links.items() for title in titles],
+            )
+
+        await self._writer.write(work)
+
+    async def move(self, old: str, new: str) -> None:
+        """Let a record be another node."""
+        await self._writer.write(lambda db: db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old)))
+
+    async def of_turns(self, turns: Sequence[str]) -> dict[str, str]:
+        """Return turn → its record, for those that have one."""
+        query = f"SELECT turn, node FROM records WHERE turn IN {LIST}"  # noqa: S608 - literals
+        return await self._readers.read(lambda db: dict(db.execute(query, (listed(turns),)).fetchall()))
+
+    async def of_nodes(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Return record → the turn that it comes from, for those nodes that are records."""
+        return await self._readers.read(partial(_sources, nodes=nodes))
+
+    async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
+        """Return record → the turn whose text it is, for those nodes that are records."""
+
+        def work(db: sqlite3.Connection) -> dict[str, Turn]:
+            sources = _sources(db, nodes)
+            found = {turn.uuid: turn for turn in turns.get_many(db, list(sources.values()))}
+            return {node: found[turn] for node, turn in sources.items() if turn in found}
+
+        return await self._readers.look_up(work, len(nodes))
+
+    async def times(self, nodes: Sequence[str]) -> dict[str, datetime]:
+        """Return node → when what it tells of happened: a record's text, else the latest turn that speaks of it."""
+        return await self._readers.read(partial(node_times, nodes=nodes))
+
+    async def nodes(self) -> set[str]:
+        """Return every node that is a record."""
+        return await self._readers.read(lambda db: {node for (node,) in db.execute("SELECT node FROM records")})
+
+    async def linking(self, folded: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (folded title, turn) for the turns that link to any of these folded titles, oldest first."""
+        query = f"""SELECT l.folded, l.turn FROM turn_links AS l JOIN turns AS t ON t.uuid = l.turn
+            WHERE l.folded IN {LIST} ORDER BY t.seq"""  # noqa: S608 - literals
+        return await self._readers.read(lambda db: db.execute(query, (listed(folded),)).fetchall())
+
+
+def _sources(db: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, str]:
+    query = f"SELECT node, turn FROM records WHERE node IN {LIST}"  # noqa: S608 - literals
+    return dict(db.execute(query, (listed(nodes),)).fetchall())
 
 
 @dataclass(frozen=True, slots=True)

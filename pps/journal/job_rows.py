@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TypeAlias, cast
 
 from pps.core.time import from_micros, micros, now
+from pps.journal.entries import Attempt, Charge, Job, JobState, QueueState, Readings, Stage, load_payload, load_result
 from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
-from pps.journal.values import Attempt, Charge, Job, JobState, QueueState, Readings, Stage, load_payload, load_result
 
 _JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
     jobs.next_at, jobs.first_failed_at, jobs.payload, jobs.result"""
@@ -27,6 +27,12 @@ def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
         (STAGES.index(stage),),
     ).fetchone()
     return None if found is None else from_micros(found[0])
+
+
+def get(connection: sqlite3.Connection, job_id: int) -> Job | None:
+    """Return a job, or None when there is none of that id."""
+    jobs = select(connection, "WHERE jobs.id = ?", (job_id,))
+    return jobs[0] if jobs else None
 
 
 def get_of_turn(connection: sqlite3.Connection, turn_uuid: str) -> Job | None:
@@ -132,6 +138,12 @@ def readings(connection: sqlite3.Connection, first: int, last: int) -> Readings:
         (first, last),
     ).fetchone()
     return Readings(row[0] - row[3], row[1], row[2], waiting)
+
+
+def unfinished(connection: sqlite3.Connection) -> int:
+    """Return how many jobs are queued or running; parked ones do not count."""
+    (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {OPEN}").fetchone()  # noqa: S608 - a constant
+    return number
 
 
 def turns_in(connection: sqlite3.Connection, wanted: JobState) -> list[str]:

@@ -1,4 +1,7 @@
-"""Changing jobs: the work that each turn still causes, taken in the order of the turns, and every attempt at it."""
+"""The queue of one entity's jobs: taken in order, tried, put back, parked, given another chance.
+
+A job is the work that a turn still causes; every attempt at it is written down.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,158 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import listed
 from pps.core.time import micros, now
-from pps.journal.job_reads import OPEN, STAGES, due_at, select, selected, unread_ids
-from pps.journal.values import (
+from pps.journal import job_rows, projection
+from pps.journal.entries import (
+    Attempt,
     Charge,
     Job,
     JobPayload,
     JobResult,
     JobState,
+    QueueState,
+    Readings,
     Stage,
     dump_payload,
     dump_result,
     load_payload,
 )
+from pps.journal.job_rows import OPEN, STAGES, due_at, select, selected, unread_ids
+from pps.journal.reader import Readers
+from pps.journal.writer import Writer
 
+MAX_JOBS = 10_000
+"""Most jobs that one call returns."""
 _MAX_ERROR = 2_000
 _MOST_HALVINGS = 4
+
+
+class JobQueue:
+    """The jobs of one ``memory.db``; errors and durability as for ``Journal``."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def take(self, stage: Stage, limit: int, at: datetime) -> list[Job]:
+        """Return up to ``limit`` of a stage's first unfinished jobs, marked as running.
+
+        Nothing when the first of them is not due at ``at``: later jobs never overtake it.
+        """
+        _check_limit(limit)
+        span = await self._writer.write(partial(_claim, stage=stage, limit=limit, at=at))
+        if span is None:
+            return []
+        # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
+        return await self._readers.read(partial(_claimed, stage=stage, first=span[0], last=span[1]))
+
+    async def after(self, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
+        """Return a stage's unfinished jobs that come after one; they stay as they are.
+
+        Args:
+            stage: The stage.
+            job_id: The job before the first.
+            limit: At most so many jobs.
+            facts: The job whose given facts make this number full is the last.
+        """
+        _check_limit(limit)
+        return await self._readers.read(partial(_after, stage=stage, job_id=job_id, limit=limit, facts=facts))
+
+    async def due_at(self, stage: Stage) -> datetime | None:
+        """Return when a stage's first unfinished job may be tried, which may be past; None when there is none."""
+        return await self._readers.read(partial(job_rows.due_at, stage=stage))
+
+    async def charge(self, job_id: int, taken: Charge) -> None:
+        """Add to what the attempt in hand has cost, while it runs."""
+        await self._writer.write(partial(_charge, job_id=job_id, taken=taken))
+
+    async def end(self, saved: Sequence[tuple[int, JobResult]], done: Sequence[tuple[int, JobResult]]) -> None:
+        """Move jobs on to be read by a model, and mark others as done, in one transaction."""
+        await self._writer.write(lambda db: (_saved(db, saved), _finish(db, done)))
+
+    async def finish(self, results: Sequence[tuple[int, JobResult]]) -> int:
+        """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
+        return await self._writer.write(partial(_finish, results=results))
+
+    async def give(self, found: Sequence[tuple[int, JobPayload]]) -> bool:
+        """Give jobs what a command has read in their turns; False when one of them changed or went meanwhile."""
+        return await self._writer.write(partial(_give, found=found))
+
+    async def put_back(self, job_ids: Sequence[int], until: datetime | None = None) -> None:
+        """Queue jobs again that were taken and not tried; they are not tried before ``until``."""
+        await self._writer.write(partial(_put_back, job_ids=job_ids, until=until))
+
+    async def due(self) -> None:
+        """Let jobs that were put off without having failed be tried at once: what they waited for may be there."""
+        await self._writer.write(_due)
+
+    async def fail(self, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
+        """Note a failed attempt; try again at ``next_at``, or park the job when that is None.
+
+        Returns False when its turn was forgotten while it ran.
+        """
+        return await self._writer.write(partial(_fail, job_id=job_id, code=code, error=error, next_at=next_at))
+
+    async def retry(self, job_ids: Sequence[int] | None = None) -> list[int]:
+        """Queue ended jobs again, from the beginning; None takes every parked one. Return which.
+
+        Raises:
+            NotFound: One of them is not there, or in the queue already; nothing was changed.
+        """
+        return await self._writer.write(partial(_retry, job_ids=job_ids))
+
+    async def unread(self, since: datetime | None = None) -> tuple[int, int]:
+        """Return how many turns said since a moment nothing has read for facts, and their characters."""
+        return await self._readers.read(partial(job_rows.unread, since=since))
+
+    async def read_later(self, since: datetime | None, limit: int) -> list[int]:
+        """Queue the first of those turns to be read by a command; return their jobs."""
+        return await self._writer.write(partial(_read_later, since=since, limit=limit))
+
+    async def readings(self, first: int = 0, last: int = 1 << 62) -> Readings:
+        """Return what a command has made of the turns of some jobs; of all, when no bounds are given."""
+        return await self._readers.read(partial(job_rows.readings, first=first, last=last))
+
+    async def replay(self) -> None:
+        """Queue every job again whose turn was saved; drop what only a lost graph knew: projection, merges."""
+        await self._writer.write(lambda db: (_replay(db), projection.clear(db), db.execute("DELETE FROM merges")))
+
+    async def drop(self, job_ids: Sequence[int] | None = None) -> list[int]:
+        """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
+
+        Raises:
+            NotFound: One of them is not there, or is being worked on or done; nothing was changed.
+        """
+        return await self._writer.write(partial(_drop, job_ids=job_ids))
+
+    async def job(self, job_id: int) -> Job | None:
+        """Return a job, or None when this entity has none of that id."""
+        return await self._readers.read(partial(job_rows.get, job_id=job_id))
+
+    async def of_turn(self, turn_uuid: str) -> Job | None:
+        """Return the job of a turn, or None when this entity has no such turn."""
+        return await self._readers.read(partial(job_rows.get_of_turn, turn_uuid=turn_uuid))
+
+    async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[Job]:
+        """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
+        _check_limit(limit)
+        return await self._readers.read(partial(job_rows.in_state, state=state, after=after, limit=limit))
+
+    async def attempts(self, job_id: int) -> list[Attempt]:
+        """Return the attempts at a job that came to an end, oldest first."""
+        return await self._readers.read(partial(job_rows.attempts, job_id=job_id))
+
+    async def state(self, since: datetime) -> QueueState:
+        """Return how the queue stands, with what was attempted since a moment."""
+        return await self._readers.read(partial(job_rows.state, since=since))
+
+    async def turns_in(self, state: JobState) -> set[str]:
+        """Return the turns whose jobs are in a state."""
+        return set(await self._readers.read(partial(job_rows.turns_in, wanted=state)))
 
 
 def add(connection: sqlite3.Connection, turn_uuid: str, payload: str) -> int:
@@ -41,7 +177,7 @@ def of_turn(connection: sqlite3.Connection, turn_uuid: str) -> int:
     return number
 
 
-def claim(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> tuple[int, int] | None:
+def _claim(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> tuple[int, int] | None:
     """Mark the first unfinished jobs of a stage as running; return the ids of the first and the last of them, if any.
 
     The order is the contract: while the first one waits for its next attempt, none is taken. A job left
@@ -66,7 +202,7 @@ def claim(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime
     return found[0][0], found[-1][0]
 
 
-def claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int) -> list[Job]:
+def _claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int) -> list[Job]:
     """Return the jobs that ``claim`` has just marked, in order."""
     return select(
         connection,
@@ -75,8 +211,7 @@ def claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int)
     )
 
 
-def after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
-    """Return a stage's first unfinished jobs after one, in order, up to the one that makes so many facts full."""
+def _after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
     found: list[Job] = []
     for job in selected(
         connection,
@@ -99,14 +234,7 @@ def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
     return max(0, attempts - failures) if state == "running" else 0
 
 
-def get(connection: sqlite3.Connection, job_id: int) -> Job | None:
-    """Return a job, or None when there is none of that id."""
-    jobs = select(connection, "WHERE jobs.id = ?", (job_id,))
-    return jobs[0] if jobs else None
-
-
-def charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
-    """Add to what the attempt in hand has cost; it stays known if the attempt is cut short."""
+def _charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
     connection.execute(
         "UPDATE jobs SET tokens_in = tokens_in + ?, tokens_out = tokens_out + ?, cost_micros = cost_micros + ? "
         "WHERE id = ?",
@@ -114,19 +242,18 @@ def charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
     )
 
 
-def saved(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> None:
+def _saved(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> None:
     """Move jobs on to the second stage, with what the first one made."""
     _note(connection, [number for number, _ in results], "done")
     _ended_well(connection, "state = 'queued', stage = 1", results)
 
 
-def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
-    """Mark jobs as done; return how many there were: a turn may have been forgotten meanwhile."""
+def _finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
     _note(connection, [number for number, _ in results], "done")
     return _ended_well(connection, "state = 'done'", results)
 
 
-def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
+def _give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
     """Give jobs what a command has read in their turns, and let them be saved once more.
 
     False, and nothing is changed, when one of them is not in the reading's hands any more: its turn was forgotten or
@@ -148,7 +275,7 @@ def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]
     return True
 
 
-def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
+def _put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
     """Queue jobs again whose attempt together came to nothing through no fault of theirs; not before ``until``.
 
     With a moment to wait for, earlier failures count no more: what is put off on purpose has none.
@@ -161,12 +288,11 @@ def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: date
     )
 
 
-def due(connection: sqlite3.Connection) -> None:
-    """Let jobs that were put off without having failed be tried at once."""
+def _due(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE jobs SET next_at = 0 WHERE state = 'queued' AND failures = 0 AND next_at > 0")
 
 
-def fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
+def _fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
     """Queue a job for its next attempt, or park it when there is to be none; False when it is gone."""
     state: JobState = "queued" if next_at else "failed"
     _note(connection, [job_id], "again" if next_at else "failed", code, error[:_MAX_ERROR])
@@ -179,12 +305,7 @@ def fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, nex
     return cursor.rowcount > 0
 
 
-def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
-    """Queue parked, dropped or done jobs again, from their first stage; None takes every parked one.
-
-    Raises:
-        NotFound: One of them does not exist or is in the queue already; nothing was changed.
-    """
+def _retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
     wanted = _ended(connection, job_ids, ("failed", "dropped", "done"))
     connection.executemany(
         """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
@@ -194,7 +315,7 @@ def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list
     return wanted
 
 
-def read_later(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
+def _read_later(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
     """Queue the first turns that nothing has read, said since a moment, to be read by a command; return their jobs."""
     wanted = unread_ids(connection, since, limit)
     connection.execute(
@@ -205,7 +326,7 @@ def read_later(connection: sqlite3.Connection, since: datetime | None, limit: in
     return wanted
 
 
-def replay(connection: sqlite3.Connection) -> None:
+def _replay(connection: sqlite3.Connection) -> None:
     """Queue all jobs again that were saved once, from their first stage."""
     connection.execute(
         """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
@@ -214,21 +335,10 @@ def replay(connection: sqlite3.Connection) -> None:
     )
 
 
-def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
-    """Give parked or waiting jobs up, for good unless they are retried; None takes every parked one.
-
-    Raises:
-        NotFound: One of them is not there, or is being worked on or done; nothing was changed.
-    """
+def _drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
     wanted = _ended(connection, job_ids, ("failed", "queued"))
     connection.executemany("UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted])
     return wanted
-
-
-def unfinished(connection: sqlite3.Connection) -> int:
-    """Return how many jobs are queued or running; parked ones do not count."""
-    (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {OPEN}").fetchone()  # noqa: S608 - a constant
-    return number
 
 
 def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
@@ -290,3 +400,8 @@ def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states
         numbers = ", ".join(str(one) for one in sorted(set(wanted) - {one for (one,) in found})[:5])
         raise NotFound(f"job {numbers} in state {' or '.join(states)}")
     return wanted
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_JOBS:
+        raise InvalidRequest("limit", f"must be 1 to {MAX_JOBS:,}")

@@ -1,12 +1,15 @@
-"""What sessions were given: which items, and how much; the oldest rows are forgotten."""
+"""What sessions were given, and what language models took; the oldest rows of the first are forgotten.
+
+What models took is kept by day and model and holds no text, so forgetting leaves it as it is.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -48,22 +51,22 @@ class Given:
 
         def note(db: sqlite3.Connection) -> None:
             moment = now()
-            record_given(db, session, occasion, tokens, moment)
+            _record_given(db, session, occasion, tokens, moment)
             if session:
-                record(db, session, batch, moment)
+                record_shown(db, session, batch, moment)
 
         await self._writer.write(note)
 
     async def seen(self, session: str) -> Seen:
         """Return what a session was shown since it began, or since it was last compacted."""
-        return await self._readers.read(partial(seen, session=session))
+        return await self._readers.read(partial(_seen, session=session))
 
     async def injected(self, since: datetime) -> list[SessionInjected]:
         """Return what sessions were given at ``since`` or later, the latest session first."""
-        return await self._readers.read(partial(injected, since=since))
+        return await self._readers.read(partial(_injected, since=since))
 
 
-def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
+def record_shown(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
     """Note that a session was shown these ids, and drop what is too old or too much."""
     moment = utc(at, "at")
     insert(connection, "INSERT INTO shown (session, id, at)", [(session, id_, micros(moment)) for id_ in ids])
@@ -71,7 +74,7 @@ def record(connection: sqlite3.Connection, session: str, ids: Iterable[str], at:
     connection.execute("DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,))
 
 
-def record_given(connection: sqlite3.Connection, session: str, given: Occasion, tokens: int, at: datetime) -> None:
+def _record_given(connection: sqlite3.Connection, session: str, given: Occasion, tokens: int, at: datetime) -> None:
     """Note that a session was given a pack of so many tokens; 0 is an empty one."""
     moment = utc(at, "at")
     row = (session, given, tokens, micros(moment))
@@ -89,8 +92,7 @@ def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -
     return Counter(one for (one,) in rows)
 
 
-def seen(connection: sqlite3.Connection, session: str) -> Seen:
-    """Return what a session was shown since it was last compacted."""
+def _seen(connection: sqlite3.Connection, session: str) -> Seen:
     last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
     since = connection.execute(last, (session,)).fetchone()[0]
     asked = "SELECT count(*) FROM injected WHERE session = ? AND given = 'turn' AND tokens > 0 AND at > ?"
@@ -101,11 +103,68 @@ def seen(connection: sqlite3.Connection, session: str) -> Seen:
     )
 
 
-def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInjected]:
-    """Return what sessions were given at ``since`` or later, the latest session first."""
+def _injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInjected]:
     rows = connection.execute(
         "SELECT session, sum(given = 'turn'), sum(given = 'turn' AND tokens = 0), sum(tokens), max(at) FROM injected"
         " WHERE at >= ? AND given != 'compact' GROUP BY session ORDER BY max(at) DESC",
         (micros(utc(since, "since")),),
     )
     return [SessionInjected(name, prompts, empty, tokens, from_micros(at)) for name, prompts, empty, tokens, at in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one model took on one day (UTC).
+
+    Attributes:
+        texts: Texts that were read.
+        requests, unmetered: Answers, and those that did not say what they took.
+        cost_micros: Millionths of a dollar, for the tokens whose price was known.
+        unpriced: Tokens whose price was not known.
+    """
+
+    day: date
+    model: str
+    texts: int = 0
+    requests: int = 0
+    unmetered: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micros: int = 0
+    unpriced: int = 0
+
+
+class Spending:
+    """The spending of one ``memory.db``; errors and durability as for ``Journal``."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def add(self, spent: Sequence[Spent]) -> None:
+        """Add to what was spent."""
+        await self._writer.write(partial(_add, spent=spent))
+
+    async def since(self, first: date) -> list[Spent]:
+        """Return what was spent from a day on, newest day first, then by model."""
+        return await self._readers.read(partial(_since, first=first))
+
+
+def _add(db: sqlite3.Connection, spent: Sequence[Spent]) -> None:
+    db.executemany(
+        """INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, model) DO UPDATE SET
+            texts = texts + excluded.texts, requests = requests + excluded.requests,
+            unmetered = unmetered + excluded.unmetered, tokens_in = tokens_in + excluded.tokens_in,
+            tokens_out = tokens_out + excluded.tokens_out, cost_micros = cost_micros + excluded.cost_micros,
+            unpriced = unpriced + excluded.unpriced""",
+        [(one.day.isoformat(), *astuple(one)[1:]) for one in spent],
+    )
+
+
+def _since(db: sqlite3.Connection, first: date) -> list[Spent]:
+    rows = db.execute(
+        """SELECT day, model, texts, requests, unmetered, tokens_in, tokens_out, cost_micros, unpriced FROM spending
+            WHERE day >= ? ORDER BY day DESC, model""",
+        (first.isoformat(),),
+    )
+    return [Spent(date.fromisoformat(day), *rest) for day, *rest in rows]

@@ -1,0 +1,245 @@
+"""What the journal takes and gives: turns as they arrive, their jobs, what changed; and how jobs are kept as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BeforeValidator, TypeAdapter
+
+from pps.core.bounds import EXTRACTIONS, MAX_TAGS, check_choice, check_drafts, is_text
+from pps.core.errors import InvalidRequest
+from pps.core.text import fold
+from pps.core.values import Chunk, FactDraft, ItemKind, NodeDraft, RecordDraft, Skipped, Turn
+
+
+def _skipped(value: object) -> object:
+    """Return what results of before 2026-11 have, a list of two, as the fields that it stands for."""
+    return dict(zip(("what", "why"), value, strict=True)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
+JobState: TypeAlias = Literal["queued", "running", "done", "failed", "dropped"]
+Stage: TypeAlias = Literal["save", "read"]
+"""What a job waits for: its turn is saved with what was given; a model reads what is saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDraft:
+    """A message as it arrives; bounds are checked by ``turns.prepared``.
+
+    Attributes:
+        content: 1 to 65,536 characters, not only white space; stored in NFC, line breaks kept.
+        role: ``user``, ``assistant``, ``system`` or ``tool``.
+        source_ref: The message's own id at its source; empty when it has none.
+        occurred_at: Event time, aware; None is the moment of receipt.
+        chunk: Which part of a document it is; its path has 1 to 1,000 characters.
+        title: A title that was given with it: equal texts under two titles are two. Not stored with the turn.
+    """
+
+    content: str
+    role: str = "user"
+    actor: str = ""
+    session: str = "default"
+    source: str = "api"
+    source_ref: str = ""
+    occurred_at: datetime | None = None
+    kind: str = "turn"
+    tags: tuple[str, ...] = ()
+    chunk: Chunk | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a command found in a turn, and why it left some of its answer out, a reason each."""
+
+    nodes: tuple[NodeDraft, ...] = ()
+    facts: tuple[FactDraft, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobPayload:
+    """What the write path still has to do with a turn, as the caller gave it.
+
+    Attributes:
+        record: Set when the turn is the source of a record.
+        links: The titles that its text links to.
+        read: Set once a command has read the turn; it counts like what was given.
+    """
+
+    nodes: tuple[NodeDraft, ...] = ()
+    facts: tuple[FactDraft, ...] = ()
+    extraction: Extraction = "given"
+    record: RecordDraft | None = None
+    links: tuple[str, ...] = ()
+    read: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An acknowledgement: the turn is on disk. A duplicate carries the first turn and its job."""
+
+    turn: Turn
+    job_id: int
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What a job made: counts of this turn alone; ``record`` is the node that the turn is the source of."""
+
+    nodes: int = 0
+    facts: int = 0
+    edges: int = 0
+    tags: tuple[str, ...] = ()
+    skipped: tuple[Annotated[Skipped, BeforeValidator(_skipped)], ...] = ()
+    record: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a command has made of some turns: those it has read, what it found and left out, and what still waits."""
+
+    read: int
+    facts: int
+    dropped: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What models took for something: tokens in and out, and micro-dollars (1,000,000 are one dollar)."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micros: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The work of one turn.
+
+    Attributes:
+        stage: What comes next, or what failed.
+        attempts: How often it was started, crashes included; failures: how often in a row that ended badly.
+        code, error: Of the last failure, empty when there was none since it was queued.
+        queued_at: When its turn was acknowledged, or it was given another chance.
+        next_at: Not tried before; None is at once.
+        first_failed_at: Since when it fails; None when it does not.
+    """
+
+    id: int
+    turn: Turn
+    payload: JobPayload
+    state: JobState
+    stage: Stage = "save"
+    attempts: int = 0
+    failures: int = 0
+    code: str = ""
+    error: str = ""
+    queued_at: datetime | None = None
+    next_at: datetime | None = None
+    first_failed_at: datetime | None = None
+    result: JobResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of a job that came to an end: ``outcome`` is ``done``, ``again`` or ``failed``."""
+
+    stage: Stage
+    outcome: str
+    began_at: datetime
+    ended_at: datetime
+    code: str
+    error: str
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How a queue stands.
+
+    Attributes:
+        counts: Jobs by state.
+        oldest_at: Since when the oldest unfinished job waits; None when nothing waits.
+        moved_at: When a job last came to an end, well or badly for good; None when none ever did.
+        attempts, failed: Attempts that ended since the moment asked about, and those of them that failed.
+        charge: What those attempts took.
+        tried, failing: The jobs of the latest 2,000 of those attempts, and those whose last one failed.
+    """
+
+    counts: Mapping[JobState, int]
+    oldest_at: datetime | None
+    moved_at: datetime | None
+    attempts: int
+    failed: int
+    charge: Charge
+    tried: int = 0
+    failing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something whose derived index entries must be made anew from the truth (or removed)."""
+
+    kind: ItemKind
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyChange:
+    """A change that waits in the outbox; ``seq`` is what ``clear_dirty`` takes."""
+
+    seq: int
+    change: Change
+
+
+_MAX_TAG = 100
+_PAYLOAD = TypeAdapter(JobPayload)
+_RESULT = TypeAdapter(JobResult)
+
+
+def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags folded, without blanks and repetitions, in the order given."""
+    folded = tuple(dict.fromkeys(tag for tag in map(fold, tags) if tag))
+    if len(folded) > MAX_TAGS:
+        raise InvalidRequest("tags", f"at most {MAX_TAGS}, got {len(folded)}")
+    if any(len(tag) > _MAX_TAG or not is_text(tag) for tag in folded):
+        raise InvalidRequest("tags", f"each must be 1 to {_MAX_TAG} characters of valid Unicode")
+    return folded
+
+
+def prepare_payload(payload: JobPayload) -> str:
+    """Return a payload as JSON after checking it: before it is acknowledged, not after.
+
+    Raises:
+        InvalidRequest: A bound is broken; the field and the bound are named.
+    """
+    check_choice("extraction", payload.extraction, EXTRACTIONS)
+    check_drafts(payload.nodes, payload.facts)
+    for node in payload.nodes:
+        clean_tags(node.tags)
+    return dump_payload(payload)
+
+
+def dump_payload(payload: JobPayload) -> str:
+    """Return a payload as JSON; what no command has read has no ``read``: SQL asks for that."""
+    return _PAYLOAD.dump_json(payload, exclude={"read"} if payload.read is None else None).decode()
+
+
+def load_payload(text: str) -> JobPayload:
+    return _PAYLOAD.validate_json(text)
+
+
+def dump_result(result: JobResult) -> str:
+    return _RESULT.dump_json(result).decode()
+
+
+def load_result(text: str) -> JobResult:
+    return _RESULT.validate_json(text)
