@@ -162,7 +162,11 @@ def _ask(link: Link, prompt: str) -> int:
     }
     connection = ProvedConnection(link.run, 10)
     try:
-        headers = {"Authorization": f"Bearer {link.run.secret}", "Connection": "close"}
+        headers = {
+            "Authorization": f"Bearer {link.run.secret}",
+            "Content-Type": "application/json",
+            "Connection": "close",
+        }
         connection.request("POST", "/owner/hooks", json.dumps(message), headers)
         return len(json.loads(connection.getresponse().read())["context"])
     finally:

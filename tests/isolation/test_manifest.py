@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import typer.main
 
 from benchmarks.__main__ import app as benchmarks
 from pps.app import App
@@ -63,7 +64,7 @@ THERE: dict[str, Callable[[], set[str]]] = {
     "graph": lambda: public(Walks),
     "routes": routes,
     "commands": lambda: commands(build()),
-    "benchmarks": lambda: commands(benchmarks),
+    "benchmarks": lambda: commands(typer.main.get_command(benchmarks)),
 }
 
 

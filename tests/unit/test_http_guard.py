@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket
 from pps.entities import Registry, Router
 from pps.interfaces.http.auth import Trust, bearer
 from pps.interfaces.http.guard import HostGuard, Names
+from pps.interfaces.http.problems import Refused
 from pps.server.runfile import new_secret
 
 NAMES = Names("127.0.0.1", ("memory.example.org", "lan.example:8377"), ("https://memory.example.org",))
@@ -152,8 +153,10 @@ async def test_trust_knows_entity_operator_and_owner_apart(tmp_path: Path) -> No
     trust = Trust(registry, secret)
     operator = registry.operator_token()
 
-    assert await trust.caller(made.token) == made.entity
-    assert await trust.caller(f"{secret}.ana") == made.entity
+    for token in (made.token, f"{secret}.ana"):
+        caller = await trust.caller(token)
+        assert caller is not None
+        assert caller.entity == made.entity
     for wrong in (secret, f"{secret}.bob", f"{secret}.ANA", f"{secret}.", f"{new_secret()}.ana", operator, "", "x"):
         assert await trust.caller(wrong) is None
 
@@ -176,20 +179,25 @@ async def test_trust_knows_routers_by_token_and_the_owner_by_roots(tmp_path: Pat
     secret = new_secret()
     trust = Trust(registry, secret)
 
-    assert await trust.caller(made.token) == made.entry.router
-    assert await trust.router(_asking(made.token)) == made.entry.router
+    caller = await trust.caller(made.token)
+    assert caller is not None
+    assert caller.router == (await trust.caller_of(_asking(made.token))).router == made.entry.router
     owner = await trust.caller(f"{secret}./work/a%20b,/x/../y")
-    assert owner == Router("owner:/work/a b,/y", ("/work/a b", "/y"), may_create=True)
-    everywhere = await trust.router(_asking(secret))
+    assert owner is not None
+    assert owner.router == Router("owner:/work/a b,/y", ("/work/a b", "/y"), may_create=True)
+    everywhere = (await trust.caller_of(_asking(secret))).router
     assert everywhere is not None
     assert everywhere.roots == ("/",)
 
     for wrong in (f"{secret}./work,relative", f"{secret}./%00", f"{new_secret()}./work", f"{secret}.,/work"):
         assert await trust.caller(wrong) is None
-    assert await trust.router(_asking(secret, "192.168.1.9")) is None
-    for wrong in (registry.create("ana").token or "", registry.operator_token(), f"{secret}./", ""):
-        assert await trust.router(_asking(wrong)) is None
-        assert not trust.is_owner(_asking(wrong))
+    for others in (registry.create("ana").token or "", registry.operator_token()):
+        assert (await trust.caller_of(_asking(others))).router is None
+        assert not trust.is_owner(_asking(others))
+    for wrong, host in ((secret, "192.168.1.9"), (f"{secret}./", "127.0.0.1"), ("", "127.0.0.1")):
+        with pytest.raises(Refused):
+            await trust.caller_of(_asking(wrong, host))
+        assert not trust.is_owner(_asking(wrong, host))
     assert not await trust.is_operator(_asking(made.token))
 
 
