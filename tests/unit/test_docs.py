@@ -36,6 +36,12 @@ def test_the_readme_names_every_command_and_every_tool() -> None:
         assert f"`{verb.name}`" in README, f"the README does not name the tool {verb.name}"
 
 
+def test_the_tree_of_the_architecture_is_the_package() -> None:
+    tree = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("```\npps/\n")[1].split("```")[0]
+    rooms = {one.name for one in (ROOT / "pps").iterdir() if not one.name.startswith("_")}
+    assert {line.split()[0].rstrip("/") for line in tree.splitlines()} == rooms
+
+
 def test_every_link_and_script_in_the_documents_leads_somewhere() -> None:
     for document in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = document.read_text(encoding="utf-8")
