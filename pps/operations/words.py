@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -368,5 +369,5 @@ def _day(moment: datetime | None) -> str:
 
 def counted(number: int, word: str) -> str:
     """Return a number with its noun: ``1 node``, ``2 entries``."""
-    plural = word[:-1] + "ies" if word.endswith("y") else word + "s"
+    plural = word[:-1] + "ies" if re.search("[^aeiou]y$", word) else word + "s"
     return f"{number:,} {word if number == 1 else plural}"

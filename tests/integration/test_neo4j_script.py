@@ -139,7 +139,7 @@ async def test_a_restart_keeps_the_data_and_an_open_pool_goes_on(
     neo4j_server: Neo4jServer, neo4j_pool: Neo4jPool, group: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Neo4jStore(neo4j_pool.driver(), group)
-    nodes, facts, _, _ = await saved_kitchen(store)
+    nodes, facts, _ = await saved_kitchen(store)
     stop_neo4j(neo4j_server.data)
     try:
         with pytest.raises(StoreUnavailable, match="cannot be reached"):

@@ -90,7 +90,7 @@ def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(tm
         until(served, lambda: data(served, "stats")["episodes"] == len(told))
         began = time.monotonic()
         data(served, "forget", ids=[told[0]["turn_id"]], dry_run=False)
-        assert ended(served, "watch.add", {"entity": "ana", "path": str(notes)})["added"] == 1
+        assert ended(served, "watch_add", {"entity": "ana", "path": str(notes)})["added"] == 1
         assert ended(served, "export", {"entity": "ana", "path": str(tmp_path / "out.jsonl")})["lines"]
         assert time.monotonic() - began < 20
         drop = ("jobs", "drop", "ana", str(told[1]["job_id"]), "--yes")  # refused while the job is being tried

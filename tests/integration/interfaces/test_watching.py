@@ -40,7 +40,7 @@ def test_what_changes_in_a_followed_folder_reaches_its_entity_and_no_other(tmp_p
         served.create("ana")
         served.create("bob")
         added = served.pps("watch", "add", "ana", str(folder))
-        assert "1 files new, 0 changed, 0 unchanged; 1 passages stored" in added.stdout, added.stderr
+        assert "1 file new, 0 changed, 0 unchanged; 1 passage stored" in added.stdout, added.stderr
         assert served.pps("watch", "list").stdout == f"ana  {folder}\n"
         assert served.pps("watch", "add", "bob", str(folder)).returncode == 2
         _follows(served, folder)
