@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import time as clock
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
@@ -14,7 +13,7 @@ from typing import Literal, Unpack
 from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions
 from pps.context.fence import without_packs
 from pps.core import bounds
-from pps.core.bounds import check_range
+from pps.core.bounds import check_keywords, check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
 from pps.core.recalled import Hit, Pack, Recall
@@ -151,7 +150,7 @@ class Memory:
             InvalidRequest: A bound is broken; nothing was changed.
             Overloaded: Too much waits to be taken in; nothing was changed, and it is safe to try again.
         """
-        _known("remember", options, RememberOptions)
+        check_keywords("remember", options, RememberOptions)
         started = clock.perf_counter()
         draft, payload, redacted = await self._draft(content, options)
         appended = await self._parts.intake.append(draft, payload)
@@ -168,7 +167,7 @@ class Memory:
         Receipts say ``accepted`` or ``duplicate``; ``settled`` waits for graph and indexes.
         """
         for _, options in items:
-            _known("remember_many", options, RememberOptions)
+            check_keywords("remember_many", options, RememberOptions)
         started = clock.perf_counter()
         drafts = [await self._draft(content, options) for content, options in items]
         appended = await self._parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
@@ -194,14 +193,14 @@ class Memory:
             InvalidRequest: A bound is broken or the profile is unknown.
             NotFound: ``center`` is not a node of this entity.
         """
-        _known("recall", options, RecallOptions)
+        check_keywords("recall", options, RecallOptions)
         request = known_by(make_request(query, options), self._identifier)
         await self._parts.worker.saved(_READ_OWN_WRITES_S)
         return await self._parts.engine.recall(request)
 
     async def why(self, query: str, expect: str = "", **options: Unpack[RecallOptions]) -> Why:
         """Return what became of each candidate of a recall, and why the id ``expect`` is not in it; as ``recall``."""
-        _known("why", options, RecallOptions)
+        check_keywords("why", options, RecallOptions)
         return await self._parts.engine.why(known_by(make_request(query, options), self._identifier), expect)
 
     async def ambient_recall(
@@ -238,7 +237,7 @@ class Memory:
         Raises:
             NotFound: ``about`` names nothing here.
         """
-        _known("timeline", options, TimelineOptions)
+        check_keywords("timeline", options, TimelineOptions)
         return await timeline_page(self._parts.client, self._parts.journal, options)
 
     async def get(self, ids: Sequence[str]) -> list[Item]:
@@ -399,13 +398,3 @@ class Memory:
         given = self._parts.journal.given
         self._later(given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown))
         return pack
-
-
-def _known(method: str, options: Mapping[str, object], kind: type) -> None:
-    """Refuse a keyword that a method does not take, as Python itself does where each is named."""
-    names = [*kind.__annotations__]
-    for name in options:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{meant}")

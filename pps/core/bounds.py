@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pps.core.errors import InvalidRequest
 from pps.core.text import normalise
@@ -55,6 +56,16 @@ def check_length(field: str, text: str, least: int, most: int) -> None:
 def check_range(field: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise InvalidRequest(field, f"must be {least:,} to {most:,}")
+
+
+def check_keywords(method: str, given: Iterable[str], taken: type) -> None:
+    """Refuse a keyword that a method does not take (a TypedDict says which), as Python does where each is named."""
+    names = [*taken.__annotations__]
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{meant}")
 
 
 def check_choice(field: str, value: str, choices: Sequence[str]) -> None:

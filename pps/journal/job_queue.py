@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
+from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import listed
 from pps.core.time import micros, now
@@ -51,7 +52,7 @@ class JobQueue:
 
         Nothing when the first of them is not due at ``at``: later jobs never overtake it.
         """
-        _check_limit(limit)
+        check_range("limit", limit, 1, MAX_JOBS)
         span = await self._writer.write(partial(_claim, stage=stage, limit=limit, at=at))
         if span is None:
             return []
@@ -59,15 +60,11 @@ class JobQueue:
         return await self._readers.read(partial(_claimed, stage=stage, first=span[0], last=span[1]))
 
     async def after(self, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
-        """Return a stage's unfinished jobs that come after one; they stay as they are.
+        """Return up to ``limit`` of a stage's unfinished jobs that come after ``job_id``; they stay as they are.
 
-        Args:
-            stage: The stage.
-            job_id: The job before the first.
-            limit: At most so many jobs.
-            facts: The job whose given facts make this number full is the last.
+        The job whose given facts make the number ``facts`` full is the last.
         """
-        _check_limit(limit)
+        check_range("limit", limit, 1, MAX_JOBS)
         return await self._readers.read(partial(_after, stage=stage, job_id=job_id, limit=limit, facts=facts))
 
     async def due_at(self, stage: Stage) -> datetime | None:
@@ -147,7 +144,7 @@ class JobQueue:
 
     async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[Job]:
         """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
-        _check_limit(limit)
+        check_range("limit", limit, 1, MAX_JOBS)
         return await self._readers.read(partial(job_rows.in_state, state=state, after=after, limit=limit))
 
     async def attempts(self, job_id: int) -> list[Attempt]:
@@ -400,8 +397,3 @@ def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states
         numbers = ", ".join(str(one) for one in sorted(set(wanted) - {one for (one,) in found})[:5])
         raise NotFound(f"job {numbers} in state {' or '.join(states)}")
     return wanted
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= MAX_JOBS:
-        raise InvalidRequest("limit", f"must be 1 to {MAX_JOBS:,}")

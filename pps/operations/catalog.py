@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable
 
 from pps.operations.administration import ADMINISTRATION
 from pps.operations.agent_tasks import AGENT_TASKS
+from pps.operations.exchange import EXCHANGE
 from pps.operations.knowledge import KNOWLEDGE
 from pps.operations.maintenance import MAINTENANCE
+from pps.operations.project_access import PROJECT_ACCESS
 from pps.operations.project_tools import PROJECT_TOOLS
 from pps.operations.records import RECORDS
 from pps.operations.table import AnyOperation, Audience
@@ -20,6 +22,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *PROJECT_TOOLS,
     *AGENT_TASKS,
     *ADMINISTRATION,
+    *PROJECT_ACCESS,
+    *EXCHANGE,
     *MAINTENANCE,
 )
 

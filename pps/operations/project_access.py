@@ -1,0 +1,250 @@
+"""Which folders lead to a memory, and who may reach those of projects: mapped folders and routers, for the owner."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import Field
+
+from pps.app import App
+from pps.entities import MappedFolder, RouterEntry
+from pps.entities.paths import MAX_PATH
+from pps.entities.routing import MAX_LABEL
+from pps.operations.administration import address
+from pps.operations.command_line import argument, option
+from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.table import ADDS, READS, SETS, operation
+
+
+class FolderInput(Input):
+    """A project's folder."""
+
+    path: str = Field(
+        max_length=MAX_PATH, description="The project's folder, absolute.", json_schema_extra=argument(path=True)
+    )
+
+
+class RouteInput(FolderInput):
+    """A project's folder and whose it is."""
+
+    entity: Label = Field(description="The entity's name.", json_schema_extra=argument())
+
+
+class RouterInput(Input):
+    """What a router may reach."""
+
+    roots: tuple[str, ...] = Field(
+        description="Absolute paths: projects at or below these.", json_schema_extra=argument(path=True)
+    )
+    label: str = Field(default="", max_length=MAX_LABEL, description="What it is for.")
+    may_create: bool = Field(
+        default=False,
+        description="Make memories of projects without one.",
+        json_schema_extra=option("--create/--no-create", default=True),
+    )
+
+
+class RouterIdInput(Input):
+    """Which router."""
+
+    id: Label = Field(description="Its id, as a list of routers shows it.", json_schema_extra=argument())
+
+
+@dataclass(frozen=True, slots=True)
+class RouteView:
+    """A mapped folder and its entity. ``archived`` ones lead nowhere."""
+
+    path: str
+    entity: str
+    created_at: datetime
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RouteViews:
+    """The mapped folders."""
+
+    routes: tuple[RouteView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose a path is; nobody's when ``entity`` is not there."""
+
+    entity: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A folder that is mapped no longer."""
+
+    path: str
+    removed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RouterView:
+    """A router; ``token`` is shown once, when it is made."""
+
+    id: str
+    label: str
+    roots: tuple[str, ...]
+    may_create: bool
+    created_at: datetime
+    url: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Routers:
+    """The routers, oldest first."""
+
+    routers: tuple[RouterView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RouterGone:
+    """A router that is refused from now on."""
+
+    id: str
+    revoked: bool = True
+
+
+def _routes(value: RouteViews) -> str:
+    lines = [f"{one.path}  {one.entity}{'  archived' if one.archived else ''}" for one in value.routes]
+    return "\n".join(lines) or "None yet: `pps route add PATH ENTITY` maps one."
+
+
+def _routers(value: Routers) -> str:
+    lines = [
+        "  ".join(filter(None, (one.id, " ".join(one.roots), "" if one.may_create else "makes none", one.label)))
+        for one in value.routers
+    ]
+    return "\n".join(lines) or "None yet: `pps router create ROOT` makes one."
+
+
+@operation(
+    "Map a folder",
+    lambda one: f"{one.path} belongs to {one.entity}.",
+    SETS,
+    audience="owner",
+    toolset="registry",
+    command="route add",
+    examples=("pps route add ~/work/shop shop",),
+)
+async def route_add(app: App, given: RouteInput) -> RouteView:
+    """Maps a folder to an entity that there is. Hooks in it, or below it, use that memory."""
+    return _route(await asyncio.to_thread(app.registry.routes.add, given.path, given.entity))
+
+
+@operation(
+    "Whose a folder is",
+    lambda one: one.entity or "nobody's",
+    READS,
+    audience="owner",
+    toolset="registry",
+)
+async def route_find(app: App, given: FolderInput) -> Holder:
+    """Returns the entity of the longest mapped folder that is or holds a path. Nothing is made."""
+    found = await asyncio.to_thread(app.registry.route, given.path)
+    return Holder(found.name if found else None)
+
+
+@operation(
+    "List the mapped folders",
+    _routes,
+    READS,
+    audience="owner",
+    toolset="registry",
+    command="route list",
+    examples=("pps route list",),
+)
+async def route_list(app: App, _: Nothing) -> RouteViews:
+    """Returns the mapped folders with their entities."""
+    return RouteViews(tuple(_route(one) for one in await asyncio.to_thread(app.registry.routes.list)))
+
+
+@operation(
+    "Take a folder's mapping away",
+    lambda one: f"{one.path} belongs to nobody now.",
+    SETS,
+    audience="owner",
+    toolset="registry",
+    command="route remove",
+    examples=("pps route remove ~/work/shop",),
+)
+async def route_remove(app: App, given: FolderInput) -> Removed:
+    """Takes a folder's mapping away; the entity keeps what it knows."""
+    await asyncio.to_thread(app.registry.routes.remove, given.path)
+    return Removed(given.path)
+
+
+@operation(
+    "Give out a router's token",
+    lambda one: f"Router {one.id}. Its token, shown this once: {one.token}",
+    ADDS,
+    audience="owner",
+    toolset="registry",
+    command="router create",
+    examples=("pps router create ~/work --label laptop",),
+)
+async def router_create(app: App, given: RouterInput) -> RouterView:
+    """Gives out a router's token, shown this once.
+
+    It reaches every memory that a folder at or below a root is mapped to. Links in the roots are followed now.
+    """
+    made = await asyncio.to_thread(
+        app.registry.routers.create, given.roots, label=given.label, may_create=given.may_create
+    )
+    return _router(made.entry, url=address(app), token=made.token)
+
+
+@operation(
+    "List the routers",
+    _routers,
+    READS,
+    audience="owner",
+    toolset="registry",
+    command="router list",
+    examples=("pps router list",),
+)
+async def router_list(app: App, _: Nothing) -> Routers:
+    """Returns the routers with their roots, oldest first."""
+    return Routers(tuple(_router(one) for one in await asyncio.to_thread(app.registry.routers.list)))
+
+
+@operation(
+    "Refuse a router",
+    lambda one: f"{one.id} is refused from now on.",
+    SETS,
+    audience="owner",
+    toolset="registry",
+    command="router revoke",
+    examples=("pps router revoke 3kq0c5vtw2az",),
+)
+async def router_revoke(app: App, given: RouterIdInput) -> RouterGone:
+    """Refuses a router's token from now on."""
+    await asyncio.to_thread(app.registry.routers.revoke, given.id)
+    return RouterGone(given.id)
+
+
+def _route(route: MappedFolder) -> RouteView:
+    return RouteView(route.path, route.entity.name, route.created_at, route.archived)
+
+
+def _router(entry: RouterEntry, *, url: str | None = None, token: str | None = None) -> RouterView:
+    one = entry.router
+    return RouterView(one.id, entry.label, one.roots, one.may_create, entry.created_at, url, token)
+
+
+PROJECT_ACCESS = (
+    route_add,
+    route_find,
+    route_list,
+    route_remove,
+    router_create,
+    router_list,
+    router_revoke,
+)
