@@ -16,6 +16,8 @@ from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 MAX_CONTENT = 65_536
 MAX_PATH = 1_000
 """Most characters of the path of a document that a turn is a part of."""
+MAX_LEVELS = 64
+"""Of lists and maps within each other in attributes: what reads JSON again stops at some 200."""
 MAX_NAME = 500
 MAX_TEXT = 4_000
 MAX_NODES = 200
@@ -118,12 +120,21 @@ def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
             raise InvalidRequest(f"{field}.{name}", "is reserved; choose another name")
     try:
         size = len(json.dumps(dict(attributes), ensure_ascii=False, allow_nan=False).encode())
+    except RecursionError:
+        size = 0
     except (TypeError, ValueError):
         raise InvalidRequest(
             field, "must be plain JSON: text without lone surrogates, finite numbers, true, false, null, lists, maps"
         ) from None
     if size > MAX_ATTRIBUTES_BYTES:
         raise InvalidRequest(field, f"must be at most {MAX_ATTRIBUTES_BYTES:,} bytes as JSON")
+    if _is_deeper(dict(attributes), MAX_LEVELS):
+        raise InvalidRequest(field, f"must be at most {MAX_LEVELS} levels of lists and maps deep")
+
+
+def _is_deeper(value: JSON, levels: int) -> bool:
+    within = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else None
+    return within is not None and (levels == 0 or any(_is_deeper(one, levels - 1) for one in within))
 
 
 def check_drafts(

@@ -29,7 +29,7 @@ from pps.index.chroma import Number, chroma_errors
 from pps.index.chroma_collection import SLICE, ChromaCollection, VectorHit, listing
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.flat_index import FlatIndex
-from pps.index.vector_rows import RowKey, RowStore, VectorRow, moved
+from pps.index.vector_rows import RowKey, RowStore, VectorRow, moved, whole
 from pps.models.protocols import Fingerprint, Matrix, Vector
 
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
@@ -95,11 +95,11 @@ class VectorIndex:
         Raises:
             InvalidRequest: A vector has another dimension, or its length is not finite, or is zero; nothing is written.
         """
-        self._write(check_collection(collection), rows, whole=False)
+        self._write(check_collection(collection), rows, alone=False)
 
     def replace(self, collection: str, rows: Sequence[VectorRow]) -> None:
         """Make these rows all that their owners have in the collection; errors as for ``upsert``."""
-        self._write(check_collection(collection), rows, whole=True)
+        self._write(check_collection(collection), rows, alone=True)
 
     def delete(self, collection: str, owners: Iterable[str]) -> None:
         """Drop every part of the owners; an absent owner is no error."""
@@ -129,6 +129,7 @@ class VectorIndex:
             return self._hits(collection, probe, k, allowed)
         except StoreError:  # Chroma fails on a query when a row goes that it has just met: "Error finding id"
             with self._writing:
+                self._opened()
                 try:
                     return self._hits(collection, probe, k, allowed)
                 except StoreError as error:
@@ -184,27 +185,28 @@ class VectorIndex:
         for build in list(self._builds.values()):
             build.join()
         with self._writing, contextlib.closing(self._rows):
-            whole = self._chroma.keys() - self._flat.keys()
+            built = self._chroma.keys() - self._flat.keys()
             self._flat.clear()
             self._close_collections()
-            self._rows.mark({_whole(name): listing(self._folder / name) for name in whole})
+            self._rows.mark({whole(name): listing(self._folder / name) for name in built})
 
     def _load(self) -> None:
         """Open what is whole in Chroma and read all else into memory; begin to build what is too much there."""
         marks = self._rows.marks()
         for name, size in self._rows.sizes().items():
             # Twice: a collection whose size goes up and down would be built each time.
-            if self._belongs_in_chroma(name, 2 * size) and listing(self._folder / name) == marks.get(_whole(name)):
+            if self._belongs_in_chroma(name, 2 * size) and listing(self._folder / name) == marks.get(whole(name)):
                 try:
                     self._chroma[name] = self._collection(name, make=False)
                     continue
                 except StoreError as error:
                     _log.warning("making %s in Chroma again from its rows: %s", name, error.message)
-            elif _whole(name) in marks:
+            elif whole(name) in marks:
                 _log.warning("making %s in Chroma again from its rows: its files are not as they were left", name)
-            self._rows.unmark(_whole(name))
-            ChromaCollection.erase(self._folder / name)
+            self._rows.unmark(whole(name))
             self._flat[name] = FlatIndex(self._dimension, size)
+        for name in set(COLLECTIONS) - self._chroma.keys():
+            ChromaCollection.erase(self._folder / name)
         self._read_into(self._flat)
         for name in list(self._flat):
             self._build_if_many(name)
@@ -219,7 +221,7 @@ class VectorIndex:
             for flat in flats.values():
                 flat.code(workers)
 
-    def _write(self, collection: str, rows: Sequence[VectorRow], *, whole: bool) -> None:
+    def _write(self, collection: str, rows: Sequence[VectorRow], *, alone: bool) -> None:
         latest = {(row.owner, row.part): row for row in rows}
         matrix = self._matrix([row.vector for row in latest.values()])
         if not latest:
@@ -229,7 +231,7 @@ class VectorIndex:
                 self._flat[collection] = FlatIndex(self._dimension)
             vectors = dict(zip(latest, matrix, strict=True))
             changed = self._rows.changed(collection, vectors)
-            older = self._rows.keys(collection, {owner for owner, _ in latest}) if whole else []
+            older = self._rows.keys(collection, {owner for owner, _ in latest}) if alone else []
             surplus = [key for key in older if key not in latest]
             kept = [VectorRow(row.owner, row.part, vectors[key], row.at) for key, row in latest.items()]
             self._rows.put(collection, kept, surplus)
@@ -244,7 +246,6 @@ class VectorIndex:
             flat.drop(gone)
         if collection in self._chroma and (keys or gone):
             try:
-                self._rows.unmark(_whole(collection))
                 self._chroma[collection].put(keys, matrix, gone)
             except StoreError as error:
                 self._scan_again(collection, error)
@@ -301,18 +302,21 @@ class VectorIndex:
     def _forget_chroma(self, collection: str) -> None:
         self._builds.pop(collection, None)
         made = self._chroma.pop(collection, None)
-        self._rows.unmark(_whole(collection))
-        if made is not None:
-            with contextlib.suppress(StoreError):  # its files go all the same
-                made.close()
-        ChromaCollection.erase(self._folder / collection)
+        try:
+            self._rows.unmark(whole(collection))
+        finally:
+            if made is not None:
+                with contextlib.suppress(StoreError):  # its files go all the same
+                    made.close()
+            ChromaCollection.erase(self._folder / collection)
 
     def _collection(self, name: str, *, make: bool) -> ChromaCollection:
         return ChromaCollection(self._folder / name, name, self._rows, self._marks, make=make)
 
     def _close_collections(self) -> None:
-        while self._chroma:
-            self._chroma.popitem()[1].close()
+        with contextlib.ExitStack() as closing:
+            while self._chroma:
+                closing.callback(self._chroma.popitem()[1].close)
 
     def _opened(self) -> None:
         if self._closed.is_set():
@@ -354,11 +358,6 @@ def _marks(group: str, fingerprint: Fingerprint) -> dict[str, Number]:
 
 def _said(marks: Mapping[str, str]) -> str:
     return ", ".join(marks.get(f"pps_{name}", "?") for name in ("model", "dimension", "pooling"))
-
-
-def _whole(collection: str) -> str:
-    """Return the mark of a collection whose files in Chroma are as its rows say: from a close to the first change."""
-    return f"whole {collection}"
 
 
 def _without_strays(folder: Path) -> None:

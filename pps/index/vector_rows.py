@@ -109,7 +109,7 @@ class RowStore:
         return [key for key in rows if key not in same]
 
     def put(self, collection: str, rows: Iterable[VectorRow], drop: Iterable[RowKey] = ()) -> None:
-        """Add or replace rows and drop others, all or nothing."""
+        """Add or replace rows and drop others, all or nothing: what is in Chroma is not all of them from here on."""
         with self._changing() as db:
             insert(
                 db,
@@ -122,6 +122,7 @@ class RowStore:
                 "(SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))",
                 (collection, json.dumps(list(drop))),
             )
+            db.execute("DELETE FROM marks WHERE key = ?", (whole(collection),))
 
     def scan(self, collections: Iterable[str], after: int, limit: int = _PAGE) -> tuple[int, list[Keyed]]:
         """Return the next rows in the order in which they were added, by collection, and the number to go on after.
@@ -170,10 +171,11 @@ class RowStore:
         return self._read("SELECT count(DISTINCT owner) FROM rows WHERE collection = ?", (collection,))[0][0]
 
     def clear(self) -> None:
-        """Drop every row; marks stay."""
+        """Drop every row, and that any collection is whole in Chroma; other marks stay."""
         with self._changing() as db:
             db.execute("DELETE FROM rows")
             db.execute("DELETE FROM sizes")
+            db.execute(f"DELETE FROM marks WHERE key GLOB '{whole('*')}'")  # noqa: S608 - a constant
 
     def close(self) -> None:
         with self._lock, row_errors(self._path):
@@ -194,6 +196,11 @@ class RowStore:
                     self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+
+
+def whole(collection: str) -> str:
+    """Return the mark of a collection whose files in Chroma are as its rows say: from a close to the first change."""
+    return f"whole {collection}"
 
 
 def moved(older: Path, path: Path, group: str) -> None:
@@ -223,7 +230,9 @@ def row_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        # Python's own errors have no code: a text that is no UTF-8, a closed file.
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise StoreConflict(f"{path} is open already; close it there first") from None
         raise StoreError(
             f"the vector rows in {path} failed ({error}); "

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from pps.core import bounds, time
 from pps.core.errors import BudgetSpent, PPSError
+from pps.core.log_context import unforeseen
 from pps.core.text import estimate_tokens
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
@@ -101,6 +102,9 @@ class Reader:
                 wait_s = await self._next()
             except PPSError as error:  # the journal or the graph; what a command does is noted with its jobs
                 _log.warning("entity %s: reading waits after: %s: %s", self._name, error.code, error.message)
+                wait_s = _PLACE_S
+            except Exception as error:  # noqa: BLE001 - a task's outermost call: reading goes on after a defect
+                unforeseen(_log, f"entity {self._name}: an unforeseen error in reading", error)
                 wait_s = _PLACE_S
             finally:
                 self._release()

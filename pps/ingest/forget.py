@@ -186,6 +186,7 @@ class Forgetter:
         await self._journal.mirror_drop("node", list(plan.nodes))
         await self._journal.mirror_facts(await self._client.facts(list(plan.weakened)))
         await self._journal.forget_turns(list(plan.turns))
+        await self._worker.forgotten()
         await self._journal.merges.forget(plan.nodes)
         for slug in plan.anchors:
             await self._anchors.delete(slug, missing_ok=True)

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from pps.core import time
-from pps.core.errors import BudgetSpent, PPSError, StoreUnavailable
+from pps.core.errors import BudgetSpent, NotFound, PPSError, StoreUnavailable
 from pps.ingest.command_reader import Reader, reads
 from pps.ingest.limits import Provider
 from pps.ingest.work_rules import END_OF_TIME, Door, Failing, WorkRules
@@ -114,13 +114,15 @@ class Worker:
             one.forget(self._reopened)
             one.release(self)
         self._rules.places.release(self)
-        if self.reader:
-            await self.reader.stop()
-        if self._task:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        try:
+            if self.reader:
+                await self.reader.stop()
+        finally:
+            if self._task:
+                self._task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._task
+                self._task = None
         self._rules.backlog.set(0)
         closed = StoreUnavailable("the memory was closed before this was done; it goes on at the next start")
         for future in [future for waiting in self._waiters.values() for future in waiting if not future.done()]:
@@ -143,14 +145,25 @@ class Worker:
         self.notify()
 
     async def wait_for(self, job_id: int) -> Job:
-        """Return a job once it is done, parked or dropped, or is saved and waits for a command to read it."""
+        """Return a job once it is done, parked or dropped, or is saved and waits for a command to read it.
+
+        Raises:
+            NotFound: Its turn is forgotten.
+        """
         future: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(job_id, []).append(future)
-        with self._needed_now():
-            job = await self._queue.job(job_id)
-            if job and self._has_ended(job) and not future.done():
-                future.set_result(job)
-            return await future
+        try:
+            with self._needed_now():
+                await self._tell([job_id])
+                return await future
+        finally:
+            waiting = [one for one in self._waiters.pop(job_id, ()) if one is not future]
+            if waiting:
+                self._waiters[job_id] = waiting
+
+    async def forgotten(self) -> None:
+        """Tell those who wait for a turn that is forgotten."""
+        await self._tell([*self._waiters])
 
     def held(self, timeout_s: float = 120.0) -> AbstractAsyncContextManager[None]:
         """Keep the worker from taking a job in hand, and everybody else from writing; see ``Door.held``."""
@@ -362,7 +375,15 @@ class Worker:
 
     async def _tell(self, job_ids: Iterable[int]) -> None:
         for job_id in job_ids:
-            if self._waiters.get(job_id) and (found := await self._queue.job(job_id)) and self._has_ended(found):
-                for future in self._waiters.pop(job_id):
-                    if not future.done():
-                        future.set_result(found)
+            if not self._waiters.get(job_id):
+                continue
+            found = await self._queue.job(job_id)
+            if found and not self._has_ended(found):
+                continue
+            for future in self._waiters.pop(job_id, ()):
+                if future.done():
+                    continue
+                if found:
+                    future.set_result(found)
+                else:
+                    future.set_exception(NotFound("turn"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
-from pps.core.bounds import EXTRACTIONS, MAX_TAGS, check_choice, check_drafts, is_text
-from pps.core.errors import InvalidRequest
+from pps.core.bounds import EXTRACTIONS, MAX_TAGS, check_attributes, check_choice, check_drafts, is_text
+from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import fold
 from pps.core.values import Chunk, FactDraft, ItemKind, NodeDraft, RecordDraft, Skipped, Turn
 
@@ -223,6 +223,8 @@ def prepare_payload(payload: JobPayload) -> str:
     """
     check_choice("extraction", payload.extraction, EXTRACTIONS)
     check_drafts(payload.nodes, payload.facts)
+    if payload.record:
+        check_attributes("metadata", payload.record.attributes)
     for node in payload.nodes:
         clean_tags(node.tags)
     return dump_payload(payload)
@@ -230,11 +232,28 @@ def prepare_payload(payload: JobPayload) -> str:
 
 def dump_payload(payload: JobPayload) -> str:
     """Return a payload as JSON; what no command has read has no ``read``: SQL asks for that."""
+    read = payload.read and replace(payload.read, facts=_in_utc(payload.read.facts))
+    payload = replace(payload, facts=_in_utc(payload.facts), read=read)
     return _PAYLOAD.dump_json(payload, exclude={"read"} if payload.read is None else None).decode()
 
 
+def _in_utc(facts: Iterable[FactDraft]) -> tuple[FactDraft, ...]:
+    """Return facts with their times in UTC: JSON has no room for a zone's seconds, as that of Berlin in 1880."""
+    return tuple(
+        replace(
+            fact,
+            valid_at=fact.valid_at and fact.valid_at.astimezone(UTC),
+            invalid_at=fact.invalid_at and fact.invalid_at.astimezone(UTC),
+        )
+        for fact in facts
+    )
+
+
 def load_payload(text: str) -> JobPayload:
-    return _PAYLOAD.validate_json(text)
+    try:
+        return _PAYLOAD.validate_json(text)
+    except ValidationError as error:
+        raise StoreError("what was given with a turn cannot be read; memory.db is damaged") from error
 
 
 def dump_result(result: JobResult) -> str:

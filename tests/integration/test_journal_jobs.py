@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.time import now
-from pps.core.values import FactDraft, NodeDraft, Skipped
+from pps.core.values import JSON, FactDraft, NodeDraft, Skipped
 from pps.journal import Change, JobPayload, JobResult, Journal, TurnDraft, usage
 from pps.journal.entries import Charge, Stage
 
@@ -88,6 +89,20 @@ async def test_a_job_carries_what_was_given_and_keeps_its_result(journal: Journa
     assert ended is not None
     assert (ended.state, ended.result) == ("done", result)
     assert await journal.job(99) is None
+
+
+async def test_what_was_given_comes_back_however_deep_or_long_ago(journal: Journal) -> None:
+    deep: JSON = []
+    for _ in range(62):
+        deep = [deep]
+    long_ago = datetime(1880, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))  # 53 minutes and 28 seconds east
+    given = JobPayload(
+        nodes=(NodeDraft("a", attributes={"x": deep}),), facts=(FactDraft("a", "IS", "b", valid_at=long_ago),)
+    )
+    await journal.append(TurnDraft("x", source_ref="x"), given)
+    (job,) = await journal.queue.take("save", 1, now())
+    assert job.payload == given
+    assert job.payload.facts[0].valid_at == long_ago
 
 
 async def test_while_a_failed_job_waits_no_later_one_is_taken(journal: Journal) -> None:

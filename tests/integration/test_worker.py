@@ -10,7 +10,15 @@ from datetime import timedelta
 
 import pytest
 
-from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable, PPSError, StoreError, StoreUnavailable
+from pps.core.errors import (
+    ConfigError,
+    ModelOutputInvalid,
+    ModelUnavailable,
+    NotFound,
+    PPSError,
+    StoreError,
+    StoreUnavailable,
+)
 from pps.core.time import now
 from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.limits import Breakers, RetryPolicy
@@ -256,4 +264,17 @@ async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worke
     async with asyncio.timeout(5):  # and without anybody, a pause is enough
         while "later" not in steps.done:  # noqa: ASYNC110 - no event of its own
             await asyncio.sleep(0.01)
+    await worker.stop()
+
+
+async def test_who_waits_for_a_turn_that_is_forgotten_is_told(journal: Journal) -> None:
+    worker = Worker(journal, Scripted(), "w", quick_rules())
+    made = await journal.append(TurnDraft("a", source_ref="a"), JobPayload())
+    waits = asyncio.create_task(worker.wait_for(made.job_id))
+    await asyncio.sleep(0.1)
+    await journal.forget_turns([made.turn.uuid])
+    await worker.forgotten()
+    for waiting in (waits, asyncio.create_task(worker.wait_for(made.job_id))):
+        with pytest.raises(NotFound, match="turn not found"):
+            await asyncio.wait_for(waiting, 5)
     await worker.stop()

@@ -7,11 +7,18 @@ from datetime import UTC, datetime
 import pytest
 
 from pps.core.errors import InvalidRequest
-from pps.core.values import FactDraft, NodeDraft
+from pps.core.values import JSON, FactDraft, NodeDraft
 from pps.ingest.drafts import Automatic, RememberOptions, make_draft
 from pps.ingest.redact import KeyedRedactor
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def nested(levels: int) -> JSON:
+    made: JSON = []
+    for _ in range(levels - 1):
+        made = [made]
+    return made
 
 
 @pytest.mark.parametrize(
@@ -32,6 +39,8 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
         ("nodes[0].attributes.group_id", "x", {"nodes": [NodeDraft("a", attributes={"group_id": "other"})]}),
         ("nodes[0].attributes._x", "x", {"nodes": [NodeDraft("a", attributes={"_x": 1})]}),
         ("nodes[0].attributes", "x", {"nodes": [NodeDraft("a", attributes={"x": float("nan")})]}),
+        ("nodes[0].attributes", "x", {"nodes": [NodeDraft("a", attributes={"x": nested(64)})]}),
+        ("nodes[0].attributes", "x", {"nodes": [NodeDraft("a", attributes={"x": nested(5_000)})]}),
         ("facts[0].relation", "x", {"facts": [FactDraft("a", "a b", "c")]}),
         (
             "facts[0].invalid_at",

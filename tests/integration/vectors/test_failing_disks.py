@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -124,3 +124,15 @@ def test_rows_that_somebody_else_writes_are_not_opened(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="open already"):
             opened(tmp_path)
     db.close()
+
+
+def test_damaged_rows_and_a_closed_index_are_said_with_what_helps(tmp_path: Path) -> None:
+    made = opened(tmp_path)
+    made.replace("facts", rows_of(clustered(3, 1)[0]))
+    made.close()
+    with pytest.raises(StoreError, match="closed"):
+        made.count("facts")
+    with closing(sqlite3.connect(tmp_path / "vectors.db", isolation_level=None)) as db:
+        db.execute("UPDATE rows SET owner = cast(x'ff41' AS TEXT) WHERE owner = 'o1'")
+    with pytest.raises(StoreError, match="pps reindex"):
+        opened(tmp_path)
