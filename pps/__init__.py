@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pps.interfaces.remote import RemoteMemory
     from pps.memory import Memory
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # A private memory does not phone home: libraries that report usage unless told otherwise are told here,
 # before any of them is imported (ONNX Runtime keeps a device id in the home folder, too).

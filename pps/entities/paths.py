@@ -24,17 +24,22 @@ def real_path(text: str, field: str = "project") -> str:
     Raises:
         InvalidRequest: It is not absolute, too long, not text that a path can be, or a circle of links.
     """
+    plain = plain_path(text, field)
+    found = os.path.realpath(plain)
+    # What a circle leaves is not resolved; but since Python 3.13 "circle/.." is taken for the folder that it is in.
+    if any(map(_is_circle, ancestors(plain))) or any(map(os.path.islink, ancestors(found))):
+        raise InvalidRequest(field, "goes through a circle of links")
+    return found
+
+
+def plain_path(text: str, field: str) -> str:
+    """Return a path as it is written, when it can be one; the disk is not asked. Raises InvalidRequest."""
     if not text.startswith("/"):
         raise InvalidRequest(field, "must be an absolute path, such as /work/shop")
     if len(text) > MAX_PATH or "\0" in text or not _is_unicode(text):
         raise InvalidRequest(field, f"must be a path of at most {MAX_PATH:,} characters, without NUL")
     # POSIX lets "//a" mean something else than "/a"; no system that PPS runs on does.
-    plain = "/" + text.lstrip("/")
-    found = os.path.realpath(plain)
-    # What a circle leaves is not resolved; but since Python 3.13 "circle/.." is taken for the folder that it is in.
-    if any(map(_is_circle, ancestors(plain))) or any(Path(one).is_symlink() for one in ancestors(found)):
-        raise InvalidRequest(field, "goes through a circle of links")
-    return found
+    return "/" + text.lstrip("/")
 
 
 def _is_circle(path: str) -> bool:
@@ -43,6 +48,11 @@ def _is_circle(path: str) -> bool:
     except OSError as error:
         return error.errno == errno.ELOOP
     return False
+
+
+def without_paths(text: str, home: Path) -> str:
+    """Return a text in which nothing tells where the data folder's files lie: their names are those of entities."""
+    return re.sub(rf"{re.escape(str(home))}[^\s:;,)'\"]*", "the memory's files", text)
 
 
 def outside(home: Path, text: str, field: str = "path", *, around: bool = False) -> str:

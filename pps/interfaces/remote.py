@@ -22,8 +22,9 @@ _LISTS = {"get": "items", "anchor_list": "anchors", "anchor_search": "hits"}
 
 
 class RemoteMemory:
-    """One entity's memory on the server. Every operation of an entity is a method, with ``Memory``'s arguments.
+    """One entity's memory on the server: every operation of an entity is a method.
 
+    It takes ``Memory``'s arguments, without those that say how long to wait.
     What it returns has the fields of the operation's output, in ``docs/reference.md``; errors are those of ``Memory``.
     """
 
@@ -51,6 +52,9 @@ def _arguments(operation: AnyOperation, given: tuple[Any, ...], named: Mapping[s
     """Return what a method of ``Memory`` is called with, as the operation takes it."""
     if given:
         method = getattr(Memory, operation.name, None)
-        order = list(inspect.signature(method).parameters)[1:] if method else list(operation.input.model_fields)
+        is_alike = inspect.isfunction(method)
+        order = list(inspect.signature(method).parameters)[1:] if is_alike else list(operation.input.model_fields)
+        if len(given) > len(order):
+            raise TypeError(f"{operation.name}() takes {len(order)} positional arguments, not {len(given)}")
         named = {**dict(zip(order, given, strict=False)), **named}
     return to_jsonable_python({name: value for name, value in named.items() if value is not None})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.log_context import serving
+from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
@@ -110,8 +111,8 @@ class Calls:
     """Lets callers do operations.
 
     One that writes is carried through even when its caller goes away in the middle: a write of several steps is never
-    left half done because a client hung up. A long one that nobody listens to any more is given up: it can be asked for
-    again, and goes on from there.
+    left half done because a client hung up. A long one that nobody listens to any more is given up, where it can be
+    asked for again and goes on from there.
 
     Attributes:
         table: Every operation that there is here.
@@ -153,9 +154,9 @@ class Calls:
         """
         found = self.find(caller, name)
         with serving(secrets.token_hex(4)):
-            if found.hints.read_only or progress:
+            if found.hints.read_only or (progress and not found.carried_through):
                 return await self._carried_out(caller, found, arguments, progress)
-            write = asyncio.create_task(self._carried_out(caller, found, arguments, None))
+            write = asyncio.create_task(self._carried_out(caller, found, arguments, progress))
             self._writes.add(write)
             write.add_done_callback(self._writes.discard)
             return await asyncio.shield(write)
@@ -199,6 +200,8 @@ class Calls:
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
+            if "owner" not in caller.audiences:
+                error.message = without_paths(error.message, self._app.settings.home)
             raise
         except asyncio.CancelledError:
             outcome = "cancelled"

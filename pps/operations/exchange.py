@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pps.app import App
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.reports import CostEstimate
 from pps.core.values import Skipped
 from pps.entities import MappedFolder
-from pps.entities.paths import MAX_PATH, outside
+from pps.entities.paths import MAX_PATH, outside, real_path
 from pps.ingest.importing import Imported, Wanted
 from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument
@@ -288,16 +289,23 @@ async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> F
     audience="owner",
     toolset="maintenance",
     command="watch remove",
+    carried_through=True,
     examples=("pps watch remove ana ~/notes --forget",),
 )
 async def watch_remove(app: App, given: UnwatchInput, progress: Progress | None) -> Unfollowed:
     """Follows a folder no longer; what it brought stays, unless 'forget' is true."""
-    folder = await asyncio.to_thread(app.registry.watched.remove, given.path, given.entity)
-    forgotten = 0
+    watched, forgotten = app.registry.watched, 0
     if given.forget:
+        path = Path(real_path(given.path, "path"))
+        if all(one.path != str(path) for one in await asyncio.to_thread(watched.list, given.entity)):
+            raise NotFound("watched folder")
         told(progress, "forgetting")
         async with app.memory(given.entity) as memory:
-            forgotten = await memory.documents.drop(Path(folder.path))
+            forgotten = await memory.documents.drop(path)  # first: what fails here can be asked for again
+            folder = await asyncio.to_thread(watched.remove, given.path, given.entity)
+            forgotten += await memory.documents.drop(path)  # what was read of it between
+    else:
+        folder = await asyncio.to_thread(watched.remove, given.path, given.entity)
     return Unfollowed(**fields_of(folder_view(folder)), forgotten=forgotten)
 
 
@@ -348,7 +356,7 @@ def fields_of(value: Any) -> dict[str, Any]:
 def _existing(app: App, value: str, field: str, *, around: bool = False) -> Path:
     """Return the path of something that is there, outside of the data folder; InvalidRequest says why not."""
     outside(app.settings.home, value, field, around=around)
-    if not Path(value).exists():
+    if not os.path.exists(value):  # noqa: PTH110 - Path.exists raises for a name that is too long
         raise InvalidRequest(field, f"there is nothing at {value}")
     return Path(value)
 

@@ -153,6 +153,7 @@ async def reindex(app: App, given: OfEntity, progress: Progress | None) -> Index
     audience="owner",
     toolset="maintenance",
     command="reembed",
+    carried_through=True,
     examples=("pps reembed ana",),
 )
 async def reembed(app: App, given: OfEntity, progress: Progress | None) -> Indexed:
@@ -167,6 +168,7 @@ async def reembed(app: App, given: OfEntity, progress: Progress | None) -> Index
     audience="owner",
     toolset="maintenance",
     command="rebuild",
+    carried_through=True,
     examples=("pps rebuild ana --yes", "pps rebuild --registry"),
 )
 async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Indexed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +13,10 @@ from pathlib import Path
 
 from pps.app import App
 from pps.app.opening import self_node_id
-from pps.core.errors import NotFound, PPSError, UnknownEntity
+from pps.core.errors import InvalidRequest, NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities import MappedFolder, Router
-from pps.entities.paths import is_inside, name_of, real_path
+from pps.entities.paths import is_inside, name_of, plain_path, real_path
 from pps.entities.tasks import AgentTask, Tasks
 from pps.journal.db import tally
 from pps.memory import Memory
@@ -116,9 +117,7 @@ class Projects:
         return [(path, tasks) for _, path, tasks in sorted(waiting, key=lambda one: one[:2])]
 
     def _entity(self, project: str, create: bool) -> EntityId:
-        path = real_path(project)
-        if not self._router.reaches(path):
-            raise NotFound("project")
+        path = self._reached(project, "project")
         registry = self._app.registry
         found = registry.routes.exactly(path)
         if found is not None:
@@ -130,16 +129,29 @@ class Projects:
         except UnknownEntity:
             raise NotFound("project") from None
 
+    def _reached(self, path: str, field: str) -> str:
+        """Return the real path of something inside the roots; outside nothing is told, not even what links do there."""
+        plain = plain_path(path, field)
+        try:
+            real = real_path(path, field)
+        except InvalidRequest:  # a circle of links
+            if not self._router.reaches(os.path.normpath(plain)):
+                raise NotFound("project") from None
+            raise
+        if not self._router.reaches(real):
+            raise NotFound("project")
+        return real
+
     def _told(self, text: str, entity: EntityId, project: str) -> str:
         """Return a text in which the project's folder names its entity: ``shop_2`` tells that there is a ``shop``."""
         return text if self._router.is_owner else re.sub(rf"\b{entity.name}\b", name_of(project), text)
 
     def _holding(self, path: str) -> str:
         """Return the longest mapped folder, of those that this router reaches, that is or holds a path."""
-        real = real_path(path, "project_path")
+        real = self._reached(path, "project_path")
         routes = self._app.registry.routes.list(self._router.roots)
         folders = [one.path for one in routes if is_inside(real, one.path)]
-        if not (folders and self._router.reaches(real)):
+        if not folders:
             raise NotFound("project")
         return max(folders, key=len)
 

@@ -68,6 +68,7 @@ class Operation(Generic[Subject, In, Out]):
         words: Its output as text that a person or a model reads.
         toolset: Which tools it is offered with.
         long: The act takes a third argument, a callback that is told how far it is.
+        carried_through: A long one that leaves a memory out of use in its middle: it goes on when nobody listens.
         command: Its path on the command line, such as ``entity create``; empty when it has none.
         examples: Command lines for its help.
     """
@@ -83,6 +84,7 @@ class Operation(Generic[Subject, In, Out]):
     audience: Audience
     toolset: str
     long: bool
+    carried_through: bool
     command: str
     examples: tuple[str, ...]
 
@@ -135,6 +137,7 @@ def operation(  # noqa: PLR0913 - a row of the table has so many columns
     command: str = "",
     examples: tuple[str, ...] = (),
     name: str = "",
+    carried_through: bool = False,
 ) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
     """Return a decorator that makes a function an operation of its name.
 
@@ -157,6 +160,7 @@ def operation(  # noqa: PLR0913 - a row of the table has so many columns
             audience,
             toolset,
             len(parameters) > 2,
+            carried_through,
             command,
             examples,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,3 +130,71 @@ def test_whatever_the_owner_asks_about_one_leaves_the_other_as_it_was(pair: Pair
                 assert name in ("router_revoke", "entity_extract"), (name, said)
             assert MARKS[B] not in said, name
             assert pair.dump(B) == before, name
+
+
+def test_the_owners_secret_is_nothing_to_whoever_comes_through_a_proxy(pair: Pair, http: httpx.Client) -> None:
+    owner = bearer(pair.served.run.secret)
+    assert http.post("/v1/entity_list", headers=owner, json={}).status_code == 200
+    for name in ("X-Forwarded-For", "Forwarded"):
+        assert http.post("/v1/entity_list", headers={**owner, name: "for=8.8.8.8"}, json={}).status_code == 401
+
+
+def test_a_router_learns_no_path_of_the_data_folder_and_nothing_of_what_lies_outside_its_roots(
+    pair: Pair, http: httpx.Client, tmp_path: Path
+) -> None:
+    work, circle = tmp_path / "work", tmp_path / "circle"
+    (work / A).mkdir(parents=True)
+    circle.symlink_to(circle)
+    headers = bearer(pair.served.router(str(work)))
+    project = str(work / A)  # the entity behind it cannot have its name: that one is taken
+    made = {"project": project, "nodes": [{"title": "t", "content": "c"}]}
+    assert http.post("/v1/create_graph", headers=headers, json=made).status_code == 200
+    spawned = http.post("/v1/spawn_agent", headers=headers, json={"project": project, "task": "x"})
+    assert spawned.status_code == 200
+    routed = Registry(pair.served.home).route(project)
+    assert routed is not None
+    behind = pair.served.home / "entities" / routed.name
+    damaged = behind / "data" / "tasks.db"
+    damaged.write_bytes(b"no database" * 100)
+    for name in ("task_list", "task_claim"):
+        answer = http.post(f"/v1/{name}", headers=headers, json={"project": project, "runner": "r"})
+        assert answer.status_code >= 400
+        assert str(pair.served.home) not in answer.text, name
+        assert routed.name not in answer.text, name
+    for path in (circle, tmp_path / "none", tmp_path / ("a" * 300), work / ("a" * 300)):
+        answer = http.post("/v1/search_nodes", headers=headers, json={"project": str(path), "query": "x"})
+        assert (answer.status_code, answer.json()["detail"]) == (404, "project not found"), path
+
+
+async def test_a_toolset_that_there_is_not_is_said_and_one_that_nobody_asked_for_is_named(pair: Pair) -> None:
+    whole = str(pair.served.link.call("token_issue", "", {"name": A})["data"]["token"])
+    for era in ERAS:
+        async with pair.served.client(whole, era, "core, anchors") as client:
+            assert "anchor_list" in {one.name for one in (await client.list_tools()).tools}
+            with pytest.raises(MCPError, match="stats is in the toolset 'upkeep'"):
+                await client.call_tool("stats", {})
+        async with pair.served.client(whole, era, "anchor") as client:
+            with pytest.raises(MCPError, match="'anchor' is none of anchors, core"):
+                await client.list_tools()
+    narrow = str(pair.served.link.call("token_issue", "", {"name": A, "toolsets": ["core"]})["data"]["token"])
+    async with pair.served.client(narrow, ERAS[-1]) as client:
+        with pytest.raises(MCPError, match="there is no tool of that name; there are ambient_recall"):
+            await client.call_tool("stats", {})
+
+
+def test_a_folder_is_followed_no_longer_also_when_the_owner_hangs_up(
+    pair: Pair, http: httpx.Client, tmp_path: Path
+) -> None:
+    for number in range(30):
+        (tmp_path / f"{number}.md").write_text(f"# Note {number}\n\nThe lamp {number} is blue.\n")
+    given = {"entity": A, "path": str(tmp_path)}
+    before = pair.served.link.call("stats", A, {})["data"]["turns"]
+    assert pair.served.link.call("watch_add", "", given, timeout_s=120)["data"]["added"] == 30
+    headers = {**bearer(pair.served.run.secret), "Accept": "application/x-ndjson"}
+    with http.stream("POST", "/v1/watch_remove", headers=headers, json={**given, "forget": True}):
+        """Gone at once."""
+    deadline = time.monotonic() + 60
+    while pair.served.link.call("watch_list", "", {"name": A})["data"]["folders"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert pair.served.link.call("stats", A, {})["data"]["turns"] == before

@@ -110,7 +110,8 @@ def bearer(connection: HTTPConnection) -> str:
 
 def is_local(connection: HTTPConnection) -> bool:
     """Tell whether a request comes from this machine."""
-    return connection.client is not None and is_loopback(connection.client.host)
+    through_a_proxy = any(name in connection.headers for name in ("forwarded", "x-forwarded-for"))
+    return connection.client is not None and is_loopback(connection.client.host) and not through_a_proxy
 
 
 def is_loopback(host: str) -> bool:

@@ -9,8 +9,10 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pps.core import errors
 from pps.core.log_context import unforeseen
@@ -72,10 +74,43 @@ def answered(handler: Handler) -> Handler:
     async def safe(request: Request) -> Response:
         try:
             return await handler(request)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
         except Exception as error:  # noqa: BLE001 - the surface's outermost call
             return refusal(error, f"{request.method} {request.url.path}")
 
     return safe
+
+
+class Answered:
+    """An ASGI app whose errors, before it began to answer, are answered too."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sent)
+        except Exception as error:
+            if begun:
+                raise
+            await refusal(error, f"{scope['method']} {scope['path']}")(scope, receive, send)
+
+
+def no_route(_: Request, error: Exception) -> Response:
+    """Return that there is nothing at an address, or nothing by this method."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    code, detail = ("not_found", "there is nothing here") if status == 404 else ("no_method", "not by this method")
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return JSONResponse(details(status, code, detail), status, headers, "application/problem+json")
 
 
 def refusal(error: BaseException, what: str) -> Response:

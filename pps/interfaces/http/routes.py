@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -22,7 +23,7 @@ from pps.interfaces.http.activity import Activity, ActivityMeter
 from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.guard import HostGuard, Names
 from pps.interfaces.http.health import Condition
-from pps.interfaces.http.problems import Handler, Refused, answered, body
+from pps.interfaces.http.problems import Answered, Handler, Refused, answered, body, no_route
 from pps.interfaces.http.v1 import V1
 from pps.operations.calls import Calls
 
@@ -79,7 +80,7 @@ class Routes:
 
         return Starlette(
             routes=[
-                Route("/mcp", endpoint=parts.mcp),
+                Route("/mcp", endpoint=Answered(parts.mcp)),
                 Route("/health", answered(self._health), methods=["GET"]),
                 Route("/metrics", answered(self._metrics), methods=["GET"]),
                 Route("/v1/{operation}", answered(v1.call), methods=["POST"]),
@@ -101,6 +102,7 @@ class Routes:
                 ),
                 Middleware(ActivityMeter, activity=parts.activity),
             ],
+            exception_handlers={HTTPException: no_route},
             lifespan=lifespan,
         )
 

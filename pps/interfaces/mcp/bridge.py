@@ -57,9 +57,10 @@ async def serve_projects(home: Path, roots: Sequence[str]) -> None:
 
 
 async def _serve(home: Path, whose: str, instructions: str, toolset: str) -> None:
+    tools = built("router" if whose.startswith("/") else "entity", toolset)
     timeout = httpx2.Timeout(10.0, read=_CALL_S)
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http, stdio_server() as (source, sink):
-        bridge = _Bridge(home, whose, toolset, http)
+        bridge = _Bridge(home, whose, toolset, tools, http)
         server = make_server(bridge.list_tools, bridge.call_tool, instructions)
         warming = asyncio.create_task(bridge.warm())
         try:
@@ -71,11 +72,13 @@ async def _serve(home: Path, whose: str, instructions: str, toolset: str) -> Non
 class _Bridge:
     """Forwards what a client asks to the server, for the entity or the roots that this bridge was started for."""
 
-    def __init__(self, home: Path, whose: str, toolset: str, http: httpx2.AsyncClient) -> None:
+    def __init__(
+        self, home: Path, whose: str, toolset: str, tools: dict[str, types.Tool], http: httpx2.AsyncClient
+    ) -> None:
         self._home = home
         self._whose = whose
         self._toolset = toolset
-        self._tools = built("router" if whose.startswith("/") else "entity", toolset)
+        self._tools = tools
         self._http = http
         self._asking: RunFile | None = None
         http.event_hooks = {"request": [self._watched]}

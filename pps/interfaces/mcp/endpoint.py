@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from typing import TypeAlias, cast
 
@@ -17,7 +17,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from pps.core.errors import IsolationError
+from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.ids import EntityId
 from pps.core.values import JSON
 from pps.interfaces.mcp.protocol import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
@@ -98,13 +98,22 @@ class _Desk:
         caller = self._asking(context)
         offered = self._calls.operations(caller)
         if params.name not in offered:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool of that name; there are {', '.join(offered)}")
+            raise MCPError(types.INVALID_PARAMS, self._none(context, params.name, offered))
         arguments = cast("dict[str, JSON]", params.arguments or {})
         if offered[params.name].long and context.meta and "progress_token" in context.meta:
             answer = await self._reported(context, caller, params.name, arguments)
         else:
             answer = await self._calls.answer(caller, params.name, arguments)
         return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.data)
+
+    def _none(self, context: Context, name: str, offered: Iterable[str]) -> str:
+        """Say that there is no such tool; of one in a toolset that the token opens and nobody asked for, how to ask."""
+        token = _caller(context.request)
+        others = self._calls.operations(replace(token, audiences=(self._audience,)))
+        if name in others:
+            more = f"{name} is in the toolset {others[name].toolset!r}: add it to toolset="
+            return f"there is no tool of that name among those asked for; {more} (or pps mcp --toolset)"
+        return f"there is no tool of that name; there are {', '.join(offered)}"
 
     async def _reported(self, context: Context, caller: Caller, name: str, arguments: dict[str, JSON]) -> Answer:
         async with contextlib.aclosing(self._calls.reported(caller, name, arguments)) as steps:
@@ -118,7 +127,9 @@ class _Desk:
         """Return who sent this very request, with the toolsets that it chose: never more than its token opens."""
         caller = _caller(context.request)
         chosen = context.request.query_params.get("toolset", "") if context.request else ""
-        return replace(caller, audiences=(self._audience,), toolsets=chosen_of(self._audience, chosen, caller.toolsets))
+        there = {one.toolset for one in self._calls.table if one.audience == self._audience}
+        toolsets = chosen_of(chosen or DEFAULT[self._audience], there, caller.toolsets, is_said=bool(chosen))
+        return replace(caller, audiences=(self._audience,), toolsets=toolsets)
 
 
 class _Verifier:
@@ -135,20 +146,26 @@ class _Verifier:
         return AccessToken(token=token, client_id=_owner(caller), scopes=[_SCOPE], claims={_CALLER: caller})
 
 
-def chosen_of(audience: Audience, asked: str, allowed: Set[str] | None) -> frozenset[str] | None:
+def chosen_of(asked: str, there: Set[str], allowed: Set[str] | None, *, is_said: bool) -> frozenset[str] | None:
     """Return the toolsets that a client gets; None for all.
 
     Args:
-        audience: Whose tools they are.
-        asked: Names with commas between, or ``all``; the audience's own ones when empty.
+        asked: Names with commas between, or ``all``.
+        there: The toolsets that there are.
         allowed: The most that its token opens; None for all.
+        is_said: The client asked; where it did not, a token that does not open what is usual opens all of its own.
+
+    Raises:
+        InvalidRequest: There is none of a name.
     """
-    wanted = frozenset(asked.split(",")) if asked else frozenset((DEFAULT[audience],))
-    if asked == "all":
+    wanted = frozenset(name.strip() for name in asked.split(","))
+    if strange := wanted - there - {"all"}:
+        raise InvalidRequest("toolset", f"{min(strange)!r} is none of {', '.join(sorted(there))}, all")
+    if "all" in wanted:
         return None if allowed is None else frozenset(allowed)
     if allowed is None:
         return wanted
-    return wanted & allowed if asked or wanted & allowed else frozenset(allowed)
+    return wanted & allowed if is_said or wanted & allowed else frozenset(allowed)
 
 
 def _owner(caller: Caller) -> str:

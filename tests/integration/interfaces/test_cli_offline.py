@@ -117,7 +117,7 @@ def test_help_imports_nothing_heavy(env: dict[str, str]) -> None:
 
 
 def test_the_version_is_told(env: dict[str, str]) -> None:
-    assert pps(env, "--version").stdout == "pps 0.1.0\n"
+    assert pps(env, "--version").stdout == "pps 0.2.0\n"
 
 
 def test_init_writes_the_settings_once(env: dict[str, str]) -> None:

@@ -280,7 +280,7 @@ def test_a_newer_client_drains_an_older_server(alone: dict[str, str]) -> None:
     assert pps(alone, "entity", "list").returncode == 0
     new = wait_for_run_file(home)
     assert new.pid != old.pid
-    assert new.version == "0.1.0"
+    assert new.version == "0.2.0"
 
 
 def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(alone: dict[str, str]) -> None:

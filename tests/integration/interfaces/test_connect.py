@@ -29,6 +29,9 @@ async def test_a_program_remembers_and_recalls_while_a_server_runs(served: Serve
             await memory.get(["1b4e28ba-2fa1-5d2b-883f-0016d3cca427"])
         with pytest.raises(InvalidRequest, match="did you mean 'occurred_at'"):
             await memory.remember("x", ocurred_at="2026-01-01")
+        assert (await memory.costs(7)).tokens_today == 0
+        with pytest.raises(TypeError, match="takes 1 positional"):
+            await memory.costs(7, 8)
         with pytest.raises(AttributeError, match="nonesuch"):
             await memory.nonesuch()
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from pps.core.errors import InvalidRequest, NotFound, PPSError, UnknownEntity
+from pps.interfaces.http.problems import Answered
 from pps.operations.catalog import operations_for
 from tests.integration.interfaces.serving import Served, serving
 
@@ -183,6 +185,30 @@ def test_a_body_beyond_the_bound_is_refused(served: Served, http: httpx.Client) 
 def test_an_unknown_path_or_method_tells_nothing(served: Served, http: httpx.Client) -> None:
     assert http.get("/nothing").status_code == 404
     assert http.post("/health").status_code == 405
+
+
+def test_what_is_not_there_is_told_as_every_other_error(http: httpx.Client) -> None:
+    for method, path, status in (("GET", "/v1/stats", 405), ("POST", "/health", 405), ("POST", "/v1/", 404)):
+        answer = http.request(method, path)
+        assert (answer.status_code, answer.json()["status"]) == (status, status)
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_an_error_before_an_answer_began_is_told_and_one_after_is_not() -> None:
+    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+        del receive
+        if scope["path"] == "/late":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise OSError("/a/path")
+
+    transport = httpx.ASGITransport(Answered(failing), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        answer = await client.get("/early")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "/a/path" not in answer.text
+    with pytest.raises(OSError, match="/a/path"):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(Answered(failing)), base_url="http://x") as client:
+            await client.get("/late")
 
 
 def test_import_reports_as_it_goes_and_a_second_time_adds_nothing(served: Served, tmp_path: Path) -> None:

@@ -39,11 +39,15 @@ async def test_a_bridge_for_nobody_says_so(served: Served, era: str) -> None:
         assert len((await client.list_tools()).tools) == len(TOOLS)  # the table's, without asking the server
 
 
-def test_a_bridge_for_a_bad_name_ends_at_once(served: Served) -> None:
-    ended = served.pps("mcp", "--entity", "Not A Name")
+@pytest.mark.parametrize(
+    ("asked", "said"), [(("Not A Name",), "name"), (("ana", "--toolset", "bogus"), "'bogus' is none of")]
+)
+def test_a_bridge_for_a_bad_name_ends_at_once(served: Served, asked: tuple[str, ...], said: str) -> None:
+    ended = served.pps("mcp", "--entity", *asked)
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1
+    assert said in ended.stderr
 
 
 async def test_the_bridge_starts_the_server_and_survives_its_death(alone: dict[str, str]) -> None:
