@@ -59,9 +59,6 @@ class FlatIndex:
     def __len__(self) -> int:
         return self._rows.now.count
 
-    def __contains__(self, key: RowKey) -> bool:
-        return self._rows.place(key) is not None
-
     def put(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
         """Add rows or replace their vectors, shape (keys, dimension)."""
         self.load(keys, matrix)

@@ -17,7 +17,7 @@ from pps.core.ids import is_beginning
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, job_queue, job_rows, links, meta, projection, turns, usage
 from pps.journal.db import damage, prepare_file
-from pps.journal.entries import Appended, Change, DirtyChange, Job, JobPayload, TurnDraft, prepare_payload
+from pps.journal.entries import Appended, Change, DirtyChange, JobPayload, TurnDraft, prepare_payload
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
@@ -185,10 +185,6 @@ class Journal:
     async def span(self) -> tuple[datetime | None, datetime | None]:
         """Return the event times of the first and the last turn; (None, None) when there is none."""
         return await self._readers.read(turns.span)
-
-    async def job(self, job_id: int) -> Job | None:
-        """Return a job, or None when this entity has none of that id."""
-        return await self._readers.read(partial(job_rows.get, job_id=job_id))
 
     async def unfinished(self) -> int:
         """Return how many jobs are queued or running; parked ones do not count."""

@@ -40,9 +40,6 @@ SCRUB_IDLE_S = 1.0
 """How long nothing must be written before a scrub that is due begins by itself."""
 SCRUB_RETRY_S = 60.0
 
-SCRUB_DUE = "scrub_due"
-"""The key in ``meta`` that outlives a crash between a secure delete and its scrub."""
-
 
 _SELECT_DUE = "SELECT 1 FROM meta WHERE key = 'scrub_due'"
 _SET_DUE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('scrub_due', '1')"

@@ -100,7 +100,7 @@ async def test_a_duplicate_keeps_the_first_payload(journal: Journal) -> None:
     first = await journal.append(at(0), payload)
     again = await journal.append(at(1), JobPayload(facts=(FactDraft("a", "R", "b"),)))
     assert again.job_id == first.job_id
-    job = await journal.job(first.job_id)
+    job = await journal.queue.job(first.job_id)
     assert job is not None
     assert job.payload.nodes[0].name == "Priya"
 
