@@ -311,7 +311,7 @@ async def test_a_scrub_that_is_due_comes_by_itself(path: Path, monkeypatch: pyte
     monkeypatch.setattr(writer, "SCRUB_IDLE_S", 0.05)
     journal, gone = await scattered(path)
     for _ in range(200):
-        if not await journal.get_meta(writer.SCRUB_DUE) and not leftovers(path, gone):
+        if not await journal.get_meta("scrub_due") and not leftovers(path, gone):
             break
         await asyncio.sleep(0.05)
     assert leftovers(path, gone) == set()
@@ -321,11 +321,11 @@ async def test_a_scrub_that_is_due_comes_by_itself(path: Path, monkeypatch: pyte
 
 async def test_a_scrub_that_is_due_comes_at_close_at_the_latest(path: Path) -> None:
     journal, gone = await scattered(path)
-    assert await journal.get_meta(writer.SCRUB_DUE)
+    assert await journal.get_meta("scrub_due")
     await journal.close()
     assert leftovers(path, gone) == set()
     async with await Journal.open(path, GROUP) as reopened:
-        assert await reopened.get_meta(writer.SCRUB_DUE) is None
+        assert await reopened.get_meta("scrub_due") is None
         assert await reopened.count_turns() == len(await reopened.scan(0, 10_000))
 
 
@@ -343,4 +343,4 @@ async def test_a_scrub_that_cannot_be_done_says_so_and_writing_goes_on(
             other.execute("ROLLBACK")
         await journal.append(TurnDraft("y"))
         await journal.scrub()
-        assert await journal.get_meta(writer.SCRUB_DUE) is None
+        assert await journal.get_meta("scrub_due") is None

@@ -85,10 +85,10 @@ async def test_a_job_carries_what_was_given_and_keeps_its_result(journal: Journa
     assert job.payload == payload
     result = JobResult(2, 3, 4, ("a",), (Skipped("fact 1", "no object"),))
     await journal.queue.finish([(number, result)])
-    ended = await journal.job(number)
+    ended = await journal.queue.job(number)
     assert ended is not None
     assert (ended.state, ended.result) == ("done", result)
-    assert await journal.job(99) is None
+    assert await journal.queue.job(99) is None
 
 
 async def test_what_was_given_comes_back_however_deep_or_long_ago(journal: Journal) -> None:
@@ -179,7 +179,7 @@ async def test_a_saved_job_goes_on_to_be_read_and_later_ones_are_saved_meanwhile
     await journal.queue.fail(first, "model_unavailable", "away", later(60))
     assert await taken(journal, stage="read") == []
     assert await taken(journal) == [second]
-    job = await journal.job(first)
+    job = await journal.queue.job(first)
     assert job is not None
     assert (job.stage, job.result) == ("read", JobResult(nodes=2))
 
@@ -195,12 +195,12 @@ async def test_what_is_put_off_on_purpose_and_what_waits_behind_it_does_not_coun
     await journal.queue.put_back([first], later(60))
     state = await journal.queue.state(MOMENT)
     assert (state.counts["queued"], state.oldest_at) == (2, None)
-    job = await journal.job(first)
+    job = await journal.queue.job(first)
     assert job is not None
     assert (job.failures, job.first_failed_at) == (0, None)
 
     fourth = (await journal.append(TurnDraft("turn 4"))).job_id
-    one_more = await journal.job(fourth)
+    one_more = await journal.queue.job(fourth)
     assert one_more is not None
     assert (await journal.queue.state(MOMENT)).oldest_at == one_more.queued_at
 
@@ -251,7 +251,7 @@ async def test_a_payload_is_overwritten_only_when_its_job_has_ended(path: Path, 
     await journal.queue.finish([(appended.job_id, JobResult())])
     assert await journal.drop_payload(appended.turn.uuid)
     assert not await journal.drop_payload("00000000-0000-5000-8000-000000000000")
-    job = await journal.job(appended.job_id)
+    job = await journal.queue.job(appended.job_id)
     assert job is not None
     assert job.payload == JobPayload(extraction="none")
     held = b"".join(file.read_bytes() for file in path.parent.iterdir())
