@@ -1,0 +1,227 @@
+"""Kinds as data: what a pack says of the kinds of records, their fields, relations, life cycles and layers.
+
+Only values: ``config.packs`` reads them from TOML files; whoever knows of kinds is given an entity's ``Kinds``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from pps.core.errors import InvalidRequest
+from pps.core.values import JSON
+
+FieldType: TypeAlias = Literal[
+    "text", "number", "integer", "bool", "date", "datetime", "duration", "enum", "list", "ref", "json"
+]
+Priority: TypeAlias = Literal["P0", "P1", "P2", "P3", "P4", "none"]
+Load: TypeAlias = Literal["always", "on_demand", "by_time", "aggregate"]
+Status: TypeAlias = Literal["draft", "active", "archived", "deprecated"]
+
+STATUSES: tuple[Status, ...] = ("draft", "active", "archived", "deprecated")
+"""What every record has, beside the life cycle of its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of a kind, or one property of a relation.
+
+    Attributes:
+        of: What a list has.
+        enum: The values of an enum.
+        kind: What a ref points to; empty for any kind.
+        min, max: Bounds of a number, of a text's characters, of a list's length.
+        index: ``where`` and ``order`` of ``record_list`` find it fast.
+        about: Said to agents in the schema.
+    """
+
+    name: str
+    type: FieldType
+    of: FieldSpec | None = None
+    enum: tuple[str, ...] = ()
+    kind: str = ""
+    required: bool = False
+    min: float | None = None
+    max: float | None = None
+    index: bool = False
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """Which states a record of a kind goes through.
+
+    Attributes:
+        field: The name of its state among the fields, such as ``state``.
+        moves: State → the states that may follow; one without followers is an end.
+        others: Moves, as (from, to), that only another actor than the one who made the record may do.
+    """
+
+    name: str
+    field: str
+    start: str
+    moves: Mapping[str, tuple[str, ...]]
+    others: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Every state, in the order in which the pack names them."""
+        return tuple(dict.fromkeys((self.start, *self.moves, *(to for tos in self.moves.values() for to in tos))))
+
+
+@dataclass(frozen=True, slots=True)
+class KindSpec:
+    """A kind of records.
+
+    Attributes:
+        layer: The layer that it lies in; empty for none.
+        embed: Fields, in order, whose labelled lines are what a record is found by; empty for title and summary.
+        priority: How soon a changed record is embedded; ``none`` is never.
+        describe: Its description is in session lists.
+    """
+
+    name: str
+    pack: str
+    version: int
+    layer: str = ""
+    about: str = ""
+    embed: tuple[str, ...] = ()
+    priority: Priority = "P2"
+    describe: bool = False
+    lifecycle: Lifecycle | None = None
+    fields: Mapping[str, FieldSpec] = field(default_factory=dict[str, FieldSpec])
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSpec:
+    """A relation of one pair of kinds, with the properties that it has between them."""
+
+    name: str
+    source: str
+    target: str
+    fields: Mapping[str, FieldSpec] = field(default_factory=dict[str, FieldSpec])
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """A layer: when it is loaded, and how many tokens of a session's start it may take."""
+
+    name: str
+    load: Load = "on_demand"
+    budget_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """What an actor may write: the kinds of some layers, but for some kinds."""
+
+    actor: str
+    write: tuple[str, ...]
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A name of a generic operation's own, with the arguments that it fixes."""
+
+    name: str
+    operation: str
+    fixed: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A file of kinds.
+
+    Attributes:
+        open: Its kinds are written by ``add_event``, with any fields, and any other kind is as good.
+    """
+
+    name: str
+    version: int
+    open: bool = False
+    about: str = ""
+    layers: tuple[LayerSpec, ...] = ()
+    kinds: Mapping[str, KindSpec] = field(default_factory=dict[str, KindSpec])
+    relations: tuple[RelationSpec, ...] = ()
+    authority: tuple[Authority, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+
+
+class Kinds:
+    """The kinds of one entity: those of its packs, in their order. Names are unique among them.
+
+    A kind is *typed* when a pack that is not open has it: it is written by the operations of records alone.
+    """
+
+    def __init__(self, packs: Iterable[Pack] = ()) -> None:
+        self.packs = tuple(packs)
+        self.by_name: Mapping[str, KindSpec] = {
+            name: kind for pack in self.packs if not pack.open for name, kind in pack.kinds.items()
+        }
+        self.layers: Mapping[str, LayerSpec] = {one.name: one for pack in self.packs for one in pack.layers}
+        self._relations = {(one.name, one.source, one.target): one for pack in self.packs for one in pack.relations}
+
+    def __contains__(self, kind: str) -> bool:
+        return kind in self.by_name
+
+    def __iter__(self) -> Iterator[KindSpec]:
+        return iter(self.by_name.values())
+
+    def kind(self, name: str) -> KindSpec:
+        """Return a typed kind; InvalidRequest names those that there are."""
+        if name not in self.by_name:
+            known = ", ".join(self.by_name) or "none: `pps pack enable` gives this memory a pack"
+            raise InvalidRequest("kind", f"{name!r} is no kind of this memory's packs; there are {known}")
+        return self.by_name[name]
+
+    def of_layers(self, layers: Iterable[str]) -> tuple[str, ...]:
+        """Return the kinds of some layers, in the packs' order; InvalidRequest for a name that is none."""
+        wanted = tuple(layers)
+        for one in wanted:
+            if one not in self.layers:
+                known = ", ".join(self.layers) or "none"
+                raise InvalidRequest("layers", f"{one!r} is no layer of this memory's packs; there are {known}")
+        return tuple(kind.name for kind in self if kind.layer in wanted)
+
+    def relation(self, name: str, source: str, target: str) -> RelationSpec:
+        """Return a relation between two kinds; InvalidRequest names the pairs that it may join."""
+        found = self._relations.get((name, source, target))
+        if found is None:
+            pairs = [f"{a} → {b}" for (one, a, b) in self._relations if one == name]
+            names = sorted({one for one, a, b in self._relations if (a, b) == (source, target)})
+            hint = f"it joins {', '.join(pairs)}" if pairs else "no pack has it"
+            also = f"; {source} → {target} has {', '.join(names)}" if names else ""
+            raise InvalidRequest("type", f"{name!r} does not join {source} → {target}: {hint}{also}")
+        return found
+
+    def relations(self) -> tuple[RelationSpec, ...]:
+        """Return every relation, a pair each, in the packs' order."""
+        return tuple(self._relations.values())
+
+    def check_write(self, actor: str, kind: str) -> None:
+        """Raise InvalidRequest when an actor may not write a kind: see ``Authority``.
+
+        The person (no actor) may write all; where a pack has authorities, actors without one only read.
+        """
+        pack = next((one for one in self.packs if kind in one.kinds), None)
+        if not actor or pack is None or not pack.authority:
+            return
+        own = next((one for one in pack.authority if one.actor == actor), None)
+        if own is None or pack.kinds[kind].layer not in own.write or kind in own.deny:
+            may = ", ".join(own.write) if own else "nothing"
+            raise InvalidRequest("kind", f"{actor!r} may not write {kind}; it may write {may}")
+
+    def check_free(self, field: str, kind: str) -> None:
+        """Raise InvalidRequest when a kind is written by the operations of records alone, naming them."""
+        if kind in self.by_name:
+            pack = self.by_name[kind].pack
+            raise InvalidRequest(
+                field, f"{kind} is a kind of the pack {pack}: use record_save, which checks its fields"
+            )
+
+
+NO_KINDS = Kinds()
+"""Of an entity without packs."""
