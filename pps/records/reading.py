@@ -30,3 +30,7 @@ class RecordReads(Protocol):
     async def transitions(self, record: str) -> Sequence[Transition]:
         """Return a record's moves, oldest first."""
         ...
+
+    async def versions(self, record: str) -> Sequence[Record]:
+        """Return what a record was at each of its versions, oldest first; the last is what it is now."""
+        ...
