@@ -7,6 +7,7 @@ import contextlib
 import time as clock
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, Unpack
 
@@ -16,6 +17,7 @@ from pps.core import bounds
 from pps.core.bounds import check_keywords, check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_uuid
+from pps.core.packs import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
@@ -51,6 +53,7 @@ class Parts:
     entity: EntityId
     store: str
     self_node: str
+    kinds: Kinds
     extraction: Literal["given", "rules", "command", "model"]
     redactor: Callable[[], KeyedRedactor]
     automatic: Automatic
@@ -81,14 +84,9 @@ class Memory:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._noting: set[asyncio.Task[None]] = set()
-        self._documents = Documents(
-            self.remember_many,
-            parts.journal,
-            parts.forgetter,
-            parts.worker,
-            lambda: Exporter(parts.client, parts.journal, parts.self_node),
-            self._identifier,
-        )
+        exporter = partial(Exporter, parts.client, parts.journal, parts.self_node)
+        importing = (parts.journal, parts.forgetter, parts.worker)
+        self._documents = Documents(self.remember_many, *importing, exporter, self._identifier)
         capture = Capture(parts.journal, self.remember_many, self._identifier, parts.worker.read_now)
         self._sessions = Sessions(self._pack, capture, parts.journal)
 
@@ -96,6 +94,11 @@ class Memory:
     def entity(self) -> EntityId:
         """Whose memory this is."""
         return self._parts.entity
+
+    @property
+    def kinds(self) -> Kinds:
+        """What its packs say of the kinds of records."""
+        return self._parts.kinds
 
     @property
     def graph(self) -> Walks:
@@ -221,15 +224,11 @@ class Memory:
             mode: ``startup`` goes by recency, ``turn`` by the context.
             budget_tokens: 100 to 100,000; the setting's when None. The text never exceeds it.
         """
-        return await self._pack(
-            AmbientRequest(
-                context=context,
-                budget_tokens=self._parts.budget_tokens if budget_tokens is None else budget_tokens,
-                limit_per_layer=limit_per_layer,
-                session=session,
-                mode=mode,
-            )
+        budget = self._parts.budget_tokens if budget_tokens is None else budget_tokens
+        request = AmbientRequest(
+            context=context, budget_tokens=budget, limit_per_layer=limit_per_layer, session=session, mode=mode
         )
+        return await self._pack(request)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
         """Return facts in order of world time, a page at a time; undated facts come last.

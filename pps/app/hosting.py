@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from pps.app.opening import Anew, Shared, open_memory, open_shared
 from pps.config import Settings
+from pps.config.packs import packs_together
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
 from pps.entities import Created, Deletion, Entry, Registry, folder
-from pps.entities.own import set_extractor
+from pps.entities.own import own_settings, set_extractor, set_packs
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
 from pps.memory import Memory
@@ -78,20 +79,23 @@ class App:
             finally:
                 await app.close_all()
 
-    async def create(self, name: str, *, store: str | None = None) -> Created:
+    async def create(self, name: str, *, store: str | None = None, packs: Sequence[str] = ()) -> Created:
         """Register an entity and make its folder, indexes, own node and token.
 
         What was cut short or failed is completed when it is asked for again: the token comes with the first that
-        succeeds.
+        succeeds. One that is made already keeps the packs that it has.
 
         Raises:
-            InvalidRequest: The name is bad or taken.
+            InvalidRequest: The name is bad or taken, or its packs cannot be had together.
             StoreConflict: It was deleted meanwhile, or the deletion of one of that name is not finished.
             StoreError, StoreUnavailable: A file or server cannot be used.
         """
+        names = await asyncio.to_thread(packs_together, self.settings.home, packs)
         async with self._gate(name):
             await self._deletion_finished(name)
             entry = await asyncio.to_thread(self.registry.register, name, store=store or self.settings.store)
+            if names and not entry.made:
+                await asyncio.to_thread(set_packs, (await asyncio.to_thread(self.registry.mount, name)).folder, names)
         try:
             async with self.memory(name) as memory:
                 token = await asyncio.to_thread(self.registry.first_token, memory.entity)
@@ -182,6 +186,20 @@ class App:
             await self._unused(name)
             await asyncio.to_thread(set_extractor, entry.folder, command)
             await self._close(name)
+
+    async def enable_pack(self, name: str, pack: str) -> tuple[str, ...]:
+        """Give an entity a pack of kinds from now on; return the names of all it has. Raises as ``packs_together``.
+
+        StoreConflict: The memory is in use and stays so for 30 s.
+        """
+        entry = await asyncio.to_thread(self.registry.mount, name)
+        async with self._gate(name):
+            own = await asyncio.to_thread(own_settings, entry.folder)
+            names = await asyncio.to_thread(packs_together, self.settings.home, (*own.packs, pack))
+            await self._unused(name)
+            await asyncio.to_thread(set_packs, entry.folder, names)
+            await self._close(name)
+        return names
 
     @contextlib.asynccontextmanager
     async def memory(self, owner: str | EntityId) -> AsyncGenerator[Memory]:

@@ -12,9 +12,11 @@ from functools import partial
 from typing import Literal
 
 from pps.config import Settings, load_prices
+from pps.config.packs import load_packs
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
+from pps.core.packs import NO_KINDS, Kinds
 from pps.core.time import now
 from pps.core.values import Node
 from pps.entities import folder
@@ -141,6 +143,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         stack.push_async_callback(journal.close)
         own = await asyncio.to_thread(own_settings, entry.folder)
         opening = _Opening(entry, shared, anew, journal, own, stack)
+        opening.kinds = Kinds(await asyncio.to_thread(load_packs, shared.settings.home, own.packs))
         opening.embedder = await opening.pinned_embedder()
         if anew == "graph":
             await journal.queue.replay()  # first: a crash leaves jobs that are done again
@@ -178,6 +181,7 @@ class _Opening:
         self._stack = stack
         self._redacts = shared.settings.redaction == "on"
         self.embedder: Embedder | None = None
+        self.kinds = NO_KINDS
 
     async def memory(self) -> Memory:
         """Put the parts together; the order is that in which they need each other."""
@@ -211,6 +215,7 @@ class _Opening:
                 entity=entity,
                 store=self._entry.store,
                 self_node=self_node,
+                kinds=self.kinds,
                 extraction=mode,
                 redactor=redactor,
                 automatic=self._automatic,

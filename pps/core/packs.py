@@ -21,6 +21,25 @@ Status: TypeAlias = Literal["draft", "active", "archived", "deprecated"]
 
 STATUSES: tuple[Status, ...] = ("draft", "active", "archived", "deprecated")
 """What every record has, beside the life cycle of its kind."""
+COMMON_FIELDS = (
+    *(
+        "id",
+        "kind",
+        "title",
+        "summary",
+        "description",
+        "status",
+        "tags",
+        "metadata",
+        "provenance",
+        "relations",
+        "cites",
+    ),
+    *("pack", "pack_version", "version", "expected_version", "actor", "author", "turn", "created_at", "updated_at"),
+)
+"""What no kind may call a field of its own."""
+PLAIN_KIND = "Thing"
+"""The kind of nodes that are no records; relations and refs may lead to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +47,8 @@ class FieldSpec:
     """One field of a kind, or one property of a relation.
 
     Attributes:
-        of: What a list has.
-        enum: The values of an enum.
+        of: What a list has, or the values of a json map.
+        enum: The values of an enum, or the names that a json map may have.
         kind: What a ref points to; empty for any kind.
         min, max: Bounds of a number, of a text's characters, of a list's length.
         index: ``where`` and ``order`` of ``record_list`` find it fast.
@@ -123,11 +142,12 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A name of a generic operation's own, with the arguments that it fixes."""
+    """A name of a generic operation's own, with the arguments that it fixes, and those that it has unless given."""
 
     name: str
     operation: str
     fixed: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    defaults: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     about: str = ""
 
 

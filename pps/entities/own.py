@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -35,12 +36,17 @@ class ExtractorSection(_Section):
 
 
 class OwnSettings(_Section):
-    """What ``entity.toml`` says: the entity's card, and its own settings."""
+    """What ``entity.toml`` says: the entity's card, and its own settings.
+
+    Attributes:
+        packs: Names of its packs of kinds, beside the one that every memory has.
+    """
 
     name: str
     group: str
     store: str
     created_at: str
+    packs: list[str] = []
     automatic: AutomaticSection = AutomaticSection()
     extractor: ExtractorSection = ExtractorSection()
 
@@ -67,16 +73,37 @@ def set_extractor(folder: Path, command: str) -> None:
     Raises:
         ConfigError, StoreError: As ``own_settings``; nothing was changed.
     """
-    path = folder / "entity.toml"
-    try:
-        text = path.read_text(encoding="utf-8")
-        _checked(text, path)
+
+    def changed(text: str) -> str:
         head, section, rest = text.partition("[extractor]\n")
         own, following, others = rest.partition("\n[")
         own = re.sub(r"(?m)^(mode|command)\s*=.*\n?", "", own)
         new = "\n[extractor]\n"
         lines = f'mode = "command"\ncommand = {json.dumps(command)}\n' if command else ""
-        text = f"{head}{section or new}{lines}{own}{following}{others}"
+        return f"{head}{section or new}{lines}{own}{following}{others}"
+
+    _rewrite(folder / "entity.toml", changed)
+
+
+def set_packs(folder: Path, names: Sequence[str]) -> None:
+    """Give an entity packs of kinds, from its next opening on; only the key ``packs`` changes.
+
+    Raises:
+        ConfigError, StoreError: As ``own_settings``; nothing was changed.
+    """
+
+    def changed(text: str) -> str:
+        head, following, rest = re.sub(r"(?ms)^packs\s*=\s*\[.*?\][^\n]*\n", "", text).partition("\n[")
+        return f"{head.rstrip()}\npacks = {json.dumps([*names])}\n{following}{rest}"
+
+    _rewrite(folder / "entity.toml", changed)
+
+
+def _rewrite(path: Path, changed: Callable[[str], str]) -> None:
+    try:
+        text = path.read_text(encoding="utf-8")
+        _checked(text, path)
+        text = changed(text)
         _checked(text, path)
         write(path, text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

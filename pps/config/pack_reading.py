@@ -1,0 +1,375 @@
+"""Reading a pack of kinds from TOML: every mistake in it is found, with its line."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pps.config.border import problems
+from pps.config.toml_lines import TomlLines
+from pps.core.packs import (
+    COMMON_FIELDS,
+    PLAIN_KIND,
+    Authority,
+    FieldSpec,
+    FieldType,
+    KindSpec,
+    LayerSpec,
+    Lifecycle,
+    Load,
+    Pack,
+    Priority,
+    RelationSpec,
+    ToolSpec,
+)
+from pps.core.values import RESERVED_KINDS
+
+MAX_BYTES = 1_000_000
+_NAME, _SNAKE = re.compile(r"[a-z][a-z0-9_-]{0,63}"), re.compile(r"[a-z][a-z0-9_]{0,63}")
+_KIND, _LABEL = re.compile(r"[A-Z][A-Za-z0-9_]{0,63}"), re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
+_OF_EDGES = ("id", "type", "source", "target")
+
+_Model = TypeVar("_Model", bound="_Part")
+_Path = tuple[str, ...]
+_Tree = dict[str, object]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Head(_Part):
+    name: str
+    version: int = Field(ge=1, le=1_000_000)
+    open: bool = False
+    about: str = Field(default="", max_length=500)
+    layers: _Tree = {}
+    kinds: _Tree = {}
+    lifecycles: _Tree = {}
+    relations: _Tree = {}
+    authority: _Tree = {}
+    tools: _Tree = {}
+
+
+class _Layer(_Part):
+    load: Load = "on_demand"
+    budget_tokens: int = Field(default=0, ge=0, le=1_000_000)
+
+
+class _Kind(_Part):
+    layer: str = ""
+    about: str = Field(default="", max_length=500)
+    embed: list[str] = []
+    priority: Priority = "P2"
+    describe: bool = False
+    lifecycle: str = ""
+    fields: _Tree = {}
+
+
+class _Field(_Part):
+    type: FieldType | None = None
+    of: _Field | None = None
+    enum: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(default=[], max_length=200)
+    kind: str = ""
+    required: bool = False
+    min: float | None = None
+    max: float | None = None
+    index: bool = False
+    about: str = Field(default="", max_length=500)
+
+
+class _Lifecycle(_Part):
+    field: str = "state"
+    start: str
+    moves: dict[str, list[str]]
+    others: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+
+
+class _Relation(_Part):
+    pairs: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+    fields: _Tree = {}
+
+
+class _Authority(_Part):
+    write: list[str]
+    deny: list[str] = []
+
+
+class _Tool(_Part):
+    operation: str = Field(min_length=1)
+    fixed: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    about: str = Field(default="", max_length=500)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong in a pack's file, and on which line."""
+
+    line: int
+    where: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.where}: {self.problem}" if self.where else f"line {self.line}: {self.problem}"
+
+
+def read_pack(text: str, name: str = "") -> tuple[Pack | None, tuple[Mistake, ...]]:
+    """Return the pack that a TOML text is, or None and every mistake in it by its line.
+
+    Args:
+        text: The whole file.
+        name: What the pack must be called, as its file is; any name when empty.
+    """
+    if len(text.encode()) > MAX_BYTES:
+        return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"\(at line (\d+)", str(error))
+        line = int(at[1]) if at else len(text.splitlines()) or 1
+        return None, (Mistake(line, "", f"not valid TOML: {str(error).partition(' (at ')[0]}"),)
+    reading = _Reading(tree, TomlLines(text))
+    pack = reading.pack(name)
+    mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda one: one.line))
+    return (None if mistakes else pack), mistakes
+
+
+class _Reading:
+    """One file on its way to a pack: each part is read by itself, so that one mistake hides no other."""
+
+    def __init__(self, tree: _Tree, lines: TomlLines) -> None:
+        self.mistakes: list[Mistake] = []
+        self._tree = tree
+        self._lines = lines
+        self._open = tree.get("open") is True
+        self._known = {key: [*_table(tree.get(key))] for key in ("layers", "kinds", "lifecycles")}
+
+    def pack(self, name: str) -> Pack | None:
+        head = self._model(_Head, self._tree, ())
+        said = str(self._tree.get("name", ""))
+        if "name" in self._tree and not _NAME.fullmatch(said):
+            self._say(("name",), "must be a small letter, then up to 63 small letters, digits, '_' or '-'")
+        elif name and "name" in self._tree and said != name:
+            self._say(("name",), f"must be {name!r}, as the file is called")
+        if not self._known["kinds"]:
+            self._say(("kinds",), "a pack has one kind at least")
+        lifecycles = {one: self._lifecycle(one, tree) for one, tree in self._tables("lifecycles")}
+        layers = tuple(self._layer(one, tree) for one, tree in self._tables("layers"))
+        version = head.version if head else 0
+        kinds = {one: self._kind(KindSpec(one, said, version), tree, lifecycles) for one, tree in self._tables("kinds")}
+        relations = self._relations()
+        authority = tuple(self._authority(one, tree) for one, tree in self._tables("authority"))
+        tools = self._tools()
+        if head is None:
+            return None
+        return Pack(said, version, head.open, head.about, layers, kinds, relations, authority, tools)
+
+    def _tables(self, key: str) -> list[tuple[str, object]]:
+        return [*_table(self._tree.get(key)).items()]
+
+    def _say(self, path: _Path, problem: str, hint: str = "") -> None:
+        self.mistakes.append(Mistake(self._lines.line(path, hint), ".".join(path), problem))
+
+    def _model(self, model: type[_Model], value: object, path: _Path) -> _Model | None:
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            for one in problems(error, model):
+                near = f", did you mean {one.near!r}?" if one.near else ""
+                inner = tuple(one.path.split(".")) if one.path else ()
+                self._say(
+                    (*path, *inner), f"unknown key{near}" if one.unknown else one.text, inner[-1] if inner else ""
+                )
+            return None
+
+    def _known_as(self, what: str, name: str, path: _Path) -> None:
+        """Say that a layer, kind or life cycle is none of this pack's."""
+        known = self._known[what]
+        if name in known or (what == "kinds" and name == PLAIN_KIND):
+            return
+        near = difflib.get_close_matches(name, known, 1)
+        meant = f", did you mean {near[0]!r}?" if near else ""
+        self._say(path, f"{name!r} is none of this pack's {what}{meant}", name)
+
+    def _layer(self, name: str, tree: object) -> LayerSpec:
+        path = ("layers", name)
+        self._shape(_SNAKE, name, path)
+        found = self._model(_Layer, tree, path)
+        return LayerSpec(name, found.load, found.budget_tokens) if found else LayerSpec(name)
+
+    def _shape(self, pattern: re.Pattern[str], name: str, path: _Path) -> None:
+        if not pattern.fullmatch(name):
+            first = {_KIND: "a capital", _SNAKE: "a small letter"}.get(pattern, "a letter")
+            rest = "small letters, digits or '_'" if pattern is _SNAKE else "letters, digits or '_'"
+            self._say(path, f"the name must be {first}, then up to 63 {rest}")
+
+    def _kind(self, kind: KindSpec, tree: object, lifecycles: Mapping[str, Lifecycle | None]) -> KindSpec:
+        path = ("kinds", kind.name)
+        self._shape(_LABEL if self._open else _KIND, kind.name, path)
+        if kind.name in RESERVED_KINDS or kind.name == PLAIN_KIND:
+            self._say(path, "the name is reserved, choose another")
+        found = self._model(_Kind, tree, path)
+        lifecycle = lifecycles.get(found.lifecycle) if found else None
+        fields = self._fields(
+            _table(_table(tree).get("fields")), path, COMMON_FIELDS, lifecycle.field if lifecycle else ""
+        )
+        if self._open and fields:
+            self._say((*path, "fields"), "the kinds of an open pack take any fields, and name none")
+        if found is None:
+            return kind
+        if found.layer:
+            self._known_as("layers", found.layer, (*path, "layer"))
+        if found.lifecycle:
+            self._known_as("lifecycles", found.lifecycle, (*path, "lifecycle"))
+        for one in found.embed:
+            if one not in ("title", "summary", "description", *fields):
+                near = difflib.get_close_matches(one, fields, 1)
+                meant = f", did you mean {near[0]!r}?" if near else ""
+                self._say((*path, "embed"), f"{one!r} is no field of it{meant}", one)
+        return KindSpec(
+            kind.name,
+            kind.pack,
+            kind.version,
+            found.layer,
+            found.about,
+            tuple(found.embed),
+            found.priority,
+            found.describe,
+            lifecycle,
+            fields,
+        )
+
+    def _fields(self, tree: _Tree, path: _Path, taken: Sequence[str], state: str = "") -> dict[str, FieldSpec]:
+        found: dict[str, FieldSpec] = {}
+        for name, one in tree.items():
+            where = (*path, "fields", name)
+            self._shape(_SNAKE, name, where)
+            if name in taken:
+                self._say(where, "every record has it already, choose another name")
+            if name == state:
+                self._say(where, "is where its life cycle keeps the state, choose another name")
+            if (given := self._model(_Field, one, where)) is not None:
+                found[name] = self._field(name, given, where)
+        return found
+
+    def _field(self, name: str, given: _Field, path: _Path, within: str = "") -> FieldSpec:
+        kind: FieldType = given.type or ("enum" if given.enum else "text")
+        said = {
+            "enum": given.enum and kind not in ("enum", "json"),
+            "kind": given.kind and kind != "ref",
+            "of": given.of and kind not in ("list", "json"),
+            "min": given.min is not None and kind not in ("text", "number", "integer", "list"),
+            "max": given.max is not None and kind not in ("text", "number", "integer", "list"),
+            "index": given.index and (kind == "json" or within),
+            "required": given.required and within,
+            "type": kind in ("list", "json") and within,
+        }
+        for key, is_wrong in said.items():
+            if is_wrong:
+                self._say((*path, key), f"does not go with the type {kind}{' of ' + within if within else ''}", key)
+        if kind == "enum" and (not given.enum or len(set(given.enum)) < len(given.enum)):
+            self._say((*path, "enum"), "must have values, each once", "enum")
+        if given.min is not None and given.max is not None and given.min > given.max:
+            self._say((*path, "min"), "must not be greater than max", "min")
+        if kind in ("text", "list") and any(one is not None and (one < 0 or one % 1) for one in (given.min, given.max)):
+            self._say((*path, "max"), "bounds of a text or a list are whole numbers, 0 or more")
+        if given.kind:
+            self._known_as("kinds", given.kind, (*path, "kind"))
+        of = self._field(name, given.of, (*path, "of"), kind) if given.of else None
+        return FieldSpec(
+            name,
+            kind,
+            of,
+            tuple(given.enum),
+            given.kind,
+            required=given.required,
+            min=given.min,
+            max=given.max,
+            index=given.index,
+            about=given.about,
+        )
+
+    def _lifecycle(self, name: str, tree: object) -> Lifecycle | None:
+        path = ("lifecycles", name)
+        self._shape(_SNAKE, name, path)
+        found = self._model(_Lifecycle, tree, path)
+        if found is None:
+            return None
+        moves = {one: tuple(to) for one, to in found.moves.items()}
+        others = frozenset((a, b) for a, b in found.others)
+        self._shape(_SNAKE, found.field, (*path, "field"))
+        if found.field in COMMON_FIELDS:
+            self._say((*path, "field"), "every record has it already, choose another name")
+        lifecycle = Lifecycle(name, found.field, found.start, moves, others)
+        if found.start not in moves:
+            self._say((*path, "start"), f"{found.start!r} has no moves")
+        reached, todo = {found.start}, [found.start]
+        while todo:
+            todo = [to for one in todo for to in moves.get(one, ()) if to not in reached]
+            reached.update(todo)
+        for state in lifecycle.states:
+            self._shape(_SNAKE, state, (*path, "moves"))
+            if state not in reached:
+                self._say((*path, "moves"), f"no move leads to {state!r}", state)
+        for a, b in sorted(others):
+            if b not in moves.get(a, ()):
+                self._say((*path, "others"), f"{a} → {b} is no move of it", a)
+        return lifecycle
+
+    def _relations(self) -> tuple[RelationSpec, ...]:
+        found: dict[tuple[str, str, str], RelationSpec] = {}
+        for name, tables in self._tables("relations"):
+            self._shape(_LABEL, name, ("relations", name))
+            if not isinstance(tables, list):
+                self._say(("relations", name), f"must be a list of tables: [[relations.{name}]]")
+                continue
+            for number, tree in enumerate(cast("list[object]", tables)):
+                path = ("relations", name, str(number))
+                fields = self._fields(_table(_table(tree).get("fields")), path, _OF_EDGES)
+                relation = self._model(_Relation, tree, path)
+                for source, target in self._pairs(relation.pairs if relation else [], path):
+                    if (name, source, target) in found:
+                        self._say((*path, "pairs"), f"{source} → {target} is there twice", source)
+                    found[name, source, target] = RelationSpec(name, source, target, fields)
+        return tuple(found.values())
+
+    def _pairs(self, pairs: list[list[str]], path: _Path) -> list[tuple[str, str]]:
+        """Return the pairs of kinds; ``A|B`` stands for either."""
+        for one in {one for pair in pairs for ends in pair for one in ends.split("|")}:
+            self._known_as("kinds", one, (*path, "pairs"))
+        return [(a, b) for first, second in pairs for a in first.split("|") for b in second.split("|")]
+
+    def _authority(self, actor: str, tree: object) -> Authority:
+        path = ("authority", actor)
+        found = self._model(_Authority, tree, path)
+        if found is None:
+            return Authority(actor, ())
+        for one in found.write:
+            self._known_as("layers", one, (*path, "write"))
+        for one in found.deny:
+            self._known_as("kinds", one, (*path, "deny"))
+        return Authority(actor, tuple(found.write), tuple(found.deny))
+
+    def _tools(self) -> tuple[ToolSpec, ...]:
+        found: dict[str, ToolSpec] = {}
+        for name, tree in self._tables("tools"):
+            path = ("tools", name)
+            if not _TOOL.fullmatch(name):
+                self._say(path, "the name must be a letter, then up to 63 letters, digits, '_' or '.'")
+            if name.replace(".", "_") in found:
+                self._say(path, "another tool has the same name with '_' for '.'")
+            if (tool := self._model(_Tool, tree, path)) is not None:
+                found[name.replace(".", "_")] = ToolSpec(name, tool.operation, tool.fixed, tool.defaults, tool.about)
+        return tuple(found.values())
+
+
+def _table(value: object) -> _Tree:
+    return cast("_Tree", value) if isinstance(value, dict) else {}

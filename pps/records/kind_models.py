@@ -1,0 +1,267 @@
+"""A Pydantic model for each kind and relation of an entity's packs: what checks a record, and its JSON schema."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    StringConstraints,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import ErrorDetails
+
+from pps.core.bounds import MAX_ATTRIBUTES_BYTES
+from pps.core.errors import InvalidRequest
+from pps.core.ids import ID_PATTERN
+from pps.core.packs import FieldSpec, FieldType, Kinds
+from pps.core.time import iso
+from pps.core.values import JSON
+from pps.ingest.given_input import Moment, Tag, described_time
+
+MAX_TITLE, MAX_SUMMARY, MAX_TEXT = 160, 2_000, 4_000
+"""Most characters of a record's title and summary, and of any text that a pack does not bound."""
+MAX_ITEMS = 50
+"""Most items of a list that a pack does not bound."""
+_MOST = 2**53
+"""Greatest whole number that all readers of JSON agree on."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def snake(name: str) -> str:
+    """Return the name of a field for a name that may be written in camelCase, such as ``dueDate``."""
+    return _CAMEL.sub("_", name).lower()
+
+
+def _plain_text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("must not contain the character NUL")
+    return value
+
+
+def _some_text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be white space only")
+    return value
+
+
+def _small(value: JsonValue) -> JsonValue:
+    if len(json.dumps(value, ensure_ascii=False).encode()) > MAX_ATTRIBUTES_BYTES:
+        raise ValueError(f"must be at most {MAX_ATTRIBUTES_BYTES:,} bytes as JSON")
+    return value
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Provenance(_Strict):
+    """Where a record comes from."""
+
+    module: Literal["discuss", "plan", "execute", "mind"] | None = None
+    actor: Literal["human", "agent", "joint"] | None = None
+    source: str | None = Field(default=None, max_length=500)
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    notes: str | None = Field(default=None, max_length=500)
+
+
+class Common(_Strict):
+    """What every kind of records has."""
+
+    title: Annotated[str, AfterValidator(_plain_text), AfterValidator(_some_text)] = Field(
+        min_length=1, max_length=MAX_TITLE
+    )
+    summary: Annotated[str, AfterValidator(_plain_text), AfterValidator(_some_text)] = Field(
+        min_length=1, max_length=MAX_SUMMARY
+    )
+    description: Annotated[str, AfterValidator(_plain_text)] | None = Field(default=None, max_length=MAX_TEXT)
+    status: Literal["draft", "active", "archived", "deprecated"] = "active"
+    tags: tuple[Tag, ...] = Field(default=(), max_length=20)
+    metadata: dict[str, str | int | float | bool] | None = Field(
+        default=None, max_length=50, description="Fields of your own: texts, numbers, true or false."
+    )
+    provenance: Provenance | None = None
+
+
+class KindModels:
+    """The models of an entity's kinds, each made when it is first asked for."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._models: dict[str, type[BaseModel]] = {}
+
+    def model(self, kind: str) -> type[BaseModel]:
+        """Return a kind's model; InvalidRequest names the kinds that there are."""
+        if kind not in self._models:
+            spec = self._kinds.kind(kind)
+            fields = {name: _typed(one) for name, one in spec.fields.items()}
+            made = create_model(kind, __base__=Common, __doc__=spec.about or None, **cast("dict[str, Any]", fields))
+            self._models[kind] = made
+        return self._models[kind]
+
+    def schema(self, kind: str) -> dict[str, Any]:
+        """Return the JSON schema of a kind's fields, the common ones among them."""
+        return self.model(kind).model_json_schema()
+
+    def named(self, kind: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Return fields by their names in the pack: camelCase is understood.
+
+        Raises:
+            InvalidRequest: A name is none of the kind's, or is there in both forms.
+        """
+        return _named(kind, given, [*self.model(kind).model_fields])
+
+    def check(self, kind: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Return a whole record's fields as they are kept: title, summary, status, tags and the kind's own.
+
+        Dates, times and durations are ISO 8601 texts, times in UTC. What is null is left out.
+
+        Raises:
+            InvalidRequest: Names the kind, the field and the bound of each mistake.
+        """
+        return _checked(kind, self.model(kind), self.named(kind, given))
+
+    def check_relation(self, name: str, source: str, target: str, properties: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Return a relation's properties as they are kept.
+
+        Raises:
+            InvalidRequest: It does not join two such kinds, or a property is wrong; each is named.
+        """
+        fields = self._kinds.relation(name, source, target).fields
+        key = f"{source} {name} {target}"
+        if key not in self._models:
+            typed = cast("dict[str, Any]", {one: _typed(spec) for one, spec in fields.items()})
+            self._models[key] = create_model(name, __base__=_Strict, **typed)
+        return _checked(name, self._models[key], _named(name, properties, [*fields]))
+
+    @cached_property
+    def common(self) -> tuple[str, ...]:
+        """The names of the fields that every kind has."""
+        return tuple(Common.model_fields)
+
+
+def _typed(spec: FieldSpec) -> tuple[Any, Any]:
+    """Return a field's annotation and its default as ``create_model`` takes them."""
+    about = spec.about or None
+    if spec.required:
+        return _annotation(spec), Field(description=about)
+    return _annotation(spec) | None, Field(default=None, description=about)
+
+
+def _annotation(spec: FieldSpec) -> Any:
+    of = _annotation(spec.of) if spec.of else None
+    match spec.type:
+        case "text":
+            most = MAX_TEXT if spec.max is None else int(spec.max)
+            least = int(spec.min or 0) or int(spec.required)
+            text = Annotated[str, StringConstraints(min_length=least, max_length=most), AfterValidator(_plain_text)]
+            return Annotated[text, AfterValidator(_some_text)] if least else text
+        case "number":
+            return Annotated[float, Field(ge=spec.min, le=spec.max)]
+        case "integer":
+            low, high = (-_MOST if spec.min is None else spec.min), (_MOST if spec.max is None else spec.max)
+            return Annotated[int, Field(ge=low, le=high)]
+        case "enum":
+            return Literal[spec.enum]
+        case "ref":
+            return Annotated[str, Field(pattern=ID_PATTERN, description=f"Id of a {spec.kind or 'node'}.")]
+        case "list":
+            most = MAX_ITEMS if spec.max is None else int(spec.max)
+            text = Annotated[str, StringConstraints(max_length=MAX_TEXT), AfterValidator(_plain_text)]
+            return Annotated[tuple[of or text, ...], Field(min_length=int(spec.min or 0), max_length=most)]
+        case "json":
+            return _map(spec, of)
+        case "bool" | "date" | "datetime" | "duration":
+            return _PLAIN[spec.type]
+
+
+_PLAIN: dict[FieldType, Any] = {
+    "bool": bool,
+    "date": date,
+    "datetime": Annotated[Moment, PlainSerializer(iso, return_type=str), described_time("")],
+    "duration": timedelta,
+}
+
+
+def _map(spec: FieldSpec, of: Any) -> Any:
+    """Return the annotation of a json field: with names or values bound, it is a map."""
+    value = of or JsonValue
+    if spec.enum:
+        fields = cast("dict[str, Any]", dict.fromkeys(spec.enum, (value | None, None)))
+        return create_model(spec.name, __base__=_Strict, **fields)
+    return Annotated[dict[str, value] if of else JsonValue, AfterValidator(_small)]
+
+
+def _named(what: str, given: Mapping[str, JSON], known: list[str]) -> dict[str, JSON]:
+    found: dict[str, JSON] = {}
+    for name, value in given.items():
+        own = name if name in known else snake(name)
+        if own not in known:
+            near = difflib.get_close_matches(own, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise InvalidRequest(f"{what}.{name[:100]}", f"no such field; {hint}")
+        if own in found:
+            raise InvalidRequest(f"{what}.{own}", "is given twice")
+        found[own] = value
+    return found
+
+
+def _checked(what: str, model: type[BaseModel], given: Mapping[str, JSON]) -> dict[str, JSON]:
+    present = {name: value for name, value in given.items() if value is not None}
+    try:
+        made = model.model_validate_json(json.dumps(present))
+    except (RecursionError, TypeError):
+        raise InvalidRequest(what, "must be plain JSON, at most 64 levels deep") from None
+    except ValidationError as error:
+        said: dict[str, str] = {}
+        for one in error.errors(include_url=False, include_input=False):
+            said.setdefault(_path(what, one), _said(one))
+        first, *rest = said.items()
+        raise InvalidRequest(first[0], first[1] + "".join(f"; {path}: {text}" for path, text in rest[:9])) from None
+    return cast("dict[str, JSON]", made.model_dump(mode="json", exclude_none=True))
+
+
+def _path(what: str, error: ErrorDetails) -> str:
+    inner = [str(one) for one in error["loc"] if str(one) not in ("int", "float", "str", "bool")]
+    return ".".join((what, *inner))
+
+
+_SAID = {
+    "missing": "is required",
+    "extra_forbidden": "no such field",
+    "string_too_long": "at most {max_length:,} characters",
+    "string_too_short": "at least {min_length:,} characters",
+    "too_long": "at most {max_length:,} items",
+    "too_short": "at least {min_length:,} items",
+    "greater_than_equal": "at least {ge:,}",
+    "less_than_equal": "at most {le:,}",
+    "literal_error": "one of {expected}",
+    "date_type": "an ISO 8601 date, such as 2026-01-31",
+    "date_parsing": "an ISO 8601 date, such as 2026-01-31",
+    "date_from_datetime_parsing": "an ISO 8601 date, such as 2026-01-31",
+    "time_delta_type": "an ISO 8601 duration, such as PT2H30M",
+    "time_delta_parsing": "an ISO 8601 duration, such as PT2H30M",
+    "datetime_type": "ISO 8601, such as 2026-01-31 or 2026-01-31T09:00:00Z",
+}
+
+
+def _said(error: ErrorDetails) -> str:
+    """Return one mistake in words: the bound that is broken, never the value."""
+    if error["type"] not in _SAID:
+        text = error["msg"].removeprefix("Value error, ")
+        return text[:1].lower() + text[1:]
+    text = _SAID[error["type"]].format(**error.get("ctx", {})).removesuffix(".0")
+    return text.replace("'", "").replace(" or ", ", ") if error["type"] == "literal_error" else text
