@@ -331,7 +331,7 @@ class Memory:
 
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
-        problems = await self._parts.jobs.problems()
+        problems = [*await self._parts.jobs.problems(), *await self._parts.indexer.records.problems(self.entity.name)]
         notes = (*self._parts.notes, *await self._parts.jobs.notes())
         return Health(not problems, tuple(problems), notes, self._parts.worker.outage)
 

@@ -38,6 +38,7 @@ class IndexDoc:
         at: A time in microseconds since 1970 UTC.
         passages: The parts that were embedded, one a row of ``vectors``; they are not kept here.
         vectors: Shape (parts, dimension); None or no rows leaves the owner out of the vector index.
+        keeps_vectors: The vector index stays as it is.
     """
 
     kind: ItemKind
@@ -48,6 +49,7 @@ class IndexDoc:
     at: int | None = None
     passages: tuple[str, ...] = ()
     vectors: Matrix | None = None
+    keeps_vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,8 @@ def _apply_vectors(index: VectorIndex, docs: dict[str, list[IndexDoc]], gone: di
         rows: list[VectorRow] = []
         bare: list[str] = list(gone.get(collection, ()))
         for doc in docs.get(collection, ()):
+            if doc.keeps_vectors:
+                continue
             if doc.vectors is None or not len(doc.vectors):
                 bare.append(doc.owner)
                 continue

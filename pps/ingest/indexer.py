@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pps.core.packs import NO_KINDS, Kinds
 from pps.core.time import iso, now, parse
 from pps.core.values import Fact, ItemKind, Node
 from pps.index.indexes import EntityIndexes, IndexDoc
@@ -23,6 +24,7 @@ from pps.ingest.index_docs import (
     node_docs,
 )
 from pps.ingest.passage_vectors import PassageVectors
+from pps.ingest.record_vectors import RecordVectors
 from pps.ingest.support import with_days
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Change, DirtyChange
@@ -77,7 +79,9 @@ class Indexer:
         indexes: EntityIndexes,
         vectors: PassageVectors | None,
         anchors: Anchors,
+        kinds: Kinds = NO_KINDS,
     ) -> None:
+        self.records = RecordVectors(kinds, journal, indexes, vectors)
         self._client = client
         self._journal = journal
         self._indexes = indexes
@@ -93,6 +97,13 @@ class Indexer:
         """
         async with self._draining:
             return await self._drain(_NOTHING_WRITTEN)
+
+    async def embed_due(self) -> float | None:
+        """Embed the records whose time has come; return in how many seconds the next one's comes, None for none."""
+        while due := await self.records.take(_EMBEDDED_AT_ONCE):
+            await self._journal.mark_dirty([Change("node", one) for one in due])
+            await self.drain()
+        return await self.records.next_s()
 
     async def write(
         self,
@@ -111,11 +122,14 @@ class Indexer:
         async with self._draining:
             rows = await self._journal.mark_dirty(changes)
             await self._drain(Written(rows, nodes, facts, texts), asyncio.ensure_future(put()))
+        if self.records.waited_too_long():
+            await self.embed_due()
 
-    async def settle(self) -> None:
-        """Bring the indexes up to date with the clock and with whatever the outbox still holds."""
+    async def settle(self) -> float | None:
+        """Bring the indexes up to date with the clock and with whatever the outbox still holds; as ``embed_due``."""
         await self._turn_facts()
         await self.drain()
+        return await self.embed_due()
 
     async def purge(self) -> None:
         """Make sure that no forgotten text stays in the files of the text index."""
@@ -136,6 +150,7 @@ class Indexer:
                     break  # what is noted from now on is for the next drain: turns may come in without end
             await self._clear(done, graph)
         except BaseException:
+            self.records.not_applied()
             await _over(graph)
             raise
         return total
@@ -143,6 +158,7 @@ class Indexer:
     async def _clear(self, rows: Sequence[int], graph: asyncio.Future[None] | None) -> None:
         if graph is not None:
             await graph
+        await self.records.applied()
         if rows:
             await self._journal.clear_dirty(rows)
 
@@ -175,6 +191,7 @@ class Indexer:
     async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
         """Empty both indexes and fill them from graph, journal and anchors; return documents by kind."""
         await self._indexes.clear()
+        await self.records.begin_anew()
         await self._journal.mirror_clear()
         counts = {
             "nodes": await self._rebuild_nodes(progress),
@@ -215,6 +232,7 @@ class Indexer:
         done, total, after = 0, (await self._client.counts()).nodes, ""
         while page := await self._client.scan_nodes(after, _PAGE):
             await self._indexes.apply(await self._node_docs([node.uuid for node in page], _NOTHING_WRITTEN), [])
+            await self.records.applied()
             done, after = done + len(page), page[-1].uuid
             _tell(progress, "nodes", done, total)
         return done
@@ -256,13 +274,20 @@ class Indexer:
         read = await self._client.nodes([uuid for uuid in ids if uuid not in written.nodes])
         nodes += read
         await self._journal.mirror_nodes(nodes, gone=_absent(ids, nodes))
+        await self.records.gone(_absent(ids, nodes))
         mentions = await self._client.episodes_of_nodes([node.uuid for node in read])
         pairs = [(episode, node) for node, episodes in mentions.items() for episode in episodes]
         await self._journal.mirror_mentions(pairs, whole=[node.uuid for node in read])
         turns = await self._journal.records.texts([uuid for uuid in ids if uuid not in written.texts])
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
-        docs = [doc for node in nodes for doc in node_docs(node, texts.get(node.uuid, ""))]
-        return await embedded(docs, self._vectors)
+        typed = [(node, texts.get(node.uuid, "")) for node in nodes if node.kind in self.records.kinds]
+        docs = [
+            doc
+            for one in nodes
+            if one.kind not in self.records.kinds
+            for doc in node_docs(one, texts.get(one.uuid, ""))
+        ]
+        return [*await embedded(docs, self._vectors), *await self.records.docs(typed)]
 
 
 async def _over(work: asyncio.Future[None] | None) -> None:

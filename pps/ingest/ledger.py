@@ -83,9 +83,12 @@ class Bookkeeper:
         turns = await self._journal.count_turns() - await self._journal.unfinished()
         facts = await self._journal.count_facts()
         wanted = {"nodes": counts.nodes, "episodes": turns, "facts": facts}
-        held = [text, vectors] if self._indexes.has_vectors else [text]
-        if self._indexes.has_vectors and vectors.get("records", 0) < len(await self._journal.records.nodes()):
-            return True
+        held = [text]
+        if self._indexes.has_vectors:
+            later = len(await self._journal.vector_states.without())
+            if vectors.get("records", 0) + later < len(await self._journal.records.nodes()):
+                return True
+            held.append({**vectors, "nodes": vectors.get("nodes", 0) + later})
         # current and past facts count as one
         found = [{**one, "facts": one.get("facts", 0) + one.get("past_facts", 0)} for one in held]
         return any(one.get(collection, 0) < least for one in found for collection, least in wanted.items())
@@ -119,15 +122,17 @@ class Bookkeeper:
     async def _held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
         """Return the ids of a kind in the text index, and those in the vector index (the same without a model).
 
-        A record whose text has no vectors is not in it.
+        A record whose text has no vectors is not in it, unless they are to be made later, or never.
         """
         held: tuple[set[str], set[str]] = (set(), set())
+        later = await self._journal.vector_states.without() if kind == "node" else set[str]()
         for collection in COLLECTIONS[kind]:
             vectors, text = await self._indexes.owners(collection)
             held[0].update(text)
             held[1].update(text if vectors is None else vectors)
             if collection == "records" and vectors is not None:
                 held[1].difference_update(await self._journal.records.nodes() - vectors)
+        held[1].update(later & held[0])
         return held
 
     async def _look(self) -> tuple[list[_Compared], int]:

@@ -49,8 +49,11 @@ class Steps(Protocol):
         """Let a model read a turn that is saved; return what the job made in all."""
         ...
 
-    async def settle(self) -> None:
-        """Bring the indexes up to date with the clock and with what was left over."""
+    async def settle(self) -> float | None:
+        """Bring the indexes up to date with the clock and with what was left over.
+
+        Return in how many seconds there is more to do by the clock, None when there is nothing.
+        """
         ...
 
 
@@ -349,19 +352,20 @@ class Worker:
         """Index what is left over when no job waits; sleep until there is a job or one may be tried again."""
         self._wake.clear()
         self._hurry = False
-        wait_s = await self._wait_s()
+        wait_s, look_s = await self._wait_s(), _LOOK_S
         if wait_s is None:
             unread = self.reader is not None and await self._queue.due_at("read") is not None
             if not unread:
                 self._rules.backlog.set(0)
             async with self.door.held():
-                await self._steps.settle()
+                again_s = await self._steps.settle()
+            look_s = _LOOK_S if again_s is None else min(_LOOK_S, max(0.01, again_s))
             if not self._wake.is_set():
                 self._saved.set()
                 if not unread:
                     self._settled.set()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_S if wait_s is None else max(0.01, min(wait_s, _LOOK_S))):
+            async with asyncio.timeout(look_s if wait_s is None else max(0.01, min(wait_s, _LOOK_S))):
                 await self._wake.wait()
 
     async def _wait_s(self) -> float | None:

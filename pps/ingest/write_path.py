@@ -87,8 +87,8 @@ class Pipeline:
         saved = job.result or JobResult(tags=job.turn.tags)
         return replace(saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts))
 
-    async def settle(self) -> None:
-        await self._indexer.settle()
+    async def settle(self) -> float | None:
+        return await self._indexer.settle()
 
     async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""
@@ -167,7 +167,8 @@ class Pipeline:
         jobs that come after ``last_job``, if there is one.
         """
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
-        words = [*(node.name for node in nodes), *(fact.text for fact in facts)]
+        kinds = self._indexer.records.kinds  # their vectors follow: a model that is away keeps no record waiting
+        words = [*(node.name for node in nodes if node.kind not in kinds), *(fact.text for fact in facts)]
         told = [spoken(turn) for turn in turns if batch.episodes[turn.uuid].facts]
         texts = await self._vectors.of(words, soon=told) if self._vectors else dict[str, Vector]()
 

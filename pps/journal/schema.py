@@ -246,5 +246,25 @@ _INJECTED = (
     "CREATE INDEX injected_by_time ON injected (at)",
 )
 
-MIGRATIONS: Migrations = (_TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL, _NO_MARKS, _STATUS, _MENTIONS, _DAYS, _INJECTED)
+# Of which text each record's vectors are, and when those that are not made yet are due.
+_RECORD_VECTORS = (
+    """CREATE TABLE record_vectors (
+        node TEXT PRIMARY KEY,
+        hash TEXT NOT NULL,
+        due INTEGER,
+        failures INTEGER NOT NULL,
+        error TEXT NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX record_vectors_by_due ON record_vectors (due) WHERE due IS NOT NULL",
+)
+
+MIGRATIONS: Migrations = (
+    _TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,
+    _NO_MARKS,
+    _STATUS,
+    _MENTIONS,
+    _DAYS,
+    _INJECTED,
+    _RECORD_VECTORS,
+)
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ T = TypeVar("T")
 
 NAMED = 8
 """Most nodes that a query is taken to name."""
+
+QUERIES_KEPT, QUERY_KEPT_S = 256, 900.0
 
 KINDS: dict[str, ItemKind] = {
     "facts": "fact",
@@ -71,6 +74,26 @@ class Tuning:
     rerank_deadline_s: float = 0.5
 
 
+class QueryVectors:
+    """Vectors of an entity's latest queries, 15 minutes each: what is asked again costs no call of the model."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str, int], tuple[float, Vector]] = OrderedDict()
+
+    async def of(self, text: str, embedder: Embedder) -> Vector:
+        """Return a query's vector, shape (dimension,)."""
+        made = embedder.fingerprint
+        key = (text, made.model, made.dimension)
+        kept = self._kept.get(key)
+        if kept is None or kept[0] < clock.monotonic():
+            kept = clock.monotonic() + QUERY_KEPT_S, await asyncio.to_thread(embedder.embed_query, text)
+        self._kept[key] = kept
+        self._kept.move_to_end(key)
+        while len(self._kept) > QUERIES_KEPT:
+            self._kept.popitem(last=False)
+        return kept[1]
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """What one entity's recalls read from. Without ``embedder`` they go by text and graph only.
@@ -87,6 +110,7 @@ class Sources:
     anchors: AnchorSource | None = None
     self_node: str | None = None
     tuning: Tuning = field(default_factory=Tuning)
+    query_vectors: QueryVectors = field(default_factory=QueryVectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +249,7 @@ class Ask:
         if embedder is None:
             return None
         with self.timed("embed"):
-            return await asyncio.to_thread(embedder.embed_query, self.text)
+            return await self.sources.query_vectors.of(self.text, embedder)
 
     async def _reach(self) -> Mapping[str, Reached]:
         if center := self.center():
