@@ -88,7 +88,12 @@ def _own_names(env: Mapping[str, str]) -> _Tree:
 
 
 def _is_list(path: list[str]) -> bool:
-    return path in (["server", "allowed_hosts"], ["server", "allowed_origins"])
+    return path in (
+        ["server", "allowed_hosts"],
+        ["server", "allowed_origins"],
+        ["calendar", "files"],
+        ["calendar", "urls"],
+    )
 
 
 def _ecosystem(env: Mapping[str, str], known: _Tree) -> dict[str, _Tree]:

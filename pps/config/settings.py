@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
+from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+_Hours: TypeAlias = Annotated[float, Field(ge=0, le=24)]
+Week: TypeAlias = tuple[_Hours, _Hours, _Hours, _Hours, _Hours, _Hours, _Hours]
+"""Hours a day, Monday first."""
 
 
 class _Section(BaseModel):
@@ -183,6 +188,29 @@ class VectorSettings(_Section):
     in_memory: int = Field(default=262_144, ge=0, le=100_000_000)
 
 
+class CalendarSettings(_Section):
+    """Which calendars say when a person is busy, and how many hours a day has. An entity may set its own.
+
+    Attributes:
+        files: ICS files; relative ones begin at the data folder, an entity's own at its folder.
+        urls: Addresses of ICS files; fetched by nothing but a workload, never from this machine or its net.
+        hours: Of a day for work; or seven of them, Monday first.
+        time_zone: Whose days and hours these are, such as ``Europe/Lisbon``.
+    """
+
+    files: tuple[Path, ...] = Field(default=(), max_length=50)
+    urls: tuple[SecretStr, ...] = Field(default=(), max_length=50)
+    hours: _Hours | Week = 10.0
+    time_zone: str = "UTC"
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise ValueError("must be a time zone of the IANA database, such as 'Europe/Lisbon'")
+        return value
+
+
 class Settings(_Section):
     """All settings, checked; made by ``load``, or directly in a program and in tests.
 
@@ -205,6 +233,7 @@ class Settings(_Section):
     recall: RecallSettings = RecallSettings()
     text: TextSettings = TextSettings()
     vectors: VectorSettings = VectorSettings()
+    calendar: CalendarSettings = CalendarSettings()
 
     def told(self) -> dict[str, str]:
         """Return what a caller's environment may not say otherwise, by the variable that would say it."""

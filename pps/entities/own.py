@@ -35,6 +35,15 @@ class ExtractorSection(_Section):
     tokens_per_day: int | None = Field(default=None, ge=0, le=1_000_000_000_000)
 
 
+class CalendarSection(_Section):
+    """In place of the settings of the same names; relative files begin at the entity's folder."""
+
+    files: list[str] | None = None
+    urls: list[str] | None = None
+    hours: float | list[float] | None = None
+    time_zone: str | None = None
+
+
 class OwnSettings(_Section):
     """What ``entity.toml`` says: the entity's card, and its own settings.
 
@@ -49,6 +58,7 @@ class OwnSettings(_Section):
     packs: list[str] = []
     automatic: AutomaticSection = AutomaticSection()
     extractor: ExtractorSection = ExtractorSection()
+    calendar: CalendarSection = CalendarSection()
 
 
 def own_settings(folder: Path) -> OwnSettings:

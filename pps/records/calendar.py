@@ -1,0 +1,189 @@
+"""Calendars: the ICS files and addresses that an entity's settings name, read for a stretch of time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import date, datetime
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import httpx
+
+from pps.config.settings import CalendarSettings
+from pps.core.text import first_line
+from pps.core.time import now
+from pps.records.ics import Agenda, read_ics
+
+MOST_BYTES = 10_000_000
+"""Of one file or address."""
+FETCH_S = 5.0
+REFRESH_S, RETRY_S = 900.0, 60.0
+"""How long what was fetched is good, and how long an address that failed is left alone."""
+_HOPS = 3
+_KEPT_READINGS = 64
+_INNER = (ip_network("64:ff9b::/96"), ip_network("2002::/16"))
+"""IPv6 that stands for an IPv4 address, which may be one of this machine's net."""
+
+Address = IPv4Address | IPv6Address
+Reachable = Callable[[Address], bool]
+
+
+class Calendars:
+    """The calendars that one entity's settings name.
+
+    Args:
+        base: The folder that relative paths of files begin at.
+        reachable: Which addresses may be asked; a test's own server is on none that may.
+    """
+
+    def __init__(self, settings: CalendarSettings, base: Path, reachable: Reachable | None = None) -> None:
+        self.zone = ZoneInfo(settings.time_zone)
+        self._settings = settings
+        self._base = base
+        self._reachable = reachable or is_public
+        self._fetched: dict[str, tuple[float, datetime, bytes]] = {}
+        self._failed: dict[str, tuple[float, str]] = {}
+        self._readings: OrderedDict[tuple[object, ...], Agenda] = OrderedDict()
+
+    def hours_of(self, day: date) -> float:
+        """Return the hours that a day of the week has for work."""
+        hours = self._settings.hours
+        return hours[day.weekday()] if isinstance(hours, tuple) else hours
+
+    async def agenda(self, start: datetime, end: datetime) -> Agenda:
+        """Return what all calendars together say of a time; one that cannot be read is a problem, not an empty one."""
+        files = [self._of_file(path, start, end) for path in self._settings.files]
+        urls = [
+            self._of_url(number, secret.get_secret_value(), start, end)
+            for number, secret in enumerate(self._settings.urls)
+        ]
+        found = await asyncio.gather(*files, *urls)
+        events = sorted((event for one in found for event in one.events), key=lambda one: (one.start, one.end))
+        return Agenda(tuple(events), tuple(problem for one in found for problem in one.problems))
+
+    async def _of_file(self, path: Path, start: datetime, end: datetime) -> Agenda:
+        def read() -> Agenda:
+            file = self._base / path.expanduser()
+            try:
+                state = file.stat()
+                if state.st_size > MOST_BYTES:
+                    return Agenda(problems=(f"{path.name}: is larger than {MOST_BYTES:,} bytes",))
+                return self._read(file.read_bytes, path.name, (file, state.st_mtime_ns, state.st_size), start, end)
+            except OSError as error:
+                return Agenda(problems=(f"{path.name}: cannot be read ({error.strerror})",))
+
+        return await asyncio.to_thread(read)
+
+    async def _of_url(self, number: int, url: str, start: datetime, end: datetime) -> Agenda:
+        """Read an address; the one fetched last stands in for one that cannot be reached, and that is said."""
+        name = f"urls[{number}]"
+        known, moment = self._fetched.get(url), time.monotonic()
+        problem = ""
+        if known is None or moment - known[0] > REFRESH_S:
+            tried = self._failed.get(url)
+            if tried is None or moment - tried[0] > RETRY_S:
+                try:
+                    async with asyncio.timeout(FETCH_S):
+                        body = await fetch(url, self._reachable)
+                    known = self._fetched[url] = (moment, now(), body)
+                    self._failed.pop(url, None)
+                    tried = None
+                except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError, ValueError) as error:
+                    tried = self._failed[url] = (moment, first_line(str(error)) or type(error).__name__)
+            problem = tried[1] if tried else ""
+        if known is None:
+            return Agenda(problems=(f"{name}: could not be fetched ({problem}), its events are not counted",))
+        at, body = known[1], known[2]
+        agenda = await asyncio.to_thread(self._read, lambda: body, name, (url, at), start, end)
+        if not problem:
+            return agenda
+        stale = f"{name}: could not be fetched ({problem}), its events are as of {at:%Y-%m-%d %H:%M} UTC"
+        return Agenda(agenda.events, (stale, *agenda.problems))
+
+    def _read(
+        self, body: Callable[[], bytes], name: str, state: tuple[object, ...], start: datetime, end: datetime
+    ) -> Agenda:
+        """Read a calendar, or return what was read of the same state and time before."""
+        key = (*state, start, end)
+        found = self._readings.pop(key, None)
+        if found is None:
+            data = body()
+            try:
+                text, broken = data.decode("utf-8"), ()
+            except UnicodeDecodeError as error:
+                text = data.decode("utf-8", "replace")
+                line = data[: error.start].count(10) + 1
+                broken = (f"{name}:{line}: is not UTF-8",)
+            read = read_ics(text, name, start, end, self.zone)
+            found = Agenda(read.events, (*broken, *read.problems))
+        self._readings[key] = found
+        while len(self._readings) > _KEPT_READINGS:
+            self._readings.popitem(last=False)
+        return found
+
+
+def is_public(address: Address) -> bool:
+    """Tell whether an address lies outside: not this machine's, nor of its net, nor of no host at all."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        return is_public(address.ipv4_mapped)
+    if not address.is_global or address.is_multicast or any(address in inner for inner in _INNER):
+        return False
+    kind = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(kind, socket.SOCK_DGRAM) as own:
+            own.bind((str(address), 0))  # only this machine's own can be bound
+    except OSError:
+        return True
+    return False
+
+
+async def fetch(url: str, reachable: Reachable) -> bytes:
+    """Return what lies at an address; it is asked at the very address that was checked.
+
+    Raises:
+        ValueError: It is no http address, lies on this machine or its net, is too large, or leads to another host.
+        OSError, httpx.HTTPError: It cannot be reached.
+    """
+    target = httpx.URL(re.sub(r"^webcals?:", "https:", url.strip()))
+    host = target.host
+    for _ in range(_HOPS):
+        if target.scheme not in ("http", "https") or not target.host:
+            raise ValueError("is no http or https address")
+        if target.host != host:
+            raise ValueError("leads to another host")
+        address = await _resolved(target, reachable)
+        headers = {"Host": target.netloc.decode(), "Accept": "text/calendar", "Accept-Encoding": "identity"}
+        # The address is asked itself, so that a name cannot answer otherwise at the second look.
+        asked = target.copy_with(host=str(address))
+        options = {"sni_hostname": target.host}
+        async with (
+            httpx.AsyncClient(timeout=FETCH_S, trust_env=False, follow_redirects=False) as client,
+            client.stream("GET", asked, headers=headers, extensions=options) as answer,
+        ):
+            if answer.is_redirect:
+                target = target.join(answer.headers["location"])
+                continue
+            if not answer.is_success:
+                raise ValueError(f"answers {answer.status_code}")
+            body = bytearray()
+            async for piece in answer.aiter_bytes(65_536):
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise ValueError(f"is larger than {MOST_BYTES:,} bytes")
+            return bytes(body)
+    raise ValueError("leads on and on")
+
+
+async def _resolved(target: httpx.URL, reachable: Reachable) -> Address:
+    port = target.port or (443 if target.scheme == "https" else 80)
+    found = await asyncio.get_running_loop().getaddrinfo(target.host, port, type=socket.SOCK_STREAM)
+    addresses = [ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+    if not addresses or not all(map(reachable, addresses)):
+        raise ValueError("lies on this machine or its net")
+    return addresses[0]

@@ -1,0 +1,229 @@
+"""ICS files: when they say that somebody is busy.
+
+Their text is data from outside: it is shown beside a workload, never obeyed and never kept as memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from ical.calendar import Calendar
+from ical.calendar_stream import CalendarStream
+from ical.event import Event, EventStatus
+from ical.exceptions import CalendarError
+from ical.recur_adapter import RecurAdapter
+
+from pps.core.text import first_line
+
+_RECURS = 20_000
+"""Most times of one event that are counted from its first: 54 years of every day."""
+_PROBLEMS = 20
+_LONGEST_TITLE, _LONGEST_ZONE = 200, 50_000
+
+_EDGES = re.compile(r"^(?P<edge>BEGIN|END):(?P<what>VEVENT|VTIMEZONE)[ \t]*\r?$", re.I | re.M)
+_OWN_ZONE = re.compile(r"^X-WR-TIMEZONE:.*$", re.I | re.M)
+_FOLD = re.compile(r"\r?\n[ \t]")
+_NEEDED = re.compile(
+    r"(?:UID|DTSTART|DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID|STATUS|TRANSP|SUMMARY)(?=[;:])", re.I
+)
+_DAY_OF = re.compile(
+    r"^(DTSTART|DTEND)(?:;[^:\r\n]*)?:(\d{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?:T\d{6}Z?)?\r?$", re.I | re.M
+)
+_MALFORMED = (CalendarError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+"""What the library raises of a text that is no calendar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """One event, or one time of one that recurs; half-open.
+
+    Attributes:
+        all_day: It says days, not hours.
+        title: As the calendar has it, one line.
+    """
+
+    start: datetime
+    end: datetime
+    all_day: bool
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What calendars say of a stretch of time.
+
+    Attributes:
+        events: By their start; cancelled ones and those that leave one free are not among them.
+        problems: What could not be read, named by file and line; all the rest was.
+    """
+
+    events: tuple[Busy, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What stands between an event's edges, and the line on which it begins, from 1."""
+
+    line: int
+    text: str
+
+
+def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinfo) -> Agenda:
+    """Return what an ICS text says of a stretch of time; what is broken in it is named by its line.
+
+    ``source`` is its name for that. Days, and hours without a zone (floating ones), are those of ``zone``.
+    """
+    problems: list[str] = []
+    blocks, frame = _cut(text, source, problems)
+    window = tuple(one.astimezone(zone).strftime("%Y%m%d") for one in (start - timedelta(days=2), end + timedelta(1)))
+    near = [one for one in blocks if _may_fall(one.text, *window)]
+    events = [pair for pair in _parsed(near, frame, source, problems) if pair[1].dtstart is not None]
+    moved = {(one.uid, _instant(one, zone)) for _, one in events if one.recurrence_id}
+    found: list[Busy] = []
+    for line, event in events:
+        if event.status == EventStatus.CANCELLED or (event.transparency or "").upper() == "TRANSPARENT":
+            continue
+        try:
+            for begin, stop in _times(event, end, zone, moved):
+                if stop > start and begin < end and stop > begin:
+                    all_day = not isinstance(event.dtstart, datetime)
+                    found.append(Busy(begin, stop, all_day, first_line(event.summary or "")[:_LONGEST_TITLE]))
+        except (*_MALFORMED, CalendarError) as error:
+            problems.append(f"{source}:{line}: {_why(error)}")
+    found.sort(key=lambda one: (one.start, one.end, one.title))
+    if len(problems) > _PROBLEMS:
+        problems[_PROBLEMS:] = [f"{source}: {len(problems) - _PROBLEMS} more like these"]
+    return Agenda(tuple(found), tuple(problems))
+
+
+def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], list[str]]:
+    """Return the events of a text and, as their frame, its time zones and the calendar's own zone."""
+    blocks: list[_Block] = []
+    frame = [found[0].strip() for found in _OWN_ZONE.finditer(text)][:1]
+    name, began, inner, line, at = "", 0, 0, 1, 0
+    for edge in _EDGES.finditer(text):
+        line, at = line + text.count("\n", at, edge.start()), edge.start()
+        what = edge["what"].upper()
+        if edge["edge"].upper() == "END" and what == name:
+            body = text[inner : edge.start()]
+            if what == "VEVENT":
+                blocks.append(_Block(began, body))
+            else:
+                frame.append(f"BEGIN:VTIMEZONE{_zone(body)}END:VTIMEZONE")
+            name = ""
+        elif edge["edge"].upper() == "BEGIN":
+            if name:
+                problems.append(f"{source}:{began}: BEGIN:{name} has no end")
+            name, began, inner = what, line, edge.end()
+    if name:
+        problems.append(f"{source}:{began}: BEGIN:{name} has no end")
+    if "BEGIN:VCALENDAR" not in text.upper():
+        problems.append(f"{source}:1: is no calendar, it has no BEGIN:VCALENDAR")
+    return blocks, frame
+
+
+def _zone(body: str) -> str:
+    """Return a time zone in which what began once and never recurs says so: the library overlooks it otherwise."""
+
+    def once(found: re.Match[str]) -> str:
+        recurs = re.search(r"^R(RULE|DATE)[;:]", found[2], re.I | re.M)
+        return found[0] if recurs else f"BEGIN:{found[1]}\nRRULE:FREQ=YEARLY;COUNT=1{found[2]}END:{found[1]}"
+
+    return body if len(body) > _LONGEST_ZONE else re.sub(r"(?is)BEGIN:(STANDARD|DAYLIGHT)(.*?)END:\1", once, body)
+
+
+def _needed(body: str) -> str:
+    """Return the lines of an event that say when it is and what it is called, without its alarms."""
+    kept: list[str] = []
+    depth = 0
+    for line in _FOLD.sub("", body).splitlines():
+        start = line[:6].upper()
+        depth += start == "BEGIN:"
+        if not depth and _NEEDED.match(line):
+            kept.append(line)
+        depth -= start.startswith("END:")
+    return "\n".join(kept)
+
+
+def _may_fall(text: str, first: str, last: str) -> bool:
+    """Tell, by the days in its text alone, whether an event may fall between two days; when in doubt, it may."""
+    days = {name.upper(): day for name, day in _DAY_OF.findall(text)}
+    upper = text.upper()
+    if "DTSTART" not in days or "RECURRENCE-ID" in upper or "RDATE" in upper:
+        return True
+    return days["DTSTART"] <= last and (
+        "RRULE" in upper or "DURATION" in upper or days.get("DTEND", days["DTSTART"]) >= first
+    )
+
+
+def _parsed(
+    blocks: Sequence[_Block], frame: Sequence[str], source: str, problems: list[str]
+) -> Iterator[tuple[int, Event]]:
+    """Yield the events with their lines; one that the library refuses is named, by halving until it is found."""
+    if not blocks:
+        return
+    try:
+        events = _library(blocks, frame)
+    except _MALFORMED as error:
+        if len(blocks) > 1:
+            half = len(blocks) // 2
+            yield from _parsed(blocks[:half], frame, source, problems)
+            yield from _parsed(blocks[half:], frame, source, problems)
+        elif frame:  # a broken time zone breaks none of the events that do without it
+            yield from _parsed(blocks, (), source, problems)
+        else:
+            problems.append(f"{source}:{blocks[0].line}: {_why(error)}")
+        return
+    yield from zip((one.line for one in blocks), events, strict=True)
+
+
+def _library(blocks: Sequence[_Block], frame: Sequence[str]) -> list[Event]:
+    inner = "\n".join(f"BEGIN:VEVENT\n{_needed(one.text)}\nEND:VEVENT" for one in blocks)
+    text = "\n".join(["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-", *frame, inner, "END:VCALENDAR"])
+    calendars: list[Calendar] = CalendarStream.from_ics(text).calendars
+    return calendars[0].events
+
+
+def _instant(event: Event, zone: tzinfo) -> datetime | date:
+    """Return which time of an event that recurs this one takes the place of."""
+    assert event.recurrence_id is not None  # noqa: S101 - asked before
+    value = type(event.recurrence_id).to_value(event.recurrence_id)
+    if not isinstance(value, datetime):
+        return value
+    own = event.recurrence_id.tzinfo or value.tzinfo
+    start = event.dtstart
+    fallback = start.tzinfo if isinstance(start, datetime) and start.tzinfo else zone
+    return value.replace(tzinfo=own or fallback).astimezone(UTC)
+
+
+def _times(
+    event: Event, end: datetime, zone: tzinfo, moved: set[tuple[str, datetime | date]]
+) -> Iterator[tuple[datetime, datetime]]:
+    """Yield each time of an event that begins before ``end``."""
+    recurs = event.as_rrule()
+    if recurs is None:
+        span = event.timespan_of(zone)
+        yield span.start, span.end
+        return
+    if event.rrule and event.rrule.freq in ("MINUTELY", "SECONDLY"):
+        raise ValueError("it recurs more often than every hour")
+    adapter = RecurAdapter(event, zone)
+    for count, when in enumerate(recurs):
+        if count == _RECURS:
+            raise ValueError(f"it recurs more than {_RECURS:,} times")
+        span = adapter.get(when).key
+        if span.start >= end:
+            return
+        instant = span.start.astimezone(UTC) if isinstance(when, datetime) else when
+        if (event.uid, instant) not in moved:
+            yield span.start, span.end
+
+
+def _why(error: Exception) -> str:
+    """Return what is wrong in a line, without what the calendar says."""
+    said = str(error).rsplit("component: ", 1)[-1].removeprefix("Value error, ")
+    return first_line(re.sub(r"'[^']*'", "'…'", said))[:160] or type(error).__name__
