@@ -258,6 +258,9 @@ _RECORD_VECTORS = (
     "CREATE INDEX record_vectors_by_due ON record_vectors (due) WHERE due IS NOT NULL",
 )
 
+# Which part of a session's start it was; empty is a pack.
+_PARTS = ("ALTER TABLE injected ADD COLUMN part TEXT NOT NULL DEFAULT ''",)
+
 MIGRATIONS: Migrations = (
     _TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,
     _NO_MARKS,
@@ -266,5 +269,6 @@ MIGRATIONS: Migrations = (
     _DAYS,
     _INJECTED,
     _RECORD_VECTORS,
+    _PARTS,
 )
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

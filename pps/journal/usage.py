@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -38,6 +38,18 @@ class Seen:
     prompts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PartUsed:
+    """How often a session was given a part, and how many tokens that was in all.
+
+    ``part`` is a layer or ``workload``; ``startup`` and ``recalled`` are the packs at its start and at its prompts.
+    """
+
+    part: str
+    times: int
+    tokens: int
+
+
 class Given:
     """What sessions were given."""
 
@@ -61,6 +73,22 @@ class Given:
         """Return what a session was shown since it began, or since it was last compacted."""
         return await self._readers.read(partial(_seen, session=session))
 
+    async def record_parts(self, session: str, parts: Mapping[str, int], ids: Iterable[str]) -> None:
+        """Note the tokens of each part that a session began with, and what it was shown; kept for 30 days."""
+        batch = list(ids)
+
+        def note(db: sqlite3.Connection) -> None:
+            moment = now()
+            for part, tokens in parts.items():
+                _record_given(db, session, "startup", tokens, moment, part)
+            record_shown(db, session, batch, moment)
+
+        await self._writer.write(note)
+
+    async def parts(self, session: str, since: datetime) -> list[PartUsed]:
+        """Return what a session was given at ``since`` or later, and since it was last compacted, by part."""
+        return await self._readers.read(partial(_parts, session=session, since=since))
+
     async def injected(self, since: datetime) -> list[SessionInjected]:
         """Return what sessions were given at ``since`` or later, the latest session first."""
         return await self._readers.read(partial(_injected, since=since))
@@ -74,11 +102,13 @@ def record_shown(connection: sqlite3.Connection, session: str, ids: Iterable[str
     connection.execute("DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,))
 
 
-def _record_given(connection: sqlite3.Connection, session: str, given: Occasion, tokens: int, at: datetime) -> None:
-    """Note that a session was given a pack of so many tokens; 0 is an empty one."""
+def _record_given(
+    connection: sqlite3.Connection, session: str, given: Occasion, tokens: int, at: datetime, part: str = ""
+) -> None:
+    """Note that a session was given a pack, or one part of what it began with, of so many tokens; 0 is an empty one."""
     moment = utc(at, "at")
-    row = (session, given, tokens, micros(moment))
-    connection.execute("INSERT INTO injected (session, given, tokens, at) VALUES (?, ?, ?, ?)", row)
+    row = (session, given, tokens, micros(moment), part)
+    connection.execute("INSERT INTO injected (session, given, tokens, at, part) VALUES (?, ?, ?, ?, ?)", row)
     connection.execute("DELETE FROM injected WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),))
     connection.execute("DELETE FROM injected WHERE seq <= (SELECT max(seq) FROM injected) - ?", (KEPT_ROWS,))
 
@@ -101,6 +131,18 @@ def _seen(connection: sqlite3.Connection, session: str) -> Seen:
         frozenset(one for (one,) in connection.execute(ids, (session, since))),
         connection.execute(asked, (session, since)).fetchone()[0],
     )
+
+
+def _parts(connection: sqlite3.Connection, session: str, since: datetime) -> list[PartUsed]:
+    last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
+    compacted = connection.execute(last, (session,)).fetchone()[0]
+    rows = connection.execute(
+        "SELECT given, part, count(*), sum(tokens) FROM injected"
+        " WHERE session = ? AND at >= ? AND at > ? AND given != 'compact' GROUP BY given, part ORDER BY min(seq)",
+        (session, micros(utc(since, "since")), compacted),
+    )
+    names = {"startup": "startup", "turn": "recalled"}
+    return [PartUsed(part or names[given], times, tokens) for given, part, times, tokens in rows]
 
 
 def _injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInjected]:

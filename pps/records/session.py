@@ -1,0 +1,319 @@
+"""What a session begins with: the layers that are always loaded and the workload, within a budget of tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time as clock
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date, timedelta
+from typing import Any, Literal, TypeVar
+
+from pps.context.fence import escaped, marks_of
+from pps.core.packs import Kinds, KindSpec, LayerSpec
+from pps.core.records import Record, RecordGraph
+from pps.core.time import now
+from pps.core.values import JSON
+from pps.journal.journal import Journal
+from pps.journal.usage import KEPT_D, PartUsed
+from pps.models.token_counts import count_tokens, counter_name
+from pps.records.calendar import Calendars
+from pps.records.reading import RecordReads
+from pps.records.workload import Workload, workload
+
+SESSION_TOKENS, WORKLOAD_TOKENS = 25_000, 2_000
+"""Most tokens of a session's start, and of the workload in it; each layer has its own in its pack."""
+QUERY_TOKENS = 15_000
+"""Most tokens of the answer to one question in a session."""
+UPWARD = ("SUPPORTED_BY", "SERVES", "ALIGNS_WITH")
+"""The relations by which a record says what it is for."""
+_PRIORITIES = {name: rank for rank, name in enumerate(("P0", "P1", "P2", "P3", "P4", "none"))}
+_STATUSES = ("active", "draft")
+_NAMED = 20
+_FRAME = 300
+"""Tokens for what stands around the layers."""
+_SHORT = ("enum", "date", "datetime", "number", "integer", "bool")
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """What a record serves, is supported by or aligns with."""
+
+    relation: str
+    id: str
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRecord:
+    """A record as a session is given it: its short fields, and its description where its kind is described."""
+
+    id: str
+    kind: str
+    title: str
+    summary: str
+    status: str
+    fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    state: str | None = None
+    description: str | None = None
+    parents: tuple[Parent, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A record that there was no room for."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLayer:
+    """A layer as far as its budget goes.
+
+    Attributes:
+        nodes: How many records of it there are, active ones and drafts.
+        tokens: Of this layer as JSON, never more than its budget.
+        left_out: The most important that there was no room for, at most 20; ``left_out_by_kind`` counts all.
+    """
+
+    layer: str
+    budget_tokens: int
+    tokens: int
+    nodes: int
+    items: tuple[LoadedRecord, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    left_out_by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a session begins with.
+
+    Attributes:
+        nodes: Records that are shown.
+        tokens: Of each part as JSON; ``total_tokens``, with what stands around them, is never more than 25,000.
+        counter: How they were counted.
+        took_ms: For each part, and in all; the parts are loaded side by side.
+        mark: Of the fence around the text, so that what is data stays data.
+    """
+
+    layers: tuple[LoadedLayer, ...]
+    workload: Workload
+    nodes: int
+    tokens: Mapping[str, int]
+    total_tokens: int
+    budget_tokens: int
+    counter: Literal["tiktoken", "estimate"]
+    took_ms: Mapping[str, float]
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUsage:
+    """How many tokens of this memory a session was given since it began or was compacted, by part."""
+
+    session: str
+    tokens: int
+    counter: Literal["tiktoken", "estimate"]
+    parts: tuple[PartUsed, ...]
+
+
+def trimmed(items: Sequence[Item], budget_tokens: int, text: Callable[[Item], str]) -> int:
+    """Return how many of the first items fit into a budget together; ``text`` is what is sent of one."""
+    room = budget_tokens
+    for at, item in enumerate(items):
+        room -= count_tokens(text(item)) + 1
+        if room < 0:
+            return at
+    return len(items)
+
+
+class Layers:
+    """The layers of one entity's records, as sessions are given them."""
+
+    def __init__(self, reads: RecordReads, kinds: Kinds, calendars: Calendars, journal: Journal) -> None:
+        self._reads = reads
+        self._kinds = kinds
+        self._journal = journal
+        self.calendars = calendars
+
+    async def context(self, session: str = "") -> SessionContext:
+        """Return what a session begins with: every layer that is always loaded, and the workload, side by side.
+
+        ``session`` is noted as having been given it: what it was shown ``ambient_recall`` does not show again.
+        """
+        started = clock.perf_counter()
+        always = [one for one in self._kinds.layers.values() if one.load == "always"]
+        layers, (load, load_tokens, load_ms) = await asyncio.gather(
+            asyncio.gather(*map(self._layer, always)), self._load()
+        )
+        took_ms = {layer.layer: ms for layer, ms in layers} | {"workload": load_ms}
+        loaded: list[LoadedLayer] = []
+        room = SESSION_TOKENS - _FRAME - load_tokens
+        for spec, (layer, _) in zip(always, layers, strict=True):
+            if layer.tokens > room:
+                layer = load_layer(replace(spec, budget_tokens=room), await self._reads.graph(), self._kinds)
+            loaded.append(layer)
+            room -= layer.tokens
+        found = SessionContext(
+            layers=tuple(loaded),
+            workload=load,
+            nodes=sum(len(one.items) for one in loaded),
+            tokens={one.layer: one.tokens for one in loaded} | {"workload": load_tokens},
+            total_tokens=SESSION_TOKENS - room,
+            budget_tokens=SESSION_TOKENS,
+            counter=counter_name(),
+            took_ms=took_ms | {"total": _ms(started)},
+            mark=(await marks_of(self._journal)).new(),
+        )
+        if session:
+            shown = [record.id for one in loaded for record in one.items]
+            await self._journal.given.record_parts(session, found.tokens, shown)
+        return found
+
+    async def usage(self, session: str) -> ContextUsage:
+        """Return what a session was given, by part, in the last 30 days and since it was compacted."""
+        parts = await self._journal.given.parts(session, now() - timedelta(days=KEPT_D))
+        return ContextUsage(session, sum(one.tokens for one in parts), counter_name(), tuple(parts))
+
+    async def workload(
+        self, start: date | None = None, end: date | None = None, *, with_calendar: bool = True
+    ) -> Workload:
+        """Return how full some days are; see ``workload.workload``."""
+        return await workload(
+            self._reads, self._kinds, self.calendars, start=start, end=end, with_calendar=with_calendar
+        )
+
+    async def _layer(self, spec: LayerSpec) -> tuple[LoadedLayer, float]:
+        started = clock.perf_counter()
+        graph = await self._reads.graph()
+        return load_layer(spec, graph, self._kinds), _ms(started)
+
+    async def _load(self) -> tuple[Workload, int, float]:
+        started = clock.perf_counter()
+        found = await workload(self._reads, self._kinds, self.calendars)
+        load, tokens = _fitting(found)
+        return load, tokens, _ms(started)
+
+
+def load_layer(spec: LayerSpec, graph: RecordGraph, kinds: Kinds) -> LoadedLayer:
+    """Return a layer of an entity's records within its budget.
+
+    What stays when there is no room for all: kinds by their priority, active before drafts, the important before
+    the rest, the latest first. What is shown stands in the pack's order of kinds, then by horizon, then by creation.
+    """
+    own = {kind.name: kind for kind in kinds if kind.layer == spec.name}
+    records = [one for one in graph.records.values() if one.kind in own and one.status in _STATUSES]
+    records.sort(key=lambda one: _need(one, own[one.kind]))
+    ups = _parents(graph, {one.id for one in records})
+    order = {name: rank for rank, name in enumerate(own)}
+
+    def shown(record: Record) -> LoadedRecord:
+        return _loaded(record, own[record.kind], ups.get(record.id, ()))
+
+    def layer(count: int) -> LoadedLayer:
+        kept, rest = records[:count], records[count:]
+        kept = sorted(kept, key=lambda one: (order[one.kind], _horizon(one, own[one.kind]), one.created_at, one.id))
+        made = LoadedLayer(
+            spec.name,
+            spec.budget_tokens,
+            0,
+            len(records),
+            tuple(map(shown, kept)),
+            tuple(LeftOut(one.id, escaped(one.title)) for one in rest[:_NAMED]),
+            dict(Counter(one.kind for one in rest)),
+        )
+        return replace(made, tokens=_tokens(made) + 1)
+
+    found = layer(trimmed(records, spec.budget_tokens, lambda one: _json(shown(one))))
+    while found.tokens > spec.budget_tokens and found.items:
+        found = layer(len(found.items) - max(1, len(found.items) // 20))
+    return found
+
+
+def _fitting(found: Workload) -> tuple[Workload, int]:
+    """Return a workload within its budget: without details, then with its first days and what it recommends only."""
+    load = replace(found, tasks=(), events=())
+    for tasks in (20, 10, 5, 0):
+        load = replace(load, tasks=tuple(replace(one, title=escaped(one.title)) for one in found.tasks[:tasks]))
+        if (tokens := _tokens(load)) <= WORKLOAD_TOKENS:
+            return load, tokens
+    load = replace(load, problems=load.problems[:3])
+    return load, _tokens(load)
+
+
+def _need(record: Record, kind: KindSpec) -> tuple[int, int, float, float]:
+    """Return by what a record comes before another when there is no room for both; the least is the first."""
+    status = _STATUSES.index(record.status)
+    return (_PRIORITIES[kind.priority], status, -_importance(record, kind), -record.created_at.timestamp())
+
+
+def _importance(record: Record, kind: KindSpec) -> float:
+    """Return how important a record says it is, 0 to 1: an ``importance``, or the place of its ``priority``."""
+    said = record.fields.get("importance")
+    if isinstance(said, int | float):
+        return float(said)
+    spec, value = kind.fields.get("priority"), record.fields.get("priority")
+    if spec is None or value not in spec.enum:
+        return 0.0
+    return 1 - spec.enum.index(str(value)) / len(spec.enum)
+
+
+def _horizon(record: Record, kind: KindSpec) -> int:
+    spec, value = kind.fields.get("horizon"), record.fields.get("horizon")
+    return spec.enum.index(str(value)) if spec and value in spec.enum else 99
+
+
+def _loaded(record: Record, kind: KindSpec, parents: Sequence[Parent]) -> LoadedRecord:
+    short = {
+        name: escaped(value) if isinstance(value, str) else value
+        for name, value in record.fields.items()
+        if name in kind.fields and kind.fields[name].type in _SHORT
+    }
+    said = record.fields.get("description") if kind.describe else None
+    return LoadedRecord(
+        id=record.id,
+        kind=record.kind,
+        title=escaped(record.title),
+        summary=escaped(record.summary),
+        status=record.status,
+        fields=short,
+        state=record.state or None,
+        description=escaped(said) if isinstance(said, str) else None,
+        parents=tuple(parents) or None,
+    )
+
+
+def _parents(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]]:
+    """Return record → what it is for, over the relations that say so, by relation and title."""
+    wanted = set(ids)
+    found: dict[str, list[Parent]] = defaultdict(list)
+    for one in graph.relations:
+        if one.type in UPWARD and one.source in wanted and one.target in graph.records:
+            above = graph.records[one.target]
+            found[one.source].append(Parent(one.type, above.id, above.kind, escaped(above.title)))
+    for some in found.values():
+        some.sort(key=lambda one: (UPWARD.index(one.relation), one.title, one.id))
+    return found
+
+
+def _json(value: Any) -> str:
+    """Return a dataclass as it is sent: without what does not apply."""
+    return json.dumps(asdict(value, dict_factory=_applying), ensure_ascii=False, default=str)
+
+
+def _applying(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _tokens(value: Any) -> int:
+    return count_tokens(_json(value))
+
+
+def _ms(started: float) -> float:
+    return round((clock.perf_counter() - started) * 1000, 2)

@@ -1,0 +1,299 @@
+"""Workload: whether the open tasks and the calendars of some days fit into their hours."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Literal, TypeAlias
+
+from pps.core.bounds import check_range
+from pps.core.errors import InvalidRequest
+from pps.core.packs import Kinds
+from pps.core.records import Record, RecordGraph
+from pps.core.text import first_line
+from pps.core.time import now
+from pps.records.calendar import Calendars
+from pps.records.ics import Agenda
+from pps.records.reading import RecordReads
+
+Zone: TypeAlias = Literal["green", "yellow", "red"]
+
+OPEN = ("todo", "in_progress")
+"""The states of a task whose effort is still to be made."""
+YELLOW, RED = 75.0, 85.0
+"""Percent of the hours: yellow from the first on, red above the second."""
+DEFAULT_DAYS, MOST_DAYS = 7, 366
+_EFFORT, _DUE, _SCHEDULED = "effort_hours", "due_date", "SCHEDULED_AS"
+_DETAILS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLoad:
+    """An open task that falls into the days.
+
+    Attributes:
+        hours: Of its effort that no time block holds; None when its effort is not known.
+        due: Absent for one that only time blocks bring here.
+    """
+
+    id: str
+    title: str
+    state: str
+    hours: float | None
+    due: date | None = None
+    overdue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventLoad:
+    """An event of a calendar."""
+
+    title: str
+    start: datetime
+    end: datetime
+    all_day: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DayLoad:
+    """One day: what it has, and what tasks and calendars (with time blocks, overlaps counted once) take of it."""
+
+    day: date
+    hours_available: float
+    task_hours: float
+    calendar_hours: float
+    utilisation: float
+    zone: Zone
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How full some days are.
+
+    Attributes:
+        start_date, end_date: Half-open, days of ``time_zone``.
+        utilisation: Percent that is scheduled of what is available; 999 when there is something and no hours for it.
+        not_counted: Open tasks without a date, and those in the days without an effort.
+        problems: Calendars that could not be read, so that their events may be missing.
+        tasks, events: Only where details are asked for, at most 100 each.
+    """
+
+    start_date: date
+    end_date: date
+    time_zone: str
+    hours_available: float
+    hours_scheduled: float
+    task_hours: float
+    calendar_hours: float
+    utilisation: float
+    zone: Zone
+    days: tuple[DayLoad, ...]
+    recommendations: tuple[str, ...]
+    not_counted: Mapping[str, int] = field(default_factory=dict[str, int])
+    problems: tuple[str, ...] = ()
+    tasks: tuple[TaskLoad, ...] = ()
+    events: tuple[EventLoad, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    start: datetime
+    end: datetime
+    all_day: bool = False
+
+
+async def workload(
+    reads: RecordReads,
+    kinds: Kinds,
+    calendars: Calendars,
+    *,
+    start: date | None = None,
+    end: date | None = None,
+    with_calendar: bool = True,
+) -> Workload:
+    """Return how full the days from ``start`` (today) to ``end`` (seven days later) are, with its details.
+
+    Raises:
+        InvalidRequest: The days are none, or more than 366.
+    """
+    today = now().astimezone(calendars.zone).date()
+    start = start or today
+    end = end or start + timedelta(days=DEFAULT_DAYS)
+    if end <= start:
+        raise InvalidRequest("end_date", "must be after start_date; it is the day after the last")
+    check_range("end_date", (end - start).days, 1, MOST_DAYS)
+    days = [start + timedelta(days=at) for at in range((end - start).days)]
+    edges = [datetime(day.year, day.month, day.day, tzinfo=calendars.zone) for day in (*days, end)]
+    agenda = await calendars.agenda(edges[0], edges[-1]) if with_calendar else Agenda()
+    return _assessed(_Tasks(await reads.graph(), kinds, calendars), days, edges, today, agenda)
+
+
+class _Tasks:
+    """The open tasks of an entity and the time that is set aside for them; what a task is, its pack says."""
+
+    def __init__(self, graph: RecordGraph, kinds: Kinds, calendars: Calendars) -> None:
+        tasks = {kind.name for kind in kinds if _EFFORT in kind.fields and kind.lifecycle}
+        blocks = {one.target for one in kinds.relations() if one.name == _SCHEDULED}
+        self.calendars = calendars
+        self.open = {
+            one.id: one
+            for one in graph.records.values()
+            if one.kind in tasks and one.status == "active" and one.state in OPEN
+        }
+        self.hours: dict[str, float] = {}
+        self.blocks: list[_Stretch] = []
+        holders: dict[str, list[str]] = defaultdict(list)
+        for relation in graph.relations:
+            if relation.type == _SCHEDULED:
+                holders[relation.target].append(relation.source)
+        for record in graph.records.values():
+            if record.kind not in blocks or record.status != "active":
+                continue
+            stretch = self._stretch(record)
+            of = [task for task in holders[record.id] if task in self.open]
+            if stretch and (of or not holders[record.id]):
+                self.blocks.append(stretch)
+                for task in of:
+                    self.hours[task] = self.hours.get(task, 0.0) + _hours(stretch) / len(of)
+
+    def _stretch(self, record: Record) -> _Stretch | None:
+        ends = [self._moment(record.fields.get(name)) for name in ("start", "end")]
+        return _Stretch(ends[0], ends[1]) if ends[0] and ends[1] and ends[0] < ends[1] else None
+
+    def _moment(self, value: object) -> datetime | None:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+        return moment.replace(tzinfo=self.calendars.zone) if moment and moment.tzinfo is None else moment
+
+    def due(self, task: Record) -> date | None:
+        value = task.fields.get(_DUE)
+        return date.fromisoformat(value[:10]) if isinstance(value, str) else None
+
+    def left(self, task: Record) -> float | None:
+        """Return the effort of a task that no block holds; None when it is not known."""
+        effort = task.fields.get(_EFFORT)
+        return max(0.0, effort - self.hours.get(task.id, 0.0)) if isinstance(effort, int | float) else None
+
+
+def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda) -> Workload:
+    by_day: dict[date, float] = defaultdict(float)
+    loads: list[TaskLoad] = []
+    undated = 0
+    for task in tasks.open.values():
+        due, left = tasks.due(task), tasks.left(task)
+        is_overdue = due is not None and due < today and days[0] <= today <= days[-1]
+        day = today if is_overdue else due
+        undated += due is None and task.id not in tasks.hours
+        if day is not None and days[0] <= day <= days[-1]:
+            by_day[day] += left or 0.0
+            loads.append(TaskLoad(task.id, task.title, task.state, left, due, is_overdue))
+    stretches = [_Stretch(one.start, one.end, one.all_day) for one in agenda.events] + tasks.blocks
+    loads.sort(key=lambda one: (one.due or today, one.title, one.id))
+    booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in days])
+    found = tuple(
+        _day(day, tasks.calendars.hours_of(day), by_day[day], hours) for day, hours in zip(days, booked, strict=True)
+    )
+    available, effort, calendar = (
+        round(sum(getattr(one, name) for one in found), 2)
+        for name in ("hours_available", "task_hours", "calendar_hours")
+    )
+    percent = _percent(effort + calendar, available)
+    skipped = {"without_date": undated, "without_effort": sum(one.hours is None for one in loads)}
+    return Workload(
+        start_date=days[0],
+        end_date=days[-1] + timedelta(days=1),
+        time_zone=tasks.calendars.zone.key,
+        hours_available=available,
+        hours_scheduled=round(effort + calendar, 2),
+        task_hours=effort,
+        calendar_hours=calendar,
+        utilisation=percent,
+        zone=zone_of(percent),
+        days=found,
+        recommendations=_recommended(found, loads, skipped, agenda.problems, _percent(effort + calendar, available)),
+        not_counted={name: count for name, count in skipped.items() if count},
+        problems=agenda.problems,
+        tasks=tuple(loads[:_DETAILS]),
+        events=tuple(EventLoad(one.title, one.start, one.end, one.all_day) for one in agenda.events[:_DETAILS]),
+    )
+
+
+def zone_of(percent: float) -> Zone:
+    """Return the zone of a utilisation in percent: green below 75, red above 85, yellow between."""
+    return "green" if percent < YELLOW else "yellow" if percent <= RED else "red"
+
+
+def _day(day: date, available: float, effort: float, calendar: float) -> DayLoad:
+    percent = _percent(effort + calendar, available)
+    return DayLoad(day, available, round(effort, 2), round(calendar, 2), percent, zone_of(percent))
+
+
+def _percent(scheduled: float, available: float) -> float:
+    if not available:
+        return 999.0 if scheduled else 0.0
+    return round(100 * scheduled / available, 1)
+
+
+def _booked(stretches: Iterable[_Stretch], edges: Sequence[datetime], available: Sequence[float]) -> list[float]:
+    """Return the hours of each day that are taken, each hour once; a day that is taken whole has the hours it had."""
+    ordered = sorted(stretches, key=lambda one: one.start)
+    found: list[float] = []
+    for start, end, hours in zip(edges[:-1], edges[1:], available, strict=True):
+        taken, until, is_whole = 0.0, start, False
+        for one in ordered:
+            if one.start >= end:
+                break
+            if one.end > start:
+                is_whole = is_whole or one.all_day or (one.start <= start and one.end >= end)
+                first, last = max(one.start, until), min(one.end, end)
+                if last > first and not one.all_day:
+                    taken, until = taken + _hours(_Stretch(first, last)), last
+        found.append(max(hours, 0.0) if is_whole else taken)
+    return found
+
+
+def _hours(stretch: _Stretch) -> float:
+    return (stretch.end.timestamp() - stretch.start.timestamp()) / 3600
+
+
+def _recommended(
+    days: Sequence[DayLoad],
+    tasks: Sequence[TaskLoad],
+    skipped: Mapping[str, int],
+    problems: Sequence[str],
+    whole: float,
+) -> tuple[str, ...]:
+    """Return what to do about it, the most pressing first."""
+    said: list[str] = []
+    late = [one for one in tasks if one.overdue]
+    if late:
+        hours = sum(one.hours or 0 for one in late)
+        said.append(f"{len(late)} overdue with {hours:g} h are counted today: do, move or drop them")
+    room = max(days, key=lambda one: one.hours_available - one.task_hours - one.calendar_hours)
+    for one in [day for day in days if day.zone == "red"][:3]:
+        over = one.task_hours + one.calendar_hours - one.hours_available * YELLOW / 100
+        to = f", such as to {room.day} ({room.utilisation:g} %)" if room.zone == "green" else ""
+        what = _movable(one, tasks)
+        said.append(f"{one.day} is at {one.utilisation:g} %: move {over:.1f} h away{to}{what}")
+    if whole > RED:
+        said.append(
+            "The whole time is overbooked: put off or drop what serves no goal, before anything new is taken on"
+        )
+    elif whole >= YELLOW:
+        said.append("Little room is left: take on nothing new without moving something")
+    if skipped.get("without_effort"):
+        said.append(f"{skipped['without_effort']} tasks have no effort_hours and count as 0: estimate them")
+    if skipped.get("without_date"):
+        said.append(f"{skipped['without_date']} open tasks have no due_date and are not counted")
+    if problems:
+        said.append("Not every calendar could be read: events may be missing")
+    return tuple(said)
+
+
+def _movable(day: DayLoad, tasks: Sequence[TaskLoad]) -> str:
+    own = [one for one in tasks if one.due == day.day and one.hours]
+    if not own:
+        return ""
+    largest = max(own, key=lambda one: one.hours or 0)
+    return f"; its largest task is “{first_line(largest.title)}” ({largest.hours:g} h)"
