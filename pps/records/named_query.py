@@ -1,0 +1,278 @@
+"""What a named query is: its parameters, what it reads, how records are found and how it answers."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias, cast
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from pps.config import problems
+from pps.core import time
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import is_uuid
+from pps.core.packs import Kinds
+from pps.core.records import Record, RecordGraph, Relation
+from pps.core.text import fold
+from pps.core.values import JSON, Fact, Matrix
+from pps.ingest.given_input import Input
+from pps.records.reading import RecordReads
+
+LIVE = ("draft", "active")
+"""Statuses of records that still count: what is archived or deprecated neither gives nor gets support."""
+Outcome: TypeAlias = Literal["good", "bad"]
+_SHORT_ID = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One relation gone over.
+
+    Attributes:
+        forward: It points to the record that is reached; else it was gone over from its end to its beginning.
+        id, kind, title: Of the record that is reached.
+        weight: Its ``weight`` or ``strength``; None where it has none, which counts as 1.
+    """
+
+    relation: str
+    forward: bool
+    id: str
+    kind: str
+    title: str
+    weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record that answers.
+
+    Attributes:
+        said: A sentence on why it is here, for a model or a person.
+        path: The way from the record that was asked about.
+        details: Figures and texts by name, as JSON.
+    """
+
+    id: str
+    kind: str
+    title: str
+    said: str
+    path: tuple[Step, ...] = ()
+    score: float | None = None
+    details: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The answer of a named query; ``total`` counts what answers before the limit, ``said`` sums up."""
+
+    query: str
+    said: str
+    found: tuple[Found, ...]
+    total: int
+
+
+class Web:
+    """Records and their relations by their ends."""
+
+    def __init__(self, graph: RecordGraph) -> None:
+        self.graph = graph
+        self.records: Mapping[str, Record] = graph.records
+        self._out: dict[str, list[Relation]] = defaultdict(list)
+        self._into: dict[str, list[Relation]] = defaultdict(list)
+        for one in graph.relations:
+            if one.source in graph.records and one.target in graph.records:
+                self._out[one.source].append(one)
+                self._into[one.target].append(one)
+        self._titles: dict[str, list[str]] = defaultdict(list)
+        for record in graph.records.values():
+            self._titles[fold(record.title)].append(record.id)
+
+    def out(self, record: str, *names: str) -> list[Relation]:
+        """Return the relations that begin at a record, of some names or of any."""
+        return [one for one in self._out.get(record, ()) if not names or one.type in names]
+
+    def into(self, record: str, *names: str) -> list[Relation]:
+        """Return the relations that end at a record, of some names or of any."""
+        return [one for one in self._into.get(record, ()) if not names or one.type in names]
+
+    def steps(self, record: str) -> list[tuple[Relation, Record, bool]]:
+        """Return each relation of a record with the other end, and whether it points there."""
+        ahead = [(one, self.records[one.target], True) for one in self.out(record)]
+        return ahead + [(one, self.records[one.source], False) for one in self.into(record)]
+
+    def of_kinds(self, *kinds: str, live: bool = True) -> list[Record]:
+        """Return the records of some kinds (of none given: all), by id."""
+        return sorted(
+            (one for one in self.records.values() if (not kinds or one.kind in kinds) and (not live or alive(one))),
+            key=lambda one: one.id,
+        )
+
+    def find(self, named: str, argument: str = "id") -> Record:
+        """Return the record of an id, of its first 8 or more characters, or of a title.
+
+        Raises:
+            NotFound: There is none here; a foreign one reads the same.
+            InvalidRequest: The title or the beginning is that of several.
+        """
+        if named in self.records:
+            return self.records[named]
+        ids = [] if is_uuid(named) else self._titles.get(fold(named), [])
+        if not ids and len(named) >= _SHORT_ID and not is_uuid(named):
+            ids = [one for one in self.records if one.startswith(named)]
+        if len(ids) > 1:
+            raise InvalidRequest(argument, f"{len(ids)} records are called so; give the id of one")
+        if not ids:
+            raise NotFound(argument)
+        return self.records[ids[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What queries read of one entity.
+
+    Attributes:
+        similar: A text, kinds, a limit → record → likeness by meaning, 0 to 1.
+        embed: Texts → one unit vector each; None where no model is set.
+        facts: The facts that hold, so many at most.
+    """
+
+    web: Web
+    kinds: Kinds
+    reads: RecordReads
+    similar: Callable[[str, Sequence[str], int], Awaitable[Mapping[str, float]]]
+    embed: Callable[[Sequence[str]], Awaitable[Matrix | None]]
+    facts: Callable[[], Awaitable[Sequence[Fact]]]
+
+
+At = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+"""A record: its id, the first 8 characters of it, or its title."""
+
+
+class Limited(Input):
+    """How many answers."""
+
+    limit: int = Field(default=10, ge=1, le=100, description="Most answers.")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A named query.
+
+    Attributes:
+        about: What it answers, in a line.
+        given: Its parameters.
+        kinds: It is about these, so an entity must have one of them; empty for any entity.
+    """
+
+    name: str
+    about: str
+    given: type[Input]
+    kinds: tuple[str, ...]
+    act: Callable[[Ground, Any], Awaitable[Asked]]
+
+    async def ask(self, ground: Ground, parameters: Mapping[str, JSON]) -> Asked:
+        """Answer; InvalidRequest names the parameter that is wrong, or the kinds that the entity lacks."""
+        if self.kinds and not any(kind in ground.kinds for kind in self.kinds):
+            named = " and ".join(self.kinds)
+            raise InvalidRequest(
+                "query", f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack enable` adds one"
+            )
+        try:
+            given = self.given.model_validate_json(json.dumps(dict(parameters)))
+        except ValidationError as error:
+            found = problems(error, self.given)
+            said = "; ".join(f"{one.path}: {one.text}" for one in found)
+            known = ", ".join(self.given.model_fields)
+            raise InvalidRequest("parameters", f"{said}; {self.name!r} takes {known}") from None
+        return await self.act(ground, given)
+
+
+def query(name: str, given: type[Input], *kinds: str) -> Callable[[Callable[[Ground, Any], Awaitable[Asked]]], Query]:
+    """Return a decorator that makes a function a query; the first line of its docstring says what it answers."""
+
+    def made(act: Callable[[Ground, Any], Awaitable[Asked]]) -> Query:
+        return Query(name, (act.__doc__ or "").strip().splitlines()[0], given, kinds, act)
+
+    return made
+
+
+def strength(relation: Relation) -> float:
+    """Return how strong a relation is, 0 to 1: its ``weight``, else its ``strength``, else 1."""
+    given = weight_of(relation)
+    return 1.0 if given is None else given
+
+
+def weight_of(relation: Relation) -> float | None:
+    for name in ("weight", "strength"):
+        given = relation.properties.get(name)
+        if isinstance(given, int | float):
+            return min(max(float(given), 0.0), 1.0)
+    return None
+
+
+def alive(record: Record) -> bool:
+    return record.status in LIVE
+
+
+def step(relation: Relation, reached: Record, *, forward: bool) -> Step:
+    return Step(relation.type, forward, reached.id, reached.kind, reached.title, weight_of(relation))
+
+
+def found(
+    record: Record,
+    said: str,
+    path: Iterable[Step] = (),
+    score: float | None = None,
+    details: Mapping[str, JSON] | None = None,
+) -> Found:
+    """Return a record as an answer; a score is rounded to what a reader can use."""
+    rounded = None if score is None else round(score, 4)
+    return Found(record.id, record.kind, record.title, said, tuple(path), rounded, details or {})
+
+
+def answer(name: str, said: str, ranked: Sequence[Found], limit: int) -> Asked:
+    return Asked(name, said, tuple(ranked[:limit]), len(ranked))
+
+
+def way(start: Record, path: Sequence[Step]) -> str:
+    """Return a path as text: “Write” (Task) —SERVES→ “Finish” (Goal) —ALIGNS_WITH .8→ “Learn” (Value)."""
+    parts = [f"“{start.title}” ({start.kind})"]
+    for one in path:
+        weight = "" if one.weight is None else f" {one.weight:g}"
+        arrow = f"—{one.relation}{weight}→" if one.forward else f"←{one.relation}{weight}—"
+        parts.append(f"{arrow} “{one.title}” ({one.kind})")
+    return " ".join(parts)
+
+
+def number(record: Record, name: str, *within: str) -> float | None:
+    """Return a field that is a number, or one within a field that is JSON."""
+    value: Any = record.fields.get(name)
+    for key in within:
+        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def text(record: Record, name: str) -> str:
+    value = record.fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def outcome(record: Record, at: datetime | None = None) -> Outcome | None:
+    """Return how a record turned out; None while that is open.
+
+    A goal by its completion (one whose deadline passed by ``at`` without any failed), a decision by its roi, a task
+    when it is done.
+    """
+    if record.kind == "Goal":
+        ends: dict[str, Outcome] = {"successfully_completed": "good", "abandoned": "bad"}
+        status, deadline = text(record, "completion_status"), text(record, "deadline")
+        missed = not status and deadline and at and time.parse(deadline) < at
+        return "bad" if missed else ends.get(status)
+    if record.kind == "Decision":
+        paid = number(record, "roi", "total")
+        return None if not paid else "good" if paid > 0 else "bad"
+    return "good" if record.kind == "Task" and record.state == "done" else None

@@ -1,0 +1,357 @@
+"""Queries over time and outcome: what changed, what comes again, what does not fit together."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Literal, cast
+
+import networkx as _networkx
+import numpy as np
+from pydantic import Field
+
+from pps.core import time
+from pps.core.packs import Kinds
+from pps.core.records import Record
+from pps.core.text import fold
+from pps.core.values import JSON, Fact
+from pps.ingest.given_input import Input, Moment, described_time
+from pps.ingest.record_vectors import embedding_text
+from pps.ingest.relations import is_single
+from pps.records.named_query import (
+    Asked,
+    At,
+    Found,
+    Ground,
+    Limited,
+    Step,
+    Web,
+    alive,
+    answer,
+    found,
+    number,
+    outcome,
+    query,
+    step,
+    text,
+)
+from pps.records.reasons import leads_up
+
+networkx = cast("Any", _networkx)  # its stubs are unknown types to a strict checker
+
+_LATELY = timedelta(days=90)
+_DEADLINES = ("due_date", "deadline", "end_date")
+_JUDGES = ("completion_status", "roi")
+_NEGATIONS = "not no never none cannot without nicht kein keine nie niemals nunca jamás ne pas jamais não non mai"
+_NOT = frozenset(map(fold, _NEGATIONS.split()))
+_OPPOSITE = 0.6
+_FEATURES = 4
+
+
+class Versions(Input):
+    """A record."""
+
+    id: At = Field(description="What is asked about: id or title.")
+    limit: int = Field(default=50, ge=1, le=500, description="Most versions, the latest of them.")
+
+
+@query("evolution", Versions)
+async def evolution(ground: Ground, given: Versions) -> Asked:
+    """How a record changed over its versions: when, by whom, which fields from what to what, oldest first."""
+    record = ground.web.find(given.id)
+    versions = await ground.reads.versions(record.id)
+    rows: list[Found] = []
+    for before, one in zip([None, *versions], versions, strict=False):
+        changed = changes(before, one) if before else []
+        what = "; ".join(changed) if before else f"it was made: “{one.title}”"
+        said = f"version {one.version}, {one.updated_at.date()}, by {one.actor or 'the person'}: {what or 'as it was'}."
+        rows.append(found(one, said, details={"version": one.version, "changed": [*changed]}))
+    said = f"“{record.title}” has {len(versions)} versions since {versions[0].updated_at.date()}."
+    return Asked("evolution", said, tuple(rows[-given.limit :]), len(rows))
+
+
+class Drifts(Limited):
+    """Which records, since when, and how much is much."""
+
+    since: Annotated[Moment | None, described_time("Compared with what was then; 90 days ago when not given.")] = None
+    layers: tuple[str, ...] = Field(default=(), max_length=20, description="Of these layers; of any when empty.")
+    kinds: tuple[str, ...] = Field(default=(), max_length=50, description="Of these kinds; of any when empty.")
+    min_change: float = Field(default=0.1, ge=0, le=2, description="Least change of meaning: 1 - cosine.")
+    limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
+
+
+@query("drift_alerts", Drifts)
+async def drift_alerts(ground: Ground, given: Drifts) -> Asked:
+    """Which records mean something else than they did, or have another status or state; the most changed first."""
+    since = given.since or time.now() - _LATELY
+    kinds = {*given.kinds, *ground.kinds.of_layers(given.layers)}
+    pairs: list[tuple[Record, Record]] = []
+    for one in ground.web.of_kinds(*kinds, live=False):
+        if one.version > 1 and one.updated_at >= since:
+            versions = await ground.reads.versions(one.id)
+            earlier = [it for it in versions if it.updated_at <= since]
+            pairs.append((earlier[-1] if earlier else versions[0], one))
+    rows: list[Found] = []
+    for (before, one), change in zip(pairs, await _changed(ground, pairs), strict=True):
+        moved = (before.status, before.state) != (one.status, one.state)
+        if change > given.min_change or moved:
+            said = f"“{one.title}” changed by {change:.2f} since {before.updated_at.date()}: "
+            rows.append(found(one, f"{said}{'; '.join(changes(before, one)) or 'back to what it was'}.", score=change))
+    rows.sort(key=lambda one: (-(one.score or 0), one.id))
+    said = f"{len(rows)} of {len(pairs)} changed records mean something else than on {since.date()}."
+    return answer("drift_alerts", said, rows, given.limit)
+
+
+class Recurring(Limited):
+    """What comes again, and how often it must."""
+
+    what: Literal["goals_failed", "decisions_paid", "strategies_paid"] = Field(
+        default="goals_failed",
+        description="Goals that were abandoned or missed; decisions of a roi.total above 'min_roi'; strategies of "
+        "whose goals half or more were reached.",
+    )
+    min_roi: float = Field(default=0, description="What a decision must pay more than.")
+    least: int = Field(default=2, ge=2, le=100, description="Least records that have it in common.")
+
+
+@query("recurring", Recurring, "Goal", "Decision", "Strategy")
+async def recurring(ground: Ground, given: Recurring) -> Asked:
+    """What goals that failed, or decisions and strategies that paid, have in common more than the others do."""
+    return await asyncio.to_thread(_recurring, ground.web, ground.kinds, given)
+
+
+class Unfitting(Limited):
+    """How many."""
+
+    limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
+
+
+@query("contradictions", Unfitting)
+async def contradictions(ground: Ground, given: Unfitting) -> Asked:
+    """What does not fit together among open facts and live records: opposite sentences, two values, dates, circles."""
+    facts = await ground.facts()
+    return await asyncio.to_thread(_contradictions, ground.web, facts, given.limit)
+
+
+def changes(before: Record, after: Record) -> list[str]:
+    """Return what is another in a record than before, a phrase each."""
+    said: list[str] = []
+    for name in ("kind", "title", "status", "state"):
+        was, now = getattr(before, name), getattr(after, name)
+        if was != now:
+            said.append(f"{name} {was or 'none'} → {now or 'none'}")
+    if share := _reworded(before.summary, after.summary):
+        said.append(f"summary changed by {share:.0%} of its words")
+    for name in sorted({*before.fields, *after.fields}):
+        was, now = before.fields.get(name), after.fields.get(name)
+        if was != now:
+            said.append(f"{name} {_short(was)} → {_short(now)}")
+    if before.tags != after.tags:
+        said.append(f"tags {', '.join(before.tags) or 'none'} → {', '.join(after.tags) or 'none'}")
+    return said
+
+
+async def _changed(ground: Ground, pairs: Sequence[tuple[Record, Record]]) -> list[float]:
+    """Return how much the meaning of each pair changed: 1 - cosine; without a model by words."""
+    texts = [[_meaning(ground.kinds, one) for one in pair] for pair in pairs]
+    vectors = await ground.embed([one for pair in texts for one in pair]) if pairs else None
+    if vectors is None:
+        return [_reworded(before, after) for before, after in texts]
+    return [max(0.0, 1 - float(np.dot(vectors[at], vectors[at + 1]))) for at in range(0, len(vectors), 2)]
+
+
+def _meaning(kinds: Kinds, record: Record) -> str:
+    kind = kinds.by_name.get(record.kind)
+    if kind is None:
+        return f"{record.title}\n{record.summary}"
+    return embedding_text(kind, record.title, record.summary, record.fields)
+
+
+def _reworded(before: str, after: str) -> float:
+    return 1 - difflib.SequenceMatcher(None, before.split(), after.split(), autojunk=False).ratio()
+
+
+def _short(value: JSON) -> str:
+    said = "none" if value is None else str(value)
+    return said if len(said) <= 80 else f"{said[:79]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Records of which it is known whether they are what is looked for."""
+
+    web: Web
+    hits: frozenset[str]
+    all: tuple[Record, ...]
+
+
+def _recurring(web: Web, kinds: Kinds, given: Recurring) -> Asked:
+    judged = _judged(web, given)
+    having: dict[str, set[str]] = defaultdict(set)
+    for one in judged.all:
+        for feature in _features(web, kinds, one):
+            having[feature].add(one.id)
+    for feature, them in list(having.items()):
+        if 2 * len(them) >= len(judged.all) and feature.startswith(("—", "←")):
+            having[f"nothing by {feature}"] = {one.id for one in judged.all} - them
+    alike: dict[frozenset[str], list[str]] = defaultdict(list)
+    for feature, them in having.items():
+        alike[frozenset(them)].append(feature)
+    rows = [one for them, features in alike.items() if (one := _pattern(judged, them, sorted(features), given))]
+    rows.sort(key=lambda one: (-(one.score or 0), one.title))
+    said = f"{len(judged.hits)} of {len(judged.all)} are {given.what.replace('_', ' that ')}: {len(rows)} patterns."
+    return answer("recurring", said, rows, given.limit)
+
+
+def _judged(web: Web, given: Recurring) -> _Judged:
+    now = time.now()
+    known: dict[str, bool] = {}
+    if given.what == "decisions_paid":
+        for one in web.of_kinds("Decision", live=False):
+            if (paid := number(one, "roi", "total")) is not None:
+                known[one.id] = paid > given.min_roi
+    elif given.what == "goals_failed":
+        for one in web.of_kinds("Goal", live=False):
+            if text(one, "completion_status") or outcome(one, now):
+                known[one.id] = outcome(one, now) == "bad"
+    else:
+        for one in web.of_kinds("Strategy", live=False):
+            ends = [outcome(web.records[it.target], now) for it in web.out(one.id, "SERVES", "ALIGNS_WITH")]
+            if judged := [end for end in ends if end]:
+                known[one.id] = 2 * judged.count("good") >= len(judged)
+    return _Judged(web, frozenset(one for one, hit in known.items() if hit), tuple(web.records[one] for one in known))
+
+
+def _features(web: Web, kinds: Kinds, record: Record) -> Iterator[str]:
+    """Yield what a record has in common with others: values of enums, tags, relations and what they lead to."""
+    kind = kinds.by_name.get(record.kind)
+    for name, spec in kind.fields.items() if kind else ():
+        if name in record.fields and spec.type in ("enum", "bool") and name not in _JUDGES:
+            yield f"{name} = {record.fields[name]}"
+    yield from (f"tag {tag}" for tag in record.tags)
+    for relation, other, forward in web.steps(record.id):
+        arrow = f"—{relation.type}→" if forward else f"←{relation.type}—"
+        yield f"{arrow} {other.kind}"
+        yield f"{arrow} “{other.title}”"
+
+
+def _pattern(judged: _Judged, them: frozenset[str], features: list[str], given: Recurring) -> Found | None:
+    """Return what some have in common when more of them than of all are hits.
+
+    The score is the leverage of Piatetsky-Shapiro (1991): the share of records with the feature that are hits, beyond
+    what their numbers alone let one expect.
+    """
+    hits, base = them & judged.hits, len(judged.hits) / max(1, len(judged.all))
+    if len(hits) < given.least or len(hits) / len(them) <= base:
+        return None
+    rate, title = len(hits) / len(them), " and ".join(features[:_FEATURES])
+    named = ", ".join(f"“{judged.web.records[one].title}”" for one in sorted(hits)[:5])
+    verb = "failed" if given.what == "goals_failed" else "paid"
+    said = f"Of {len(them)} with {title}, {len(hits)} {verb} ({rate:.0%}; of all {base:.0%}): {named}."
+    details: dict[str, JSON] = {"records": [*sorted(hits)], "rate": round(rate, 4), "base": round(base, 4)}
+    details["features"] = [*features]
+    return Found("", "pattern", title, said, (), round((rate - base) * len(them) / len(judged.all), 4), details)
+
+
+def _contradictions(web: Web, facts: Sequence[Fact], limit: int) -> Asked:
+    rows = [*_two_values(facts), *_opposites(web, facts), *_same_name(web), *_along(web), *_circles(web)]
+    said = f"{len(rows)} contradictions among {len(facts)} open facts and {len(web.records)} records."
+    return answer("contradictions", said, rows, limit)
+
+
+def _two_values(facts: Sequence[Fact]) -> Iterator[Found]:
+    """Yield open facts that give a thing two values in a relation of which it has one at a time."""
+    held: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if is_single(fact.relation):
+            held[fact.subject, fact.relation].append(fact)
+    for (_, relation), them in held.items():
+        for a, b in itertools.pairwise(them):
+            if a.object != b.object:
+                said = f"Both hold, though {relation} has one at a time: “{a.text}” and “{b.text}”"
+                yield _pair("two values", a.uuid, "fact", a.text, b.uuid, said)
+
+
+def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[Found]:
+    """Yield sentences of which one denies what the other says: the same words but for a negation."""
+    sentences = [(one.uuid, "fact", one.text, one.text) for one in facts]
+    for one in web.of_kinds():
+        said = dict.fromkeys((one.title, one.summary, text(one, "statement")))
+        sentences += [(one.id, one.kind, one.title, it) for it in said if it]
+    words = [frozenset(re.findall(r"[\w']+", fold(one[3]).replace("n't", " not"))) for one in sentences]
+    having: dict[str, list[int]] = defaultdict(list)
+    for at, of in enumerate(words):
+        for word in of - _NOT:
+            having[word].append(at)
+    met: set[frozenset[str]] = set()
+    for at, of in enumerate(words):
+        plain = of - _NOT
+        if plain == of or len(plain) < 2:
+            continue
+        for other in sorted({it for word in plain for it in having[word]}):
+            alike = len(plain & words[other]) / len(plain | words[other])
+            a, b = sentences[at], sentences[other]
+            if not words[other] & _NOT and alike >= _OPPOSITE and frozenset((a[0], b[0])) not in met:
+                met.add(frozenset((a[0], b[0])))
+                yield _pair(
+                    "opposite", a[0], a[1], a[2], b[0], f"One denies what the other says: “{a[3]}” and “{b[3]}”"
+                )
+
+
+def _same_name(web: Web) -> Iterator[Found]:
+    """Yield live records of one kind and title that do not agree in a field."""
+    named: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for one in web.of_kinds():
+        named[one.kind, fold(one.title)].append(one)
+    for them in named.values():
+        for a, b in itertools.pairwise(them):
+            differ = [one for one in a.fields if one in b.fields and a.fields[one] != b.fields[one]]
+            if differ:
+                values = ", ".join(f"{one} {_short(a.fields[one])} and {_short(b.fields[one])}" for one in differ)
+                yield _pair("same name", a.id, a.kind, a.title, b.id, f"Two called “{a.title}” do not agree: {values}.")
+
+
+def _along(web: Web) -> Iterator[Found]:
+    """Yield what does not fit to what it is for: due later, for the sake of what is over."""
+    for one in web.of_kinds():
+        for relation, other, forward in web.steps(one.id):
+            if not leads_up(relation, one, other, forward):
+                continue
+            path, own, whole = (step(relation, other, forward=forward),), _deadline(one), _deadline(other)
+            if own and whole and own > whole and alive(other):
+                said = f"“{one.title}” is due {own[:10]}, after “{other.title}” that it is for ({whole[:10]})."
+                yield _pair("dates", one.id, one.kind, one.title, other.id, said, path)
+            over = other.status if not alive(other) else text(other, "completion_status")
+            if over and one.state in ("", "todo", "in_progress") and outcome(one) is None:
+                said = f"“{one.title}” is open, but what it is for, “{other.title}”, is {over.replace('_', ' ')}."
+                yield _pair("over", one.id, one.kind, one.title, other.id, said, path)
+
+
+def _circles(web: Web) -> Iterator[Found]:
+    """Yield records that wait for themselves."""
+    graph = networkx.DiGraph()
+    graph.add_edges_from((one.source, one.target) for one in web.graph.relations if one.type == "DEPENDS_ON")
+    for part in cast("Iterable[set[str]]", networkx.strongly_connected_components(graph)):
+        them = [web.records[one] for one in sorted(part) if one in web.records]
+        if len(them) > 1:
+            said = f"They depend on each other in a circle: {', '.join(f'“{one.title}”' for one in them)}."
+            yield _pair("circle", them[0].id, them[0].kind, them[0].title, them[1].id, said)
+
+
+def _deadline(record: Record) -> str:
+    return next((text(record, name) for name in _DEADLINES if text(record, name)), "")
+
+
+def _pair(  # noqa: PLR0913 - two ends and what is between them
+    how: str, one: str, kind: str, title: str, other: str, said: str, path: tuple[Step, ...] = ()
+) -> Found:
+    return Found(one, kind, title, said, path, None, {"how": how, "other": other})
+
+
+OUTCOMES = (evolution, drift_alerts, recurring, contradictions)

@@ -1,0 +1,328 @@
+"""The named queries over the kinds of the pack ``constitution`` (S0-10): goals, tasks, decisions, metrics, insights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from pps.core import time
+from pps.core.errors import InvalidRequest
+from pps.core.records import Record, Relation
+from pps.core.values import JSON
+from pps.ingest.given_input import Input, Moment, described_time
+from pps.records.named_query import (
+    Asked,
+    At,
+    Found,
+    Ground,
+    Limited,
+    Step,
+    Web,
+    alive,
+    answer,
+    found,
+    number,
+    query,
+    step,
+    strength,
+    text,
+    way,
+)
+
+_LADDER = 5
+_SERIES = 100
+_WINDOW = timedelta(days=7)
+_MEASURED = timedelta(days=30)
+_RELATED = 0.65
+
+
+class OfGoal(Limited):
+    """A goal."""
+
+    id: At = Field(description="The goal: id or title.")
+
+
+@query("strategies", OfGoal, "Strategy")
+async def strategies(ground: Ground, given: OfGoal) -> Asked:
+    """Which active strategies a goal has, those for what it rests on too, each with its initiatives.
+
+    Template of S0: ``(strategy)-[:ALIGNS_WITH|SERVES*1..2]->(goal)``, the latest changed first.
+    """
+    web, goal = ground.web, of_kind(ground.web, given.id, "Goal")
+    ways: dict[str, list[Step]] = {}
+    ends = [(goal, list[Step]())]
+    for _ in range(2):
+        ends = [
+            (one, [step(relation, end, forward=True), *path])
+            for end, path in ends
+            for relation, one in _before(web, end, "ALIGNS_WITH", "SERVES")
+            if alive(one)
+        ]
+        for one, path in ends:
+            if one.kind == "Strategy":
+                ways.setdefault(one.id, path)
+    rows: list[Found] = []
+    for one in sorted((web.records[one] for one in ways), key=lambda one: (one.updated_at, one.id), reverse=True):
+        held = [web.records[it.target] for it in web.out(one.id, "SUPPORTED_BY")]
+        initiatives = [it for it in held if it.kind == "Initiative" and it.status == "active"]
+        rest = f"; it is carried by {_listed(initiatives)}" if initiatives else "; no active initiative carries it"
+        rows.append(
+            found(one, way(one, ways[one.id]) + rest, ways[one.id], details={"initiatives": _brief(initiatives)})
+        )
+    return answer("strategies", f"{len(rows)} active strategies for “{goal.title}”.", rows, given.limit)
+
+
+class Window(Limited):
+    """A stretch of time, half-open."""
+
+    since: Annotated[Moment | None, described_time("From then on; today when not given.")] = None
+    until: Annotated[Moment | None, described_time("Before then; seven days later when not given.")] = None
+    states: tuple[str, ...] = Field(default=("todo", "in_progress"), description="Of the tasks; empty for any.")
+    limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
+
+
+@query("tasks", Window, "Task")
+async def tasks(ground: Ground, given: Window) -> Asked:
+    """Which tasks fall due in a window of time, the earliest first, of one day the most urgent (p0) first."""
+    since = given.since or datetime.combine(time.now().date(), datetime.min.time(), UTC)
+    until = given.until or since + _WINDOW
+    check_window(since, until)
+    rows: list[tuple[datetime, str, Found]] = []
+    for one in ground.web.of_kinds("Task"):
+        due = moment(one, "due_date")
+        if due and since <= due < until and (not given.states or one.state in given.states):
+            urgency, hours = text(one, "priority") or "p9", number(one, "effort_hours")
+            effort = "" if hours is None else f", {hours:g} hours"
+            rank = f" ({urgency})" if urgency != "p9" else ""
+            said = f"“{one.title}”{rank} is due {due.date()}, {one.state.replace('_', ' ')}{effort}."
+            details: dict[str, JSON] = {"due_date": str(due.date()), "state": one.state, "effort_hours": hours}
+            rows.append((due, urgency, found(one, said, details=details)))
+    rows.sort(key=lambda row: (row[0], row[1], row[2].id))
+    hours = sum(float(str(row[2].details["effort_hours"] or 0)) for row in rows)
+    said = f"{len(rows)} tasks from {since.date()} up to {until.date()}, {hours:g} hours in all."
+    return answer("tasks", said, [row[2] for row in rows], given.limit)
+
+
+class About(Limited):
+    """What is talked about."""
+
+    about: str = Field(min_length=1, max_length=8_000, description="What it is about, in words.")
+    min_similarity: float = Field(default=_RELATED, ge=-1, le=1, description="Least likeness by meaning.")
+
+
+@query("related_decisions", About, "Decision")
+async def related_decisions(ground: Ground, given: About) -> Asked:
+    """Which active decisions, tasks and actions are about what is talked about, the nearest first."""
+    near = await ground.similar(given.about, ("Decision", "Task", "Action"), 50)
+    rows = [
+        found(one, f"{one.kind} “{one.title}”: {one.summary}", score=score)
+        for one, score in _near(ground.web, near, given.min_similarity)
+    ]
+    return answer("related_decisions", f"{len(rows)} decisions, tasks and actions are near.", rows, given.limit)
+
+
+class Precedent(Limited):
+    """Which decisions, and how well they must have paid."""
+
+    about: str = Field(default="", max_length=8_000, description="What they are about, in words; all when not given.")
+    min_similarity: float = Field(default=0.6, ge=-1, le=1, description="Least likeness by meaning, with 'about'.")
+    min_roi: float | None = Field(default=None, description="Least roi.total.")
+    since: Annotated[Moment | None, described_time("Only those decided then or later.")] = None
+
+
+@query("precedent", Precedent, "Decision")
+async def precedent(ground: Ground, given: Precedent) -> Asked:
+    """Which earlier decisions are like one that is to be made, with what they paid (roi) and led to; the best first."""
+    web = ground.web
+    near = await ground.similar(given.about, ("Decision",), 50) if given.about else None
+    wanted = (
+        [(one, 0.0) for one in web.of_kinds("Decision")] if near is None else _near(web, near, given.min_similarity)
+    )
+    rows: list[tuple[float, float, Found]] = []
+    for one, score in wanted:
+        roi, decided = number(one, "roi", "total"), moment(one, "decided_at") or one.created_at
+        paid = given.min_roi is None or (roi is not None and roi >= given.min_roi)
+        if one.status != "active" or not paid or (given.since and decided < given.since):
+            continue
+        led = [web.records[it.target] for it in web.out(one.id, "LEADS_TO")]
+        outcomes = [it for it in led if it.state == "done" or (it.kind == "Metric" and it.status == "active")]
+        came = f" and led to {_listed(outcomes)}" if outcomes else "; nothing is known to have come of it"
+        said = f"“{one.title}”, decided {decided.date()}, {_paid(roi)}{came}."
+        details: dict[str, JSON] = {
+            "roi": one.fields.get("roi"),
+            "decided_at": time.iso(decided),
+            "outcomes": _brief(outcomes),
+        }
+        rows.append(
+            (float("-inf") if roi is None else roi, score, found(one, said, score=score or None, details=details))
+        )
+    rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
+    said = f"{len(rows)} decisions" + (f" of roi {given.min_roi:g} or more" if given.min_roi is not None else "") + "."
+    return answer("precedent", said, [row[2] for row in rows], given.limit)
+
+
+class Measured(Limited):
+    """Which metrics, and when they were measured."""
+
+    ids: tuple[At, ...] = Field(default=(), max_length=100, description="Metrics: ids or titles; all when not given.")
+    since: Annotated[Moment | None, described_time("From then on; 30 days before 'until' when not given.")] = None
+    until: Annotated[Moment | None, described_time("Before then; now when not given.")] = None
+    limit: int = Field(default=50, ge=1, le=500, description="Most metrics.")
+
+
+@query("metrics", Measured, "Metric")
+async def metrics(ground: Ground, given: Measured) -> Asked:
+    """How metrics went in a window of time: count, mean, least, most and course of what was observed."""
+    web, until = ground.web, given.until or time.now()
+    since = given.since or until - _MEASURED
+    check_window(since, until)
+    named = [of_kind(web, one, "Metric", "ids") for one in given.ids]
+    rows: list[Found] = []
+    for one in named or sorted(web.of_kinds("Metric"), key=lambda one: (one.title, one.id)):
+        series = sorted(_measured(web, one, since, until))
+        if not series and not named:
+            continue
+        rows.append(_course(one, series))
+    return answer("metrics", f"{len(rows)} metrics from {since.date()} up to {until.date()}.", rows, given.limit)
+
+
+class Insights(Limited):
+    """Which insights."""
+
+    about: str = Field(default="", max_length=8_000, description="What they are about, in words; all when not given.")
+    min_similarity: float = Field(default=0.7, ge=-1, le=1, description="Least likeness by meaning, with 'about'.")
+    min_confidence: float = Field(default=0.6, ge=0, le=1, description="Least confidence.")
+
+
+@query("insights", Insights, "Insight", "Pattern")
+async def insights(ground: Ground, given: Insights) -> Asked:
+    """Which insights and patterns there are, with the evidence for each; the most certain first."""
+    web, kinds = ground.web, ("Insight", "Pattern")
+    near = await ground.similar(given.about, kinds, 50) if given.about else None
+    wanted = [(one, 0.0) for one in web.of_kinds(*kinds)] if near is None else _near(web, near, given.min_similarity)
+    rows: list[tuple[float, float, Found]] = []
+    for one, score in wanted:
+        confidence = number(one, "confidence")
+        if one.status != "active" or confidence is None or confidence < given.min_confidence:
+            continue
+        proofs = {it.target: strength(it) for it in web.out(one.id, "SUPPORTED_BY")}
+        proofs |= {it.source: strength(it) for it in web.into(one.id, "VALIDATES")}
+        evidence = [web.records[it] for it in sorted(proofs, key=lambda it: (-proofs[it], it))]
+        ground_for = f"rests on {_listed(evidence)}" if evidence else "rests on no evidence that is kept"
+        said = f"“{one.title}” ({confidence:g} sure) {ground_for}."
+        rows.append((confidence, score, found(one, said, score=score or None, details={"evidence": _brief(evidence)})))
+    rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
+    return answer("insights", f"{len(rows)} insights and patterns.", [row[2] for row in rows], given.limit)
+
+
+class Ladder(Input):
+    """A goal."""
+
+    id: At = Field(description="The goal: id or title.")
+    max_hops: int = Field(default=_LADDER, ge=1, le=_LADDER, description="Most steps up.")
+
+
+@query("goal_ladder", Ladder, "Goal")
+async def goal_ladder(ground: Ground, given: Ladder) -> Asked:
+    """Which goals and visions a goal serves, rung by rung: the longest way up, of active ones, at most 5 steps."""
+    goal = of_kind(ground.web, given.id, "Goal")
+    path = max(
+        _ladders(ground.web, goal, (goal.id,), given.max_hops),
+        key=lambda steps: (len(steps), sum(1.0 if one.weight is None else one.weight for one in steps)),
+    )
+    rungs = [found(goal, f"“{goal.title}” is where it begins.")]
+    for at, one in enumerate(path, 1):
+        weight = "" if one.weight is None else f" (weight {one.weight:g})"
+        said = f"step {at}: over {one.relation}{weight} to “{one.title}” ({one.kind})."
+        rungs.append(found(ground.web.records[one.id], said, path[:at]))
+    said = way(goal, path) if path else f"“{goal.title}” serves nothing further up."
+    return answer("goal_ladder", said, rungs, len(rungs))
+
+
+def of_kind(web: Web, named: str, kind: str, argument: str = "id") -> Record:
+    """Return the record that is named; InvalidRequest when it is of another kind."""
+    one = web.find(named, argument)
+    if one.kind != kind:
+        raise InvalidRequest(argument, f"“{one.title}” is of kind {one.kind}; give a {kind}")
+    return one
+
+
+def moment(record: Record, name: str) -> datetime | None:
+    """Return a field that is a date or a time; None where it has none."""
+    given = text(record, name)
+    return time.parse(given, name) if given else None
+
+
+def check_window(since: datetime, until: datetime) -> None:
+    if since >= until:
+        raise InvalidRequest("until", "must be later than 'since'")
+
+
+def _ladders(web: Web, at: Record, seen: tuple[str, ...], left: int) -> Iterator[tuple[Step, ...]]:
+    """Yield every way up from a record, the empty one too."""
+    yield ()
+    if not left:
+        return
+    for relation in sorted(web.out(at.id, "SUPPORTED_BY", "SERVES", "ALIGNS_WITH"), key=lambda one: one.id):
+        up = web.records[relation.target]
+        if up.kind in ("Goal", "Vision") and up.status == "active" and up.id not in seen:
+            for rest in _ladders(web, up, (*seen, up.id), left - 1):
+                yield (step(relation, up, forward=True), *rest)
+
+
+def _before(web: Web, end: Record, *names: str) -> Iterator[tuple[Relation, Record]]:
+    for relation in web.into(end.id, *names):
+        yield relation, web.records[relation.source]
+
+
+def _near(web: Web, near: Mapping[str, float], least: float) -> list[tuple[Record, float]]:
+    """Return the live records that are like enough, the nearest first."""
+    known = [(web.records[one], score) for one, score in near.items() if one in web.records and score >= least]
+    return sorted((row for row in known if alive(row[0])), key=lambda row: (-row[1], row[0].id))
+
+
+def _measured(web: Web, metric: Record, since: datetime, until: datetime) -> Iterator[tuple[datetime, float]]:
+    for relation in web.into(metric.id, "TRACKS"):
+        one = web.records[relation.source]
+        at, value = moment(one, "observed_at") or one.created_at, number(one, "value")
+        if value is not None and since <= at < until:
+            yield at, value
+
+
+def _course(metric: Record, series: list[tuple[datetime, float]]) -> Found:
+    unit, wanted = text(metric, "unit"), text(metric, "direction")
+    if not series:
+        return found(metric, f"“{metric.title}” was not observed in that time.", details={"count": 0, "unit": unit})
+    values = [value for _, value in series]
+    change, mean = values[-1] - values[0], sum(values) / len(values)
+    went = "up" if change > 0 else "down" if change < 0 else "stable"
+    as_wanted = "" if not wanted else ", as wanted" if went == wanted else f", wanted {wanted}"
+    said = (
+        f"“{metric.title}”: {len(values)} observations, mean {mean:g} {unit}, {min(values):g} to {max(values):g}; "
+        f"{values[0]:g} → {values[-1]:g}, {went}{as_wanted}."
+    )
+    shown: list[JSON] = [[time.iso(at), value] for at, value in series[-_SERIES:]]
+    details: dict[str, JSON] = {"count": len(values), "mean": mean, "min": min(values), "max": max(values)}
+    details |= {"first": values[0], "last": values[-1], "unit": unit, "direction": went, "series": shown}
+    return found(metric, said, details=details)
+
+
+def _paid(roi: float | None) -> str:
+    return "roi unknown," if roi is None else f"paid {roi:g}"
+
+
+def _listed(records: list[Record]) -> str:
+    return ", ".join(f"“{one.title}”" for one in records)
+
+
+def _brief(records: list[Record]) -> list[JSON]:
+    return [
+        {"id": one.id, "kind": one.kind, "title": one.title, "status": one.status, "state": one.state}
+        for one in records
+    ]
+
+
+NAMED = (strategies, tasks, related_decisions, precedent, metrics, insights, goal_ladder)

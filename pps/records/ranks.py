@@ -1,0 +1,271 @@
+"""Ranks of records by the relations among them: pagerank, communities, betweenness, shortest path.
+
+rustworkx computes them on an export of the records, but for communities, where networkx has Louvain's method. Relations
+between two records are added up; one of weight 0 joins nothing, a record does not join itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time as clock
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, cast
+
+import networkx as _networkx
+import rustworkx
+
+from pps.core.errors import InvalidRequest
+from pps.core.packs import Kinds
+from pps.core.records import Record, RecordGraph, Relation
+from pps.records.named_query import LIVE, Step, Web, step, strength
+from pps.records.reading import RecordReads
+
+networkx = cast("Any", _networkx)  # its stubs are unknown types to a strict checker
+
+Algorithm: TypeAlias = Literal["pagerank", "communities", "betweenness", "shortest_path"]
+
+FORMULAS: Mapping[Algorithm, str] = {
+    "pagerank": "PageRank (Page et al. 1998), damping .85, along the relations' directions; a record gives to each "
+    "that it points to by the sum of the weights (none counts as 1); scores add up to 1",
+    "communities": "Louvain (Blondel et al. 2008) with one seed, without directions, by the sum of the weights (none "
+    "counts as 1); score is the sum of a record's weights within its community",
+    "betweenness": "betweenness (Brandes 2001) by hops, without directions: the share of shortest paths between two "
+    "others that lead over a record",
+    "shortest_path": "Dijkstra without directions; a hop is 1 / weight long, 1 where there is none",
+}
+KEPT_S = 3_600.0
+_KEPT = 32
+_SEED = 0
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class RankRequest:
+    """What to rank.
+
+    Attributes:
+        layers, kinds, relations: Only records of these, only relations of these names; empty for all.
+        statuses: Only records with one of these.
+        source, target: Ends of a shortest path: an id or a title.
+        limit: Most records; of communities most communities and most members of each.
+    """
+
+    algorithm: Algorithm
+    layers: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = LIVE
+    source: str = ""
+    target: str = ""
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A record with its score."""
+
+    id: str
+    kind: str
+    title: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """Records that are joined more among themselves than with others; the strongest members first."""
+
+    size: int
+    members: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The answer of a ranking.
+
+    Attributes:
+        records, relations: How many it was computed on.
+        modularity: Of communities: 0 is as by chance, towards 1 is well parted.
+        start, path, length: Of a shortest path: where it begins, each hop; None and empty when there is none.
+    """
+
+    algorithm: Algorithm
+    formula: str
+    records: int
+    relations: int
+    ranked: tuple[Ranked, ...] = ()
+    communities: tuple[Community, ...] = ()
+    modularity: float | None = None
+    start: Ranked | None = None
+    path: tuple[Step, ...] = ()
+    length: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """The records that were chosen, by id, and the relations among them: (source, target) → those that join them."""
+
+    records: Mapping[str, Record]
+    joined: Mapping[tuple[str, str], tuple[Relation, ...]]
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.joined.values()))
+
+    def undirected(self) -> dict[tuple[str, str], tuple[Relation, ...]]:
+        """Return the pairs in one order of their ends."""
+        found: dict[tuple[str, str], tuple[Relation, ...]] = {}
+        for (a, b), relations in self.joined.items():
+            key = (min(a, b), max(a, b))
+            found[key] = (*found.get(key, ()), *relations)
+        return found
+
+
+@dataclass(slots=True)
+class Ranks:
+    """Rankings of one entity's records, each kept as long as nothing is written, an hour at most."""
+
+    reads: RecordReads
+    kinds: Kinds
+    seconds: Callable[[], float] = clock.monotonic
+    _kept: OrderedDict[RankRequest, tuple[int, float, Ranking]] = field(
+        default_factory=OrderedDict[RankRequest, tuple[int, float, Ranking]]
+    )
+
+    async def rank(self, asked: RankRequest) -> Ranking:
+        """Return a ranking, best first.
+
+        Raises:
+            InvalidRequest: An unknown layer or kind; ends given to what takes none, or missing for a path.
+            NotFound: An end is no record of this entity that the filters let through.
+        """
+        ends = asked.source and asked.target
+        if (asked.algorithm == "shortest_path") != bool(ends) or (not ends and (asked.source or asked.target)):
+            raise InvalidRequest("source", "a shortest path takes 'source' and 'target', the others neither")
+        kinds = self._kinds(asked)
+        graph = await self.reads.graph()
+        whole = replace(asked, limit=0)
+        kept = self._kept.get(whole)
+        if kept is None or kept[0] != graph.stamp or self.seconds() - kept[1] > KEPT_S:
+            made = await asyncio.to_thread(ranking, graph, asked, kinds)
+            kept = self._kept[whole] = (graph.stamp, self.seconds(), made)
+        self._kept.move_to_end(whole)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return _cut(kept[2], asked.limit)
+
+    def _kinds(self, asked: RankRequest) -> frozenset[str] | None:
+        """Return the kinds that are wanted; None for all."""
+        for name in asked.kinds:
+            self.kinds.kind(name)
+        chosen = [frozenset(asked.kinds)] if asked.kinds else []
+        if asked.layers:
+            chosen.append(frozenset(self.kinds.of_layers(asked.layers)))
+        return frozenset[str].intersection(*chosen) if chosen else None
+
+
+def ranking(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None) -> Ranking:
+    """Return a whole ranking of a graph; ``kinds`` are those of the request's kinds and layers."""
+    ties = chosen(graph, asked, kinds)
+    empty = Ranking(asked.algorithm, FORMULAS[asked.algorithm], len(ties.records), ties.count)
+    if asked.algorithm == "pagerank":
+        return replace(empty, ranked=_ranked(ties, pagerank(ties)))
+    if asked.algorithm == "betweenness":
+        return replace(empty, ranked=_ranked(ties, betweenness(ties)))
+    if asked.algorithm == "communities":
+        groups, modularity = communities(ties)
+        return replace(empty, communities=groups, modularity=modularity)
+    among = Web(replace(graph, records=ties.records, relations=()))
+    start, end = among.find(asked.source, "source"), among.find(asked.target, "target")
+    path, length = shortest_path(ties, start.id, end.id)
+    return replace(empty, start=Ranked(start.id, start.kind, start.title, 0.0), path=path, length=length)
+
+
+def chosen(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None) -> Ties:
+    """Return the records and relations that a request lets through, by id."""
+    records = {
+        one.id: one
+        for one in sorted(graph.records.values(), key=lambda one: one.id)
+        if (kinds is None or one.kind in kinds) and (not asked.statuses or one.status in asked.statuses)
+    }
+    joined: dict[tuple[str, str], tuple[Relation, ...]] = {}
+    for one in sorted(graph.relations, key=lambda one: one.id):
+        wanted = not asked.relations or one.type in asked.relations
+        if wanted and one.source in records and one.target in records and one.source != one.target and strength(one):
+            joined[one.source, one.target] = (*joined.get((one.source, one.target), ()), one)
+    return Ties(records, joined)
+
+
+def pagerank(ties: Ties) -> dict[str, float]:
+    """Return record → PageRank."""
+    graph, ids = _exported(ties, {ends: _sum(them) for ends, them in ties.joined.items()})
+    scores = rustworkx.pagerank(graph, 0.85, weight_fn=float, tol=_TOLERANCE, max_iter=1_000)
+    return {ids[at]: score for at, score in scores.items()}
+
+
+def betweenness(ties: Ties) -> dict[str, float]:
+    """Return record → betweenness, 0 to 1."""
+    graph, ids = _exported(ties, dict.fromkeys(ties.undirected(), 1.0))
+    scores = rustworkx.betweenness_centrality(graph.to_undirected(multigraph=False), normalized=True)
+    return {ids[at]: score for at, score in scores.items()}
+
+
+def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
+    """Return the communities, the largest first, and their modularity; None where no relation joins any."""
+    graph = networkx.Graph()
+    graph.add_nodes_from(ties.records)
+    graph.add_weighted_edges_from((a, b, _sum(them)) for (a, b), them in ties.undirected().items())
+    if not graph.number_of_edges():
+        return (), None
+    parts = cast("list[set[str]]", networkx.community.louvain_communities(graph, seed=_SEED))
+    modularity = float(networkx.community.modularity(graph, parts))
+    made = [_community(ties, graph, part) for part in parts]
+    return tuple(sorted(made, key=lambda one: (-one.size, one.members[0].id))), modularity
+
+
+def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[Step, ...], float | None]:
+    """Return the hops of a shortest path and its length; no hop and None when the two are not joined."""
+    best = {ends: max(them, key=strength) for ends, them in ties.undirected().items()}
+    graph, ids = _exported(ties, {ends: 1 / strength(one) for ends, one in best.items()})
+    at = {one: index for index, one in enumerate(ids)}
+    if start == end:
+        return (), 0.0
+    ways = rustworkx.dijkstra_shortest_paths(graph.to_undirected(), at[start], target=at[end], weight_fn=float)
+    if at[end] not in ways:
+        return (), None
+    passed = [ids[one] for one in ways[at[end]]]
+    hops: list[tuple[Relation, str]] = [(best[min(a, b), max(a, b)], b) for a, b in itertools.pairwise(passed)]
+    steps = tuple(step(one, ties.records[to], forward=one.target == to) for one, to in hops)
+    return steps, sum(1 / strength(one) for one, _ in hops)
+
+
+def _exported(ties: Ties, edges: Mapping[tuple[str, str], float]) -> tuple[Any, Sequence[str]]:
+    """Return a graph of rustworkx, and the record of each of its indices."""
+    ids = tuple(ties.records)
+    at = {one: index for index, one in enumerate(ids)}
+    graph: Any = rustworkx.PyDiGraph()
+    graph.add_nodes_from(ids)
+    graph.add_edges_from([(at[a], at[b], weight) for (a, b), weight in edges.items()])
+    return graph, ids
+
+
+def _sum(relations: Sequence[Relation]) -> float:
+    return sum(map(strength, relations))
+
+
+def _ranked(ties: Ties, scores: Mapping[str, float]) -> tuple[Ranked, ...]:
+    """Return the records by score, those of the same by id."""
+    order = sorted(scores, key=lambda one: (-scores[one], one))
+    return tuple(Ranked(one, ties.records[one].kind, ties.records[one].title, round(scores[one], 9)) for one in order)
+
+
+def _community(ties: Ties, graph: Any, part: set[str]) -> Community:
+    within = {one: sum(edge["weight"] for to, edge in graph[one].items() if to in part) for one in part}
+    return Community(len(part), _ranked(ties, within))
+
+
+def _cut(whole: Ranking, limit: int) -> Ranking:
+    groups = tuple(replace(one, members=one.members[:limit]) for one in whole.communities[:limit])
+    return replace(whole, ranked=whole.ranked[:limit], communities=groups)

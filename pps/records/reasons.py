@@ -1,0 +1,359 @@
+"""Queries along relations: what is around a record, what joins two, why one matters, what rests on it, what is alike.
+
+*Up* is from what is done for the sake of something to that: over ``SERVES``, ``ADVANCES`` …, and back over
+``HAS_TASK``, ``CONTAINS`` …; records that are archived or deprecated carry nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import networkx as _networkx
+from pydantic import Field
+
+from pps.core.records import Record, Relation
+from pps.core.values import JSON
+from pps.ingest.given_input import Input
+from pps.records.named_query import (
+    Asked,
+    At,
+    Found,
+    Ground,
+    Limited,
+    Step,
+    Web,
+    alive,
+    answer,
+    found,
+    outcome,
+    query,
+    step,
+    strength,
+    way,
+)
+
+networkx = cast("Any", _networkx)  # its stubs are unknown types to a strict checker
+
+_AHEAD, _BACK = (
+    frozenset(names.split())
+    for names in (
+        "SERVES ALIGNS_WITH ADVANCES MEASURES DELIVERS EXECUTES ENABLES APPLIED_TO TRIGGERS SUPPORTS DEMONSTRATES "
+        "TRACKS OBSERVES INFORMS VALIDATES LEADS_TO RELATES_TO",
+        "CONTAINS HAS_KEY_RESULT HAS_MILESTONE HAS_GOAL HAS_PROJECT HAS_TASK HAS_PROCESS GENERATES_TASK SCHEDULED_AS "
+        "LOGGED_AS ENFORCED_BY PROTECTED_BY USES DEPENDS_ON SUPPORTED_BY",
+    )
+)
+"""Up from beginning to end, and from end to beginning. ``SUPPORTED_BY`` of two goals names the one above: ahead."""
+Hop = tuple[Relation, Record, bool]
+TOPS = ("Value", "Vision")
+_TRIED = 200
+_FAR = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A way up: its hops, and its length, the sum of 1 / weight."""
+
+    length: float
+    steps: tuple[Step, ...]
+
+
+class Around(Input):
+    """What is around a record."""
+
+    id: At = Field(description="Where to begin: id or title.")
+    depth: int = Field(default=2, ge=1, le=5, description="Most hops.")
+    relations: tuple[str, ...] = Field(default=(), max_length=50, description="Only over these; any when empty.")
+    kinds: tuple[str, ...] = Field(default=(), max_length=50, description="Only answers of these kinds.")
+    limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
+
+
+@query("expand", Around)
+async def expand(ground: Ground, given: Around) -> Asked:
+    """What is around a record, each with the way there: over strong relations first, at most so many hops away."""
+    web = ground.web
+    start = web.find(given.id)
+
+    def nexts(record: str) -> Iterator[Hop]:
+        return (one for one in web.steps(record) if not given.relations or one[0].type in given.relations)
+
+    reached = _strongest(web, start.id, nexts, given.depth)
+    rows = [
+        found(web.records[one], way(start, chain.steps), chain.steps, 1 / chain.length)
+        for one, chain in reached.items()
+        if one != start.id and (not given.kinds or web.records[one].kind in given.kinds)
+    ]
+    said = f"{len(rows)} records within {given.depth} hops of “{start.title}”."
+    return answer("expand", said, rows, given.limit)
+
+
+class Two(Limited):
+    """Two records."""
+
+    id: At = Field(description="One: id or title.")
+    other: At = Field(description="The other: id or title.")
+    max_hops: int = Field(default=5, ge=1, le=8, description="Most hops between them.")
+    limit: int = Field(default=5, ge=1, le=20, description="Most ways.")
+
+
+@query("bridge", Two)
+async def bridge(ground: Ground, given: Two) -> Asked:
+    """What joins two records: the shortest ways between them, whatever their directions; strong relations are short."""
+    web = ground.web
+    start, end = web.find(given.id), web.find(given.other, "other")
+    ways = await asyncio.to_thread(_ways, web, start.id, end.id, given) if start.id != end.id else []
+    between = Counter(one.id for chain in ways for one in chain.steps[:-1])
+    rows = [
+        found(end, way(start, chain.steps), chain.steps, 1 / chain.length, {"between": [*_mid(chain)]})
+        for chain in ways
+    ]
+    over = ", ".join(f"“{web.records[one].title}”" for one, _ in between.most_common(3))
+    joined = f"{len(rows)} ways join them" + (f", most over {over}" if over else "")
+    none = f"nothing joins “{start.title}” and “{end.title}” within {given.max_hops} hops"
+    return answer("bridge", (joined if rows else none) + ".", rows, given.limit)
+
+
+class Matters(Limited):
+    """A record."""
+
+    id: At = Field(description="What is asked about: id or title.")
+
+
+@query("why", Matters, *TOPS)
+async def why(ground: Ground, given: Matters) -> Asked:
+    """Why a record matters: the strongest chain from it up to each value and vision, with relations and weights."""
+    web = ground.web
+    start = web.find(given.id)
+    rows = [
+        found(
+            web.records[top],
+            f"{way(start, chain.steps)}; the weights on the way come to {_product(chain.steps):g}.",
+            chain.steps,
+            _product(chain.steps),
+        )
+        for top, chain in _reasons(web, start.id).items()
+        if web.records[top].kind in TOPS and top != start.id
+    ]
+    rows.sort(key=lambda one: (-(one.score or 0), len(one.path), one.id))
+    tops = ", ".join(f"“{one.title}” ({one.kind})" for one in rows[:3])
+    said = f"“{start.title}” matters for {tops}." if rows else f"“{start.title}” leads up to no value and no vision."
+    return answer("why", said, rows, given.limit)
+
+
+@query("counterfactual", Matters, *TOPS)
+async def counterfactual(ground: Ground, given: Matters) -> Asked:
+    """What would lose its support if a record went: what then leads to no value and vision, what rests on it alone."""
+    return await asyncio.to_thread(_without, ground.web, given)
+
+
+class Alike(Limited):
+    """A record, and among which to look."""
+
+    id: At = Field(description="What it should be like: id or title.")
+    kinds: tuple[str, ...] = Field(default=(), max_length=50, description="Among these kinds; its own when empty.")
+    succeeded: bool = Field(
+        default=False,
+        description="Only what turned out well: goals reached, decisions of positive roi, tasks done.",
+    )
+
+
+@query("analogy", Alike)
+async def analogy(ground: Ground, given: Alike) -> Asked:
+    """Which records have surroundings of the same shape: relations and kinds, two hops around, whatever the words."""
+    return await asyncio.to_thread(_analogy, ground.web, given)
+
+
+def up(web: Web, record: str) -> Iterator[Hop]:
+    """Yield the hops up from a record, to live ones."""
+    start = web.records[record]
+    return (hop for hop in web.steps(record) if alive(hop[1]) and leads_up(hop[0], start, hop[1], hop[2]))
+
+
+def leads_up(relation: Relation, start: Record, end: Record, forward: bool) -> bool:
+    if relation.type == "SUPPORTED_BY" and start.kind == end.kind == "Goal":
+        return forward
+    return relation.type in (_AHEAD if forward else _BACK)
+
+
+def _reasons(web: Web, start: str) -> Mapping[str, Chain]:
+    def nexts(record: str) -> Iterator[Hop]:
+        return up(web, record)
+
+    return _strongest(web, start, nexts, _FAR)
+
+
+def _strongest(web: Web, start: str, nexts: Callable[[str], Iterator[Hop]], depth: int) -> Mapping[str, Chain]:
+    """Return record → the shortest chain to it within so many hops, the nearest first; a hop is 1 / weight long.
+
+    A record is met again when fewer hops lead to it than before, since from there more can be reached.
+    """
+    order = itertools.count()
+    heap: list[tuple[float, int, str, tuple[Step, ...]]] = [(0.0, next(order), start, ())]
+    best: dict[str, Chain] = {}
+    fewest: dict[str, int] = {}
+    while heap:
+        length, _, at, steps = heapq.heappop(heap)
+        if fewest.get(at, depth + 1) <= len(steps):
+            continue
+        fewest[at] = len(steps)
+        best.setdefault(at, Chain(length, steps))
+        if len(steps) == depth:
+            continue
+        for relation, other, forward in nexts(at):
+            if strength(relation) and all(other.id != one.id for one in steps) and other.id != start:
+                hop = step(relation, other, forward=forward)
+                heapq.heappush(heap, (length + 1 / strength(relation), next(order), other.id, (*steps, hop)))
+    return best
+
+
+def _ways(web: Web, start: str, end: str, given: Two) -> list[Chain]:
+    """Return the shortest ways without a circle (Yen 1971), by length."""
+    best: dict[tuple[str, str], Relation] = {}
+    for one in web.graph.relations:
+        ends = (min(one.source, one.target), max(one.source, one.target))
+        if strength(one) and one.source in web.records and one.target in web.records and one.source != one.target:
+            best[ends] = max(one, best.get(ends, one), key=strength)
+    graph = networkx.Graph()
+    graph.add_nodes_from((start, end))
+    graph.add_weighted_edges_from((a, b, 1 / strength(one)) for (a, b), one in best.items())
+    ways: list[Chain] = []
+    if not networkx.has_path(graph, start, end):
+        return ways
+    paths = networkx.shortest_simple_paths(graph, start, end, weight="weight")
+    for path in itertools.islice(cast("Iterator[list[str]]", paths), _TRIED):
+        if len(path) - 1 <= given.max_hops:
+            hops = [(best[min(a, b), max(a, b)], web.records[b]) for a, b in itertools.pairwise(path)]
+            steps = tuple(step(one, to, forward=one.target == to.id) for one, to in hops)
+            ways.append(Chain(sum(1 / strength(one) for one, _ in hops), steps))
+        if len(ways) == given.limit:
+            break
+    return ways
+
+
+def _mid(chain: Chain) -> list[JSON]:
+    return [one.title for one in chain.steps[:-1]]
+
+
+def _product(steps: tuple[Step, ...]) -> float:
+    product = 1.0
+    for one in steps:
+        product *= 1.0 if one.weight is None else one.weight
+    return product
+
+
+def _without(web: Web, given: Matters) -> Asked:
+    gone = web.find(given.id)
+    before, after = _led(web, ""), _led(web, gone.id)
+    rows: list[Found] = []
+    for lost in sorted(before - after - {gone.id}):
+        one = web.records[lost]
+        chain = _reasons(web, lost).get(gone.id)
+        steps = chain.steps if chain else ()
+        said = f"“{one.title}” ({one.kind}) leads to a value or vision only over “{gone.title}”: {way(one, steps)}"
+        rows.append(found(one, said, steps, 1.0, {"loses": "its reason"}))
+    named = {one.id for one in rows}
+    for _, one, _ in up(web, gone.id):
+        below = [other for other in _below(web, one.id) if other.id != gone.id]
+        if one.id in named:
+            continue
+        named.add(one.id)
+        rest = f"{len(below)} others still support it" if below else "nothing else supports it"
+        said = f"“{one.title}” ({one.kind}) is supported by “{gone.title}”; {rest}."
+        loses = "all support" if not below else "some support"
+        rows.append(found(one, said, score=1 / (1 + len(below)), details={"loses": loses, "left": len(below)}))
+    rows.sort(key=lambda one: (-(one.score or 0), one.id))
+    wholly = sum(one.score == 1 for one in rows)
+    said = f"Without “{gone.title}” {wholly} records would lose their reason or all support, {len(rows) - wholly} some."
+    return answer("counterfactual", said, rows, given.limit)
+
+
+def _led(web: Web, without: str) -> set[str]:
+    """Return the live records that lead up to a value or a vision, of which one is left out; the tops among them."""
+    reached = {one.id for one in web.of_kinds(*TOPS) if one.id != without}
+    front = list(reached)
+    while front:
+        below = {one.id for at in front for one in _below(web, at)} - reached - {without}
+        reached |= below
+        front = list(below)
+    return reached
+
+
+def _below(web: Web, record: str) -> list[Record]:
+    """Return the live records from which one hop up leads to a record."""
+    end = web.records[record]
+    below = {
+        other.id: other
+        for relation, other, forward in web.steps(record)
+        if alive(other) and leads_up(relation, other, end, not forward)
+    }
+    return list(below.values())
+
+
+def _analogy(web: Web, given: Alike) -> Asked:
+    start = web.find(given.id)
+    mine = shape(web, start.id)
+    rows: list[Found] = []
+    for one in web.of_kinds(*(given.kinds or (start.kind,)), live=False):
+        if one.id == start.id or (given.succeeded and outcome(one) != "good"):
+            continue
+        other = shape(web, one.id)
+        alike = _alike(mine, other)
+        if alike:
+            shared = [_shaped(part) for part, _ in sorted((mine & other).items(), key=lambda row: (-row[1], row[0]))]
+            ended = outcome(one)
+            end = "" if ended is None else f"; it turned out {'well' if ended == 'good' else 'badly'}"
+            said = f"“{one.title}” has {alike:.0%} of the shape: {', '.join(shared[:4])}{end}."
+            rows.append(found(one, said, score=alike, details={"shared": [*shared], "outcome": ended}))
+    rows.sort(key=lambda one: (-(one.score or 0), one.id))
+    return answer("analogy", f"{len(rows)} records have a shape like that of “{start.title}”.", rows, given.limit)
+
+
+Part = tuple[str, ...]
+
+
+def shape(web: Web, record: str) -> Counter[Part]:
+    """Return how often each way of one or two hops begins at a record: directions, relations and kinds.
+
+    The colours of Weisfeiler and Lehman (1968), two rounds, without the record itself.
+    """
+    parts: Counter[Part] = Counter()
+    for relation, other, forward in web.steps(record):
+        first = (_arrow(relation, forward), other.kind)
+        parts[first] += 1
+        parts.update(
+            (*first, _arrow(then, on), further.kind)
+            for then, further, on in web.steps(other.id)
+            if further.id != record
+        )
+    return parts
+
+
+def _alike(mine: Counter[Part], other: Counter[Part]) -> float:
+    """Return what two shapes share of all that either has, 0 to 1 (Ruzicka); a hop counts as much as all beyond it."""
+    ours, all_of = mine & other, mine | other
+    near, far = _of(all_of, 2), _of(all_of, 4)
+    if not near:
+        return 0.0
+    shares = [_of(ours, 2) / near, *([_of(ours, 4) / far] if far else [])]
+    return sum(shares) / len(shares)
+
+
+def _of(parts: Mapping[Part, int], length: int) -> int:
+    return sum(count for part, count in parts.items() if len(part) == length)
+
+
+def _arrow(relation: Relation, forward: bool) -> str:
+    return f"—{relation.type}→" if forward else f"←{relation.type}—"
+
+
+def _shaped(part: Collection[str]) -> str:
+    return " ".join(part)
+
+
+REASONS = (expand, bridge, why, counterfactual, analogy)
