@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
@@ -121,12 +121,13 @@ class Mistake:
         return f"line {self.line}: {self.where}: {self.problem}" if self.where else f"line {self.line}: {self.problem}"
 
 
-def read_pack(text: str, name: str = "") -> tuple[Pack | None, tuple[Mistake, ...]]:
+def read_pack(text: str, name: str = "", operations: Collection[str] = ()) -> tuple[Pack | None, tuple[Mistake, ...]]:
     """Return the pack that a TOML text is, or None and every mistake in it by its line.
 
     Args:
         text: The whole file.
         name: What the pack must be called, as its file is; any name when empty.
+        operations: Names of all operations, one of which a tool must call, and none of which it may be called.
     """
     if len(text.encode()) > MAX_BYTES:
         return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
@@ -136,7 +137,7 @@ def read_pack(text: str, name: str = "") -> tuple[Pack | None, tuple[Mistake, ..
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else len(text.splitlines()) or 1
         return None, (Mistake(line, "", f"not valid TOML: {str(error).partition(' (at ')[0]}"),)
-    reading = _Reading(tree, TomlLines(text))
+    reading = _Reading(tree, TomlLines(text), operations)
     pack = reading.pack(name)
     mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda one: one.line))
     return (None if mistakes else pack), mistakes
@@ -145,10 +146,11 @@ def read_pack(text: str, name: str = "") -> tuple[Pack | None, tuple[Mistake, ..
 class _Reading:
     """One file on its way to a pack: each part is read by itself, so that one mistake hides no other."""
 
-    def __init__(self, tree: _Tree, lines: TomlLines) -> None:
+    def __init__(self, tree: _Tree, lines: TomlLines, operations: Collection[str]) -> None:
         self.mistakes: list[Mistake] = []
         self._tree = tree
         self._lines = lines
+        self._operations = operations
         self._open = tree.get("open") is True
         self._known = {key: [*_table(tree.get(key))] for key in ("layers", "kinds", "lifecycles")}
 
@@ -366,7 +368,13 @@ class _Reading:
                 self._say(path, "the name must be a letter, then up to 63 letters, digits, '_' or '.'")
             if name.replace(".", "_") in found:
                 self._say(path, "another tool has the same name with '_' for '.'")
+            if name.replace(".", "_") in self._operations:
+                self._say(path, "an operation has this name, choose another")
             if (tool := self._model(_Tool, tree, path)) is not None:
+                if self._operations and tool.operation not in self._operations:
+                    near = difflib.get_close_matches(tool.operation, self._operations, 1)
+                    meant = f", did you mean {near[0]!r}?" if near else ""
+                    self._say((*path, "operation"), f"{tool.operation!r} is no operation{meant}")
                 found[name.replace(".", "_")] = ToolSpec(name, tool.operation, tool.fixed, tool.defaults, tool.about)
         return tuple(found.values())
 

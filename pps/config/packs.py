@@ -23,13 +23,14 @@ class PackFile:
     name: str
     text: str
     own: bool
+    place: str = ""
 
     def pack(self) -> Pack:
         """Return the pack; ConfigError names its first mistakes."""
         pack, mistakes = read_pack(self.text, self.name)
         if pack is None:
             said = "; ".join(map(str, mistakes[:3]))
-            raise ConfigError(f"the pack {self.name}: {said} (`pps pack check {self.name}` lists every mistake)")
+            raise ConfigError(f"the pack {self.name}: {said} (`pps pack check {self.place}` lists every mistake)")
         return pack
 
 
@@ -44,7 +45,7 @@ def pack_files(home: Path) -> dict[str, PackFile]:
     for place, own in places:
         name = place.name.removesuffix(".toml")
         try:
-            found.setdefault(name, PackFile(name, place.read_text(encoding="utf-8"), own))
+            found.setdefault(name, PackFile(name, place.read_text(encoding="utf-8"), own, str(place)))
         except (OSError, UnicodeDecodeError):
             raise ConfigError(f"{place}: cannot be read as text") from None
     return found

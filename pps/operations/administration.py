@@ -32,6 +32,12 @@ class CreateInput(Named):
     """An entity to make."""
 
     store: Label = Field(default="", description="'embedded' or 'neo4j'; the setting's if not given.")
+    packs: tuple[Label, ...] = Field(
+        default=(),
+        max_length=20,
+        description="A pack of kinds that it gets, as pack_list names it; may be repeated.",
+        json_schema_extra=option("--pack"),
+    )
 
 
 class IssueInput(Named):
@@ -142,7 +148,7 @@ def _shown(one: EntityView) -> str:
     audience="operator",
     toolset="registry",
     command="entity create",
-    examples=("pps entity create ana",),
+    examples=("pps entity create ana", "pps entity create ana --pack constitution"),
 )
 async def entity_create(app: App, given: CreateInput) -> EntityView:
     """Makes an entity: its folder, memory, own node and token, which is shown this once.
@@ -150,7 +156,7 @@ async def entity_create(app: App, given: CreateInput) -> EntityView:
     Asked again after a failure it completes what is missing and shows the token then. Done before, it changes nothing
     and shows none.
     """
-    made = await app.create(given.name, store=given.store or None)
+    made = await app.create(given.name, store=given.store or None, packs=given.packs)
     entry = await asyncio.to_thread(app.registry.get, made.entity.name)
     return _entity(entry, url=address(app), token=made.token, is_new=made.is_new)
 

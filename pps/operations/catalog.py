@@ -9,15 +9,18 @@ from pps.operations.agent_tasks import AGENT_TASKS
 from pps.operations.exchange import EXCHANGE
 from pps.operations.knowledge import KNOWLEDGE
 from pps.operations.maintenance import MAINTENANCE
+from pps.operations.packs import PACKS
 from pps.operations.project_access import PROJECT_ACCESS
 from pps.operations.project_tools import PROJECT_TOOLS
 from pps.operations.records import RECORDS
+from pps.operations.schema import SCHEMA
 from pps.operations.table import AnyOperation, Audience
 from pps.operations.upkeep import UPKEEP
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     *KNOWLEDGE,
     *RECORDS,
+    *SCHEMA,
     *UPKEEP,
     *PROJECT_TOOLS,
     *AGENT_TASKS,
@@ -25,6 +28,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *PROJECT_ACCESS,
     *EXCHANGE,
     *MAINTENANCE,
+    *PACKS,
 )
 
 

@@ -49,13 +49,14 @@ def snake(name: str) -> str:
 def _plain_text(value: str) -> str:
     if "\0" in value:
         raise ValueError("must not contain the character NUL")
-    return value
-
-
-def _some_text(value: str) -> str:
-    if not value.strip():
+    if value and not value.strip():
         raise ValueError("must not be white space only")
     return value
+
+
+def _text(least: int, most: int) -> Any:
+    bounds = StringConstraints(min_length=least, max_length=most)
+    return Annotated[str, bounds, AfterValidator(_plain_text)]
 
 
 def _small(value: JsonValue) -> JsonValue:
@@ -81,13 +82,9 @@ class Provenance(_Strict):
 class Common(_Strict):
     """What every kind of records has."""
 
-    title: Annotated[str, AfterValidator(_plain_text), AfterValidator(_some_text)] = Field(
-        min_length=1, max_length=MAX_TITLE
-    )
-    summary: Annotated[str, AfterValidator(_plain_text), AfterValidator(_some_text)] = Field(
-        min_length=1, max_length=MAX_SUMMARY
-    )
-    description: Annotated[str, AfterValidator(_plain_text)] | None = Field(default=None, max_length=MAX_TEXT)
+    title: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TITLE), AfterValidator(_plain_text)]
+    summary: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUMMARY), AfterValidator(_plain_text)]
+    description: Annotated[str, StringConstraints(max_length=MAX_TEXT), AfterValidator(_plain_text)] | None = None
     status: Literal["draft", "active", "archived", "deprecated"] = "active"
     tags: tuple[Tag, ...] = Field(default=(), max_length=20)
     metadata: dict[str, str | int | float | bool] | None = Field(
@@ -167,8 +164,7 @@ def _annotation(spec: FieldSpec) -> Any:
         case "text":
             most = MAX_TEXT if spec.max is None else int(spec.max)
             least = int(spec.min or 0) or int(spec.required)
-            text = Annotated[str, StringConstraints(min_length=least, max_length=most), AfterValidator(_plain_text)]
-            return Annotated[text, AfterValidator(_some_text)] if least else text
+            return _text(least, most)
         case "number":
             return Annotated[float, Field(ge=spec.min, le=spec.max)]
         case "integer":
@@ -180,8 +176,9 @@ def _annotation(spec: FieldSpec) -> Any:
             return Annotated[str, Field(pattern=ID_PATTERN, description=f"Id of a {spec.kind or 'node'}.")]
         case "list":
             most = MAX_ITEMS if spec.max is None else int(spec.max)
-            text = Annotated[str, StringConstraints(max_length=MAX_TEXT), AfterValidator(_plain_text)]
-            return Annotated[tuple[of or text, ...], Field(min_length=int(spec.min or 0), max_length=most)]
+            return Annotated[
+                tuple[of or _text(0, MAX_TEXT), ...], Field(min_length=int(spec.min or 0), max_length=most)
+            ]
         case "json":
             return _map(spec, of)
         case "bool" | "date" | "datetime" | "duration":

@@ -48,6 +48,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "costs": [{}, {"days": 3660}],
     "injected": [{}, {"days": 30}],
     "find_duplicates": [{}],
+    "schema_inventory": [{}],
     "merge_nodes": [
         {"keep": "{node}", "drop": "{fact}", "dry_run": False},
         {"keep": "{turn}", "drop": "{node}"},

@@ -31,6 +31,7 @@ _SHOWN: Mapping[str, Callable[[Data, Mapping[str, Any]], str]] = {
 _CODES: Mapping[str, Callable[[Data], int]] = {
     "import": lambda data: 1 if data["unreadable_count"] else 0,
     "extract": lambda data: output.EXIT_AGAIN if data.get("waiting") and not data["dry_run"] else 0,
+    "pack_check": lambda data: 0 if data["ok"] else 1,
     "verify_isolation": lambda data: 0 if data["ok"] else 1,
 }
 

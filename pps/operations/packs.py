@@ -1,0 +1,218 @@
+"""Packs of kinds: which there are, what they say, whose they are, and what is wrong in a file of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from pps.app import App
+from pps.config.pack_reading import Mistake, read_pack
+from pps.config.packs import find_pack, pack_files
+from pps.core.errors import ConfigError, InvalidRequest
+from pps.core.packs import Pack
+from pps.entities.paths import MAX_PATH
+from pps.operations.command_line import argument
+from pps.operations.exchange import OfEntity
+from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.schema import Schema, diagram, schema_of, schema_words
+from pps.operations.table import READS, SETS, operation
+from pps.operations.words import counted
+
+
+class PackInput(Input):
+    """Which pack."""
+
+    pack: Label = Field(description="Its name, as pack_list says it.", json_schema_extra=argument())
+    diagram: bool = Field(default=False, description="Its kinds and relations as a Mermaid diagram.")
+
+
+class EnableInput(OfEntity):
+    """Which pack, and for whom."""
+
+    pack: Label = Field(description="Its name, as pack_list says it.", json_schema_extra=argument())
+
+
+class CheckInput(Input):
+    """A pack's file."""
+
+    path: Annotated[str, Field(max_length=MAX_PATH)] = Field(
+        description="A TOML file, absolute.", json_schema_extra=argument(path=True)
+    )
+    diagram: bool = Field(default=False, description="Draw its kinds and relations as a Mermaid diagram.")
+
+
+@dataclass(frozen=True, slots=True)
+class PackLine:
+    """A pack in a list; ``mistakes`` counts what is wrong in its file."""
+
+    name: str
+    version: int
+    own: bool
+    kinds: int
+    about: str = ""
+    mistakes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PackLines:
+    """The packs that there are."""
+
+    packs: tuple[PackLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PackView:
+    """A pack, or its diagram alone."""
+
+    name: str
+    version: int
+    own: bool
+    about: str
+    schema: Schema | None = None
+    diagram: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledPacks:
+    """The packs that an entity has from now on."""
+
+    entity: str
+    packs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPack:
+    """What is wrong in a pack's file; nothing when ``ok``."""
+
+    ok: bool
+    mistakes: tuple[Mistake, ...]
+    kinds: int = 0
+    relations: int = 0
+    diagram: str | None = None
+
+
+def _listed(value: PackLines) -> str:
+    width = max(len(one.name) for one in value.packs)
+    return "\n".join(
+        f"{one.name:<{width}}  version {one.version}, {counted(one.kinds, 'kind')}{', your own' if one.own else ''}"
+        f"{', ' + counted(one.mistakes, 'mistake') if one.mistakes else ''}  {one.about}".rstrip()
+        for one in value.packs
+    )
+
+
+def _shown(value: PackView) -> str:
+    if value.schema is None:
+        return value.diagram or ""
+    head = f"{value.name}, version {value.version}{', your own' if value.own else ''}: {value.about}"
+    return f"{head}\n{schema_words(value.schema)}"
+
+
+def _enabled(value: EnabledPacks) -> str:
+    return f"{value.entity} has {', '.join(value.packs) or 'no pack'}."
+
+
+def _checked(value: CheckedPack) -> str:
+    if not value.ok:
+        return "\n".join([*map(str, value.mistakes), counted(len(value.mistakes), "mistake")])
+    found = f"No mistake: {counted(value.kinds, 'kind')}, {counted(value.relations, 'relation')}."
+    return "\n".join(filter(None, (found, value.diagram)))
+
+
+def _operations() -> frozenset[str]:
+    from pps.operations.catalog import OPERATIONS  # it has this module's own
+
+    return frozenset(one.name for one in OPERATIONS)
+
+
+@operation(
+    "List the packs of kinds",
+    _listed,
+    READS,
+    audience="owner",
+    toolset="packs",
+    command="pack list",
+    examples=("pps pack list",),
+)
+async def pack_list(app: App, _: Nothing) -> PackLines:
+    """Returns the packs of kinds that there are: those that are shipped, and your own in the data folder's packs."""
+
+    def look() -> tuple[PackLine, ...]:
+        found: list[PackLine] = []
+        for file in pack_files(app.settings.home).values():
+            pack, mistakes = read_pack(file.text, file.name)
+            shown = pack or Pack(file.name, 0)
+            found.append(PackLine(file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)))
+        return tuple(found)
+
+    return PackLines(await asyncio.to_thread(look))
+
+
+@operation(
+    "Show a pack of kinds",
+    _shown,
+    READS,
+    audience="owner",
+    toolset="packs",
+    command="pack show",
+    examples=("pps pack show constitution", "pps pack show constitution --diagram"),
+)
+async def pack_show(app: App, given: PackInput) -> PackView:
+    """Returns a pack's layers, kinds with their fields, relations, life cycles and who may write; or its diagram."""
+    file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
+    pack = file.pack()
+    drawn = diagram(pack) if given.diagram else None
+    return PackView(pack.name, pack.version, file.own, pack.about, None if drawn else schema_of((pack,)), drawn)
+
+
+@operation(
+    "Give an entity a pack of kinds",
+    _enabled,
+    SETS,
+    audience="owner",
+    toolset="packs",
+    command="pack enable",
+    examples=("pps pack enable ana constitution",),
+)
+async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
+    """Gives an entity the kinds of a pack from now on; its nodes of these kinds stay as they are.
+
+    Refused when a pack that it has, or PPS itself, has a kind, a layer or a tool of the same name.
+    """
+    file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
+    _, mistakes = read_pack(file.text, file.name, _operations())
+    if mistakes:
+        raise InvalidRequest("pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}")
+    return EnabledPacks(given.entity, await app.enable_pack(given.entity, given.pack))
+
+
+@operation(
+    "Check a pack's file",
+    _checked,
+    READS,
+    audience="owner",
+    toolset="packs",
+    command="pack check",
+    examples=("pps pack check garden.toml --diagram",),
+)
+async def pack_check(app: App, given: CheckInput) -> CheckedPack:
+    """Returns every mistake in a pack's file with its line; of one without mistakes, its kinds as a Mermaid diagram."""
+    path = Path(given.path)
+    try:
+        text = await asyncio.to_thread(path.read_text, encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{path}: cannot be read as text") from None
+    shipped = [one.name for one in pack_files(app.settings.home).values() if not one.own]
+    pack, mistakes = read_pack(text, path.stem, _operations())
+    if path.stem in shipped and path.parent == app.settings.home / "packs":
+        mistakes = (Mistake(1, "name", "a shipped pack has this name, choose another"), *mistakes)
+    if pack is None or mistakes:
+        return CheckedPack(False, mistakes)
+    drawn = diagram(pack) if given.diagram else None
+    return CheckedPack(True, (), len(pack.kinds), len({one.name for one in pack.relations}), drawn)
+
+
+PACKS = (pack_list, pack_show, pack_enable, pack_check)

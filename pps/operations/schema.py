@@ -1,0 +1,217 @@
+"""What an entity's packs say, as data, as text and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pps.core.packs import FieldSpec, KindSpec, Pack
+from pps.memory import Memory
+from pps.operations.inputs import Nothing
+from pps.operations.table import READS, operation
+from pps.operations.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """A field of a kind or a property of a relation: what it may hold, in words."""
+
+    name: str
+    type: str
+    required: bool = False
+    index: bool = False
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KindView:
+    """A kind: its fields beside those of every record, and how many records there are of it."""
+
+    name: str
+    pack: str
+    layer: str
+    about: str
+    priority: str
+    fields: tuple[FieldView, ...]
+    lifecycle: str = ""
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelationView:
+    """A relation of some pairs of kinds, as [from, to], with its properties."""
+
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+    fields: tuple[FieldView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleView:
+    """Which states follow which; ``others`` are the moves that only another actor than the author may do."""
+
+    name: str
+    field: str
+    start: str
+    moves: Mapping[str, tuple[str, ...]]
+    others: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LayerView:
+    """A layer: when it is loaded, how many tokens of a session's start it may take, its kinds."""
+
+    name: str
+    load: str
+    budget_tokens: int
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What packs say: layers, kinds, relations, life cycles, who may write which layers, names of tools."""
+
+    packs: Mapping[str, int]
+    layers: tuple[LayerView, ...]
+    kinds: tuple[KindView, ...]
+    relations: tuple[RelationView, ...]
+    lifecycles: tuple[LifecycleView, ...]
+    authority: Mapping[str, tuple[str, ...]]
+    tools: Mapping[str, str]
+
+
+def schema_words(value: Schema) -> str:
+    """Return a schema as text: the kinds by layer with their fields, then relations, life cycles and actors."""
+    lines: list[str] = []
+    layer = None
+    for kind in value.kinds:
+        if kind.layer != layer:
+            layer = kind.layer
+            about = next(
+                (f" ({one.load}, {one.budget_tokens:,} tokens)" for one in value.layers if one.name == layer), ""
+            )
+            lines.append(f"{layer or 'in no layer'}{about}")
+        count = f", {counted(kind.count, 'record')}" if kind.count else ""
+        lines.append(f"  {kind.name}: {kind.about} ({kind.priority}{count})")
+        lines += [f"    {_field_line(one)}" for one in kind.fields]
+    lines += ["relations"] if value.relations else []
+    for one in value.relations:
+        pairs = ", ".join(f"{a} → {b}" for a, b in one.pairs)
+        lines.append(f"  {one.name}: {pairs}{''.join(f'; {_field_line(field)}' for field in one.fields)}")
+    for cycle in value.lifecycles:
+        moves = "; ".join(f"{a} → {', '.join(b)}" for a, b in cycle.moves.items())
+        lines.append(f"life cycle {cycle.name} ({cycle.field}, from {cycle.start}): {moves}")
+    lines += [f"{actor} may write: {', '.join(may) or 'nothing'}" for actor, may in value.authority.items()]
+    return "\n".join(lines) or "No kinds of its own: `pps pack enable` gives a memory a pack."
+
+
+def _field_line(one: FieldView) -> str:
+    return f"{one.name}{'*' if one.required else ''}: {one.type}{f' ({one.about})' if one.about else ''}"
+
+
+def schema_of(packs: tuple[Pack, ...], counts: Mapping[str, int] | None = None) -> Schema:
+    """Return what packs say, with the number of records of each kind where it is known."""
+    cycles = {
+        (kind.pack, kind.lifecycle.name): kind.lifecycle
+        for pack in packs
+        for kind in pack.kinds.values()
+        if kind.lifecycle
+    }
+    kinds = tuple(kind for pack in packs for kind in pack.kinds.values())
+    return Schema(
+        {pack.name: pack.version for pack in packs},
+        tuple(
+            LayerView(
+                one.name, one.load, one.budget_tokens, tuple(k.name for k in pack.kinds.values() if k.layer == one.name)
+            )
+            for pack in packs
+            for one in pack.layers
+        ),
+        tuple(_kind(kind, None if counts is None else counts.get(kind.name, 0)) for kind in kinds),
+        tuple(_relations(packs)),
+        tuple(
+            LifecycleView(one.name, one.field, one.start, one.moves, tuple(sorted(one.others)))
+            for one in cycles.values()
+        ),
+        {one.actor: one.write for pack in packs for one in pack.authority},
+        {one.name: one.operation for pack in packs for one in pack.tools},
+    )
+
+
+def _kind(kind: KindSpec, count: int | None) -> KindView:
+    fields = tuple(map(_field, kind.fields.values()))
+    cycle = kind.lifecycle.name if kind.lifecycle else ""
+    return KindView(kind.name, kind.pack, kind.layer, kind.about, kind.priority, fields, cycle, count)
+
+
+def _field(spec: FieldSpec) -> FieldView:
+    return FieldView(spec.name, _type(spec), spec.required, spec.index, spec.about)
+
+
+def _type(spec: FieldSpec) -> str:
+    """Return what a field may hold, such as ``text of at most 2,000 characters``."""
+    bounds = " to ".join("" if one is None else f"{one:,g}" for one in (spec.min, spec.max)).strip()
+    match spec.type:
+        case "enum":
+            return " | ".join(spec.enum)
+        case "ref":
+            return f"id of a {spec.kind or 'node'}"
+        case "list":
+            return f"list of {_type(spec.of) if spec.of else 'text'}"
+        case "json" if spec.enum or spec.of:
+            return f"map of {', '.join(spec.enum) or 'names'} to {spec.of.type if spec.of else 'json'}"
+        case "text" if spec.max is not None:
+            return f"text, at most {int(spec.max):,} characters"
+        case _:
+            return f"{spec.type}{f', {bounds}' if bounds != 'to' else ''}"
+
+
+def _relations(packs: tuple[Pack, ...]) -> Iterator[RelationView]:
+    """Group pairs that have the same properties."""
+    found: dict[tuple[str, tuple[FieldView, ...]], list[tuple[str, str]]] = {}
+    for pack in packs:
+        for one in pack.relations:
+            found.setdefault((one.name, tuple(map(_field, one.fields.values()))), []).append((one.source, one.target))
+    for (name, fields), pairs in found.items():
+        yield RelationView(name, tuple(pairs), fields)
+
+
+def diagram(pack: Pack) -> str:
+    """Return the kinds and relations of a pack as a Mermaid class diagram."""
+    lines = ["classDiagram"]
+    for layer in (*(one.name for one in pack.layers), ""):
+        indent = "    " if layer else "  "
+        within = [kind for kind in pack.kinds.values() if kind.layer == layer]
+        if layer and within:
+            lines.append(f"  namespace {layer} {{")
+        for kind in within:
+            fields = [f"{indent}  {spec.type} {spec.name}" for spec in kind.fields.values()]
+            lines += (
+                [f"{indent}class {kind.name} {{", *fields, f"{indent}}}"] if fields else [f"{indent}class {kind.name}"]
+            )
+        if layer and within:
+            lines.append("  }")
+    joined: dict[tuple[str, str], list[str]] = {}
+    for one in pack.relations:
+        joined.setdefault((one.source, one.target), []).append(one.name)
+    lines += [f"  {a} --> {b} : {', '.join(names)}" for (a, b), names in joined.items()]
+    return "\n".join(lines)
+
+
+@operation(
+    "What kinds of records there are",
+    schema_words,
+    READS,
+    toolset="records",
+    command="schema",
+    examples=("pps schema ana",),
+)
+async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
+    """Use it before the first record_save: the kinds of this memory's packs with their fields and bounds.
+
+    Returns layers, kinds, relations with the pairs that they join, life cycles, and how many records each kind has.
+    """
+    return schema_of(tuple(pack for pack in memory.kinds.packs if not pack.open))
+
+
+SCHEMA = (schema_inventory,)

@@ -1,0 +1,51 @@
+"""The commands of packs: what is listed, shown, checked and enabled, as text and as JSON, and how they end."""
+
+from __future__ import annotations
+
+import json
+
+from tests.integration.interfaces.serving import Served
+
+
+def test_packs_are_listed_checked_shown_and_enabled(served: Served) -> None:
+    served.create("ana")
+    packs = served.home / "packs"
+    packs.mkdir()
+    garden = packs / "garden.toml"
+    garden.write_text('name = "garden"\nversion = 1\n[kinds.plant]\nlayr = "x"\n')
+    wrong = served.pps("pack", "check", str(garden))
+    assert wrong.returncode == 1
+    assert wrong.stdout.splitlines() == [
+        "line 3: kinds.plant: the name must be a capital, then up to 63 letters, digits or '_'",
+        "line 4: kinds.plant.layr: unknown key, did you mean 'layer'?",
+        "2 mistakes",
+    ]
+    refused = served.pps("pack", "enable", "ana", "garden")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "garden has mistakes: line 3" in refused.stderr
+    garden.write_text('name = "garden"\nversion = 1\nabout = "Plants"\n[kinds.Plant]\n[kinds.Goal]\n')
+    assert json.loads(served.pps("pack", "check", str(garden), "--json").stdout)["ok"] is True
+    listed = json.loads(served.pps("pack", "list", "--json").stdout)["packs"]
+    assert [(one["name"], one["kinds"], one["own"]) for one in listed] == [
+        ("constitution", 38, False),
+        ("events", 4, False),
+        ("garden", 2, True),
+    ]
+    assert served.pps("pack", "show", "constitution", "--diagram").stdout.startswith("classDiagram\n")
+    assert "  Goal: What is to be reached, and by when (P1)\n" in served.pps("pack", "show", "constitution").stdout
+    assert served.pps("pack", "enable", "ana", "constitution").stdout == "ana has constitution.\n"
+    assert served.pps("pack", "enable", "ana", "constitution").stdout == "ana has constitution.\n"
+    clash = served.pps("pack", "enable", "ana", "garden")
+    assert (clash.returncode, clash.stdout) == (2, "")
+    assert "the packs constitution and garden both have the kind Goal; nothing was changed" in clash.stderr
+    schema = json.loads(served.pps("schema", "ana", "--json").stdout)
+    assert (schema["packs"], len(schema["kinds"])) == ({"constitution": 1}, 38)
+
+
+def test_an_entity_is_made_with_packs(served: Served) -> None:
+    assert served.pps("entity", "create", "cai", "--pack", "nowhere").returncode == 2
+    assert "cai" not in served.pps("entity", "list").stdout
+    assert served.pps("entity", "create", "cai", "--pack", "constitution").returncode == 0
+    assert "Goal" in served.pps("schema", "cai").stdout
+    assert served.pps("entity", "create", "dan").returncode == 0
+    assert served.pps("schema", "dan").stdout == "No kinds of its own: `pps pack enable` gives a memory a pack.\n"
