@@ -125,12 +125,13 @@ async def open(name: str, *, home: Path | None = None, create: bool = False) -> 
 
 
 @contextlib.asynccontextmanager
-async def connect(name: str, *, home: Path | None = None) -> AsyncGenerator[RemoteMemory]:
+async def connect(name: str, *, home: Path | None = None, actor: str = "") -> AsyncGenerator[RemoteMemory]:
     """Lend one entity's memory of the running server, which is started when it is away; with ``Memory``'s methods.
 
     Args:
         name: An entity of the data folder.
         home: The data folder; ``$PPS_HOME`` or the platform's when None.
+        actor: Who writes; empty is the person.
 
     Raises:
         UnknownEntity: No such entity.
@@ -141,13 +142,14 @@ async def connect(name: str, *, home: Path | None = None) -> AsyncGenerator[Remo
     from pps.config.home import home_folder
     from pps.core.errors import UnknownEntity
     from pps.interfaces.remote import RemoteMemory
+    from pps.server import Link
     from pps.server import connect as to_server
 
     link = await asyncio.to_thread(to_server, home or home_folder())
     found = (await asyncio.to_thread(link.call, "entity_show", "", {"name": name}))["data"]
     if isinstance(found, dict) and found["archived"]:
         raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
-    yield RemoteMemory(link, name)
+    yield RemoteMemory(Link(link.run, actor), name)
 
 
 def __getattr__(name: str) -> object:

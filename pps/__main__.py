@@ -33,7 +33,7 @@ def _serve(settings: Settings, auto: bool) -> None:
     serve(settings, auto=auto)
 
 
-def _bridge(home: Path, entity: str, toolset: str) -> None:
+def _bridge(home: Path, entity: str, toolset: str, actor: str) -> None:
     import asyncio
 
     from pps.core.footprint import loading
@@ -41,7 +41,7 @@ def _bridge(home: Path, entity: str, toolset: str) -> None:
     with loading():
         from pps.interfaces.mcp.bridge import serve_stdio
 
-    asyncio.run(serve_stdio(home, entity, toolset))
+    asyncio.run(serve_stdio(home, entity, toolset, actor))
 
 
 def _projects(home: Path, roots: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import time as clock
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from pps.context.fence import without_packs
 from pps.core import bounds
 from pps.core.bounds import check_keywords, check_range
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.ids import EntityId, check_uuid
+from pps.core.ids import EntityId, check_actor, check_uuid
 from pps.core.packs import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
@@ -83,12 +84,21 @@ class Memory:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._actor = ""
         self._noting: set[asyncio.Task[None]] = set()
         exporter = partial(Exporter, parts.client, parts.journal, parts.self_node)
         importing = (parts.journal, parts.forgetter, parts.worker)
         self._documents = Documents(self.remember_many, *importing, exporter, self._identifier)
         capture = Capture(parts.journal, self.remember_many, self._identifier, parts.worker.read_now)
         self._sessions = Sessions(self._pack, capture, parts.journal)
+
+    def by(self, actor: str) -> Memory:
+        """Return the same memory for an actor: what is written with it is theirs. Empty is the person."""
+        if actor == self._actor:
+            return self
+        bound = copy.copy(self)
+        bound._actor = check_actor(actor)
+        return bound
 
     @property
     def entity(self) -> EntityId:

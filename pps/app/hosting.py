@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
@@ -55,15 +56,20 @@ class App:
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._gate = Gates().hold  # one opening or closing at a time an entity
         self._failed: dict[str, str] = {}
+        self._actor = ""
+
+    def by(self, actor: str) -> App:
+        """Return the same app for an actor: the memories that it lends are written by them. Empty is the person."""
+        bound = copy.copy(self)  # all that it holds is shared
+        bound._actor = actor
+        return bound
 
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, settings: Settings, *, embedder: Embedder | None = None) -> AsyncGenerator[App]:
         """Open the registry and what all memories share, finish deletions; close every memory at the end.
 
-        Args:
-            settings: Of the data folder.
-            embedder: Takes the place of the one that the settings name; it is closed at the end.
+        An ``embedder`` takes the place of the one that the settings name; it is closed at the end.
 
         Raises:
             ConfigError: A setting cannot be used.
@@ -221,7 +227,7 @@ class App:
             self._open.move_to_end(name)
         try:
             await self._trim()
-            yield held.memory
+            yield held.memory.by(self._actor)
         finally:
             held.users -= 1
             await self._trim()

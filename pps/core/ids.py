@@ -16,6 +16,7 @@ _SHA1_SO_FAR = hashlib.sha1(_NAMESPACE.bytes, usedforsecurity=False)
 _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 _GROUP = re.compile(r"ent_[a-z0-9]{26}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_ACTOR = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -56,6 +57,13 @@ def check_name(name: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         near = re.sub(r"[^a-z0-9]+", "_", str(name).lower()).lstrip("_0123456789")[:MAX_NAME].rstrip("_")
         raise InvalidRequest("name", f"must match [a-z][a-z0-9_]{{0,39}}; {near or 'project_x'!r} would do")
+    return name
+
+
+def check_actor(name: str) -> str:
+    """Return an actor's name unchanged, empty for the person; InvalidRequest names the rule that it breaks."""
+    if name and not _ACTOR.fullmatch(name):
+        raise InvalidRequest("actor", "must match [a-z][a-z0-9_-]{0,39}, such as 'plan'")
     return name
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pps.core import time
 from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
-from pps.core.ids import EntityId, check_name, new_group
+from pps.core.ids import EntityId, check_actor, check_name, new_group
 from pps.entities import deletions, folder, paths, routing, tokens
 from pps.entities.deletions import Deletions
 from pps.entities.folder import Entry
@@ -77,6 +77,7 @@ CREATE TABLE IF NOT EXISTS deletion (
     store TEXT NOT NULL
 ) STRICT;
 """
+_CHANGES = ("ALTER TABLE token ADD COLUMN actor TEXT NOT NULL DEFAULT ''",)
 _ENTITIES = "SELECT entity.*, made.grp IS NOT NULL AS made FROM entity LEFT JOIN made USING (grp)"
 
 
@@ -117,7 +118,7 @@ class Registry:
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
-        self._file = SmallFile(path, _SCHEMA)
+        self._file = SmallFile(path, _SCHEMA, _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
@@ -139,7 +140,7 @@ class Registry:
         if wrong := [place for place, card in cards if place.name != card.entity.name]:
             raise StoreError(f"{wrong[0]}: its card names another entity; give the folder that name")
         made = {card.entity.group for place, card in cards if any((place / "data").glob("*"))}
-        with SmallFile(path, _SCHEMA).writing() as db:
+        with SmallFile(path, _SCHEMA, _CHANGES).writing() as db:
             for _, card in cards:
                 row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
                 db.execute("INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)", row)
@@ -281,19 +282,27 @@ class Registry:
         if not changed:
             self.get(name)
 
-    def issue_token(self, name: str, toolsets: Sequence[str] = ()) -> str:
-        """Return a new token, shown this once, of an entity: for some toolsets, or for all. Raises UnknownEntity."""
+    def issue_token(self, name: str, toolsets: Sequence[str] = (), actor: str = "") -> str:
+        """Return a new token, shown this once, of an entity.
+
+        Args:
+            name: The entity's.
+            toolsets: The only ones that it opens; empty for all.
+            actor: Who writes with it, whatever a call says; empty for the person.
+
+        Raises UnknownEntity, and InvalidRequest where the actor's name breaks its rule.
+        """
+        check_actor(actor)
         group = self.get(name).entity.group
         with self._file.writing() as db:
-            token = tokens.issue(db, "entity", group)
+            token = tokens.issue(db, "entity", group, actor)
             if toolsets:
                 db.execute("INSERT INTO token_toolsets VALUES (?, ?)", (token.token_id, ",".join(toolsets)))
             return token.text
 
-    def toolsets_of_token(self, token: str) -> frozenset[str] | None:
-        """Return the only toolsets that a token opens; None when it opens all, or is none."""
-        row = tokens.presented(self._file, token, "entity")
-        return frozenset(row["toolsets"].split(",")) if row is not None and row["toolsets"] else None
+    def bounds_of_token(self, token: str) -> tokens.Bounds:
+        """Return what a token may do at most; of one that is none, nothing."""
+        return tokens.bounds(tokens.presented(self._file, token, "entity"))
 
     def revoke_tokens(self, name: str) -> int:
         """Refuse every token of an entity from now on; returns how many there were."""

@@ -20,19 +20,35 @@ class SmallFile:
     So it may be used from any thread and by several processes at once. What is deleted is overwritten.
     """
 
-    def __init__(self, path: Path, schema: str) -> None:
-        """Make the file (mode 0600) and its tables where they are missing.
+    def __init__(self, path: Path, schema: str, changes: Sequence[str] = ()) -> None:
+        """Make the file (mode 0600) and its tables where they are missing, and bring an older one up to now.
+
+        Args:
+            path: The file.
+            schema: Its tables as they were at first.
+            changes: Statements that changed them since, in order; ``user_version`` counts those that were done.
 
         Raises:
             StoreUnavailable: It cannot be reached.
-            StoreError: It is no database.
+            StoreError: It is no database, or a later version of PPS wrote it.
         """
         self.path = path
         with self.reading() as db:
             # Not WAL: a connection that comes alone would have to make its files, which a full disk refuses to readers.
             db.execute("PRAGMA journal_mode=DELETE")
             db.executescript(schema)
+            done = _version(db)
+        if done > len(changes):
+            raise StoreError(f"{path}: was written by a later version of PPS; use that one")
+        if done < len(changes):
+            self._bring_up(changes)
         path.chmod(0o600)
+
+    def _bring_up(self, changes: Sequence[str]) -> None:
+        with self.writing() as db:
+            for number in range(_version(db), len(changes)):  # another process may just have done them
+                db.execute(changes[number])
+            db.execute(f"PRAGMA user_version = {len(changes)}")
 
     def stamp(self) -> tuple[int, int, int] | None:
         """Return what changes whenever the file does (5 µs); None while a later change might not show.
@@ -86,3 +102,7 @@ class SmallFile:
         """Write the file anew, so that no page keeps a stale copy of what was deleted; raises as ``reading``."""
         with self.reading() as db:
             db.execute("VACUUM")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])

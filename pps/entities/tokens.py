@@ -45,6 +45,26 @@ class Token:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a token may do at most; nothing that comes with a call widens or changes it.
+
+    Attributes:
+        toolsets: The only ones whose operations it opens; None for all.
+        actor: Who writes with it; empty is the person.
+    """
+
+    toolsets: frozenset[str] | None = None
+    actor: str = ""
+
+
+def bounds(row: sqlite3.Row | None) -> Bounds:
+    """Return the bounds of a token's row; without one there is nothing that may be done."""
+    if row is None:
+        return Bounds(frozenset())
+    return Bounds(frozenset(row["toolsets"].split(",")) if row["toolsets"] else None, row["actor"])
+
+
 def mint(role: Role) -> Token:
     token_id, secret = ("".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (12, 40))
     return Token(role, token_id, f"pps_{_LETTER[role]}_{token_id}_{secret}")
@@ -56,24 +76,24 @@ def parse(text: str) -> Token | None:
     return Token(_ROLES[match[1]], match[2], text) if match else None
 
 
-def issue(db: sqlite3.Connection, role: Role, group: str | None = None) -> Token:
+def issue(db: sqlite3.Connection, role: Role, group: str | None = None, actor: str = "") -> Token:
     """Mint a token and keep its digest, inside the caller's transaction; its text is nowhere kept."""
     token = mint(role)
     db.execute(
-        "INSERT INTO token (id, digest, role, grp, created_at) VALUES (?, ?, ?, ?, ?)",
-        (token.token_id, token.digest, role, group, time.iso(time.now())),
+        "INSERT INTO token (id, digest, role, grp, created_at, actor) VALUES (?, ?, ?, ?, ?, ?)",
+        (token.token_id, token.digest, role, group, time.iso(time.now()), actor),
     )
     return token
 
 
 def presented(file: SmallFile, text: str, role: Role) -> sqlite3.Row | None:
-    """Return the row of a presented token (id, and its entity's name, grp, archived), None for a wrong one."""
+    """Return a presented token's row: id, actor, toolsets, its entity's name, grp, archived; None for a wrong one."""
     token = parse(text)
     if token is None or token.role != role:
         return None
     row = file.row(
-        "SELECT token.id, token.digest, entity.name, entity.grp, entity.archived, token_toolsets.names AS toolsets "
-        "FROM token LEFT JOIN token_toolsets ON token_toolsets.token = token.id "
+        "SELECT token.id, token.digest, token.actor, entity.name, entity.grp, entity.archived, "
+        "token_toolsets.names AS toolsets FROM token LEFT JOIN token_toolsets ON token_toolsets.token = token.id "
         "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
         (token.token_id, role),
     )

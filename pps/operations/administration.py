@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from pps.app import App
+from pps.core.errors import InvalidRequest
 from pps.entities import Entry
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Nothing
@@ -43,11 +44,15 @@ class CreateInput(Named):
 class IssueInput(Named):
     """A token to give out."""
 
-    toolsets: tuple[Literal["core", "anchors", "records", "upkeep"], ...] = Field(
+    toolsets: tuple[Label, ...] = Field(
         default=(),
-        max_length=len(TOOLSETS),
-        description="A toolset it opens: core, anchors, records or upkeep; may be repeated. All if not given.",
+        max_length=50,
+        description="A toolset it opens: core, anchors, records, upkeep, or one of the entity's packs; commas between, "
+        "or repeated. All if not given.",
         json_schema_extra=option("--toolset"),
+    )
+    actor: Annotated[str, StringConstraints(max_length=40)] = Field(
+        default="", description="Who writes with it, such as plan; the person if not given."
     )
 
 
@@ -243,11 +248,19 @@ async def entity_extract(app: App, given: CommandInput) -> Reader:
     audience="operator",
     toolset="registry",
     command="entity token",
-    examples=("pps entity token ana", "pps entity token ana --toolset core"),
+    examples=("pps entity token ana", "pps entity token ana --actor plan --toolset core,records"),
 )
 async def token_issue(app: App, given: IssueInput) -> Issued:
-    """Gives out a token of an entity, shown this once; for some toolsets alone, where they are named."""
-    return Issued(await asyncio.to_thread(app.registry.issue_token, given.name, given.toolsets), given.name)
+    """Gives out a token of an entity, shown this once; for some toolsets alone, where they are named.
+
+    Who writes with it goes by the token: a pack of kinds says what an actor may write.
+    """
+    named = [one.strip() for some in given.toolsets for one in some.split(",")]
+    there = TOOLSETS
+    if strange := [one for one in named if one not in there]:
+        raise InvalidRequest("toolsets", f"{strange[0]!r} is none of {', '.join(there)}")
+    token = await asyncio.to_thread(app.registry.issue_token, given.name, named, given.actor)
+    return Issued(token, given.name)
 
 
 @operation(

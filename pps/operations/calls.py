@@ -75,16 +75,18 @@ class Caller:
         entity: Whose memory an entity's operations act on: the id that a token stands for, or a name from the owner.
         router: Whose projects those of routers and runners act on.
         toolsets: The only ones whose operations they may ask for; None for all.
+        actor: Who writes; empty is the person. It is the connection's: no argument changes it.
     """
 
     audiences: tuple[Audience, ...]
     entity: EntityId | str | None = None
     router: Router | None = None
     toolsets: frozenset[str] | None = None
+    actor: str = ""
 
     @classmethod
-    def of_entity(cls, entity: EntityId | str, toolsets: Iterable[str] | None = None) -> Caller:
-        return cls(("entity",), entity, toolsets=None if toolsets is None else frozenset(toolsets))
+    def of_entity(cls, entity: EntityId | str, toolsets: Iterable[str] | None = None, actor: str = "") -> Caller:
+        return cls(("entity",), entity, toolsets=None if toolsets is None else frozenset(toolsets), actor=actor)
 
     @classmethod
     def of_router(cls, router: Router) -> Caller:
@@ -95,7 +97,8 @@ class Caller:
     def name(self) -> str:
         """How the log names them."""
         if self.entity is not None:
-            return f"entity={self.entity if isinstance(self.entity, str) else self.entity.name}"
+            actor = f" actor={self.actor}" if self.actor else ""
+            return f"entity={self.entity if isinstance(self.entity, str) else self.entity.name}{actor}"
         return f"router={self.router.id}" if self.router else self.audiences[0]
 
 
@@ -212,13 +215,14 @@ class Calls:
 
     @asynccontextmanager
     async def _subject(self, caller: Caller, audience: Audience) -> AsyncGenerator[Memory | Projects | App]:
+        app = self._app.by(caller.actor)
         if audience == "entity" and caller.entity is not None:
-            async with self._app.memory(caller.entity) as memory:
+            async with app.memory(caller.entity) as memory:
                 yield memory
         elif audience in ("router", "runner") and caller.router is not None:
-            yield Projects(self._app, caller.router)
+            yield Projects(app, caller.router)
         else:
-            yield self._app
+            yield app
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[name, outcome]

@@ -70,8 +70,10 @@ class Link:
     Every method may raise ServerAway, and whatever error of ``pps.core.errors`` the server answered.
     """
 
-    def __init__(self, run: RunFile) -> None:
+    def __init__(self, run: RunFile, actor: str = "") -> None:
+        """Name the server that is meant, and who writes with each call; empty is the person."""
         self.run = run
+        self._actor = actor
 
     def status(self, timeout_s: float = 5.0) -> Answer:
         """Return the server's state: pid, version, open entities, uptime."""
@@ -102,6 +104,7 @@ class Link:
         headers = {
             "Accept": "application/x-ndjson",
             **({"PPS-Entity": quote(entity, errors="replace")} if entity else {}),
+            **({"PPS-Actor": quote(self._actor)} if self._actor else {}),
         }
         with self._response("POST", f"/v1/{operation}", dict(arguments), timeout_s, headers) as response:
             for line in response:

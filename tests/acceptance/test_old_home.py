@@ -16,6 +16,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings, load
+from pps.entities.tokens import Bounds
 from pps.memory import Memory
 from pps.server import stop
 from tests.integration.interfaces.serving import clean_env
@@ -52,6 +53,9 @@ async def test_all_that_the_registry_held_is_there(old_settings: Settings, home:
         owner = app.registry.entity_of_token((home / "ana.token").read_text().strip())
         assert owner is not None
         assert owner.name == "ana"
+        assert app.registry.bounds_of_token((home / "ana.token").read_text().strip()) == Bounds(None, "")
+        token = app.registry.issue_token("ana", ["core"], "plan")
+        assert app.registry.bounds_of_token(token) == Bounds(frozenset(["core"]), "plan")
         (route,) = app.registry.routes.list()
         assert (route.path, route.entity.name) == ("/tmp/pps-old-home/shop", "shop")  # noqa: S108 - where it was made
         (watched,) = app.registry.watched.list()

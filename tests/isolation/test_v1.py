@@ -79,8 +79,8 @@ async def test_a_token_opens_no_toolset_beyond_its_list_over_either_protocol(pai
     given = {"name": A, "toolsets": ["core", "anchors"]}
     token = str(pair.served.link.call("token_issue", "", given)["data"]["token"])
     kept = Registry(pair.served.home)
-    assert kept.toolsets_of_token(token) == {"core", "anchors"}
-    assert kept.toolsets_of_token(token[:-1] + "?") is None
+    assert kept.bounds_of_token(token).toolsets == {"core", "anchors"}
+    assert kept.bounds_of_token(token[:-1] + "?").toolsets == set()
     entity = operations_for("entity")
     opened = {name for name, one in entity.items() if one.toolset in given["toolsets"]}
     async with httpx.AsyncClient(base_url=pair.served.run.url, trust_env=False, headers=bearer(token)) as http:

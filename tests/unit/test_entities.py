@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import stat
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from pps.core.errors import InvalidRequest, IsolationError, StoreError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities import Registry
-from pps.entities.tokens import mint, parse
+from pps.entities.tokens import Bounds, mint, parse
 from tests.erasing import deleted
 
 
@@ -225,3 +227,32 @@ def test_what_was_read_is_known_until_anything_is_written(registry: Registry) ->
     assert other.create("ana").entity != made.entity
     assert registry.seen("ana") is None
     assert registry.seen("bob") is None
+
+
+def test_an_older_registry_is_brought_up_to_now_once_and_a_newer_one_is_refused(registry: Registry) -> None:
+    token, file = registry.create("ana").token, registry.entities_folder.parent / "registry.db"
+    assert token is not None
+    with closing(sqlite3.connect(file)) as db:
+        (now,) = db.execute("PRAGMA user_version").fetchone()
+        db.execute("ALTER TABLE token DROP COLUMN actor")
+        db.execute("PRAGMA user_version = 0")
+    with ThreadPoolExecutor(4) as opening:
+        opened = list(opening.map(lambda _: Registry(file.parent), range(8)))
+    assert opened[0].bounds_of_token(token) == Bounds(None, "")
+    assert opened[1].bounds_of_token(opened[2].issue_token("ana", (), "plan")).actor == "plan"
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (now,)
+        db.execute(f"PRAGMA user_version = {now + 1}")
+    with pytest.raises(StoreError, match="later version"):
+        Registry(file.parent)
+
+
+def test_a_token_is_bound_to_an_actor_whose_name_can_be_one(registry: Registry) -> None:
+    registry.create("ana")
+    assert registry.bounds_of_token(registry.issue_token("ana", ["core"], "plan-b")) == Bounds(
+        frozenset(["core"]), "plan-b"
+    )
+    assert registry.bounds_of_token("nonsense") == Bounds(frozenset())
+    for name in ("Plan", "1", "-a", "a b", "a" * 41):
+        with pytest.raises(InvalidRequest, match="actor"):
+            registry.issue_token("ana", (), name)

@@ -12,6 +12,7 @@ import click
 
 from pps.config.home import INSIDE, home_folder
 from pps.core.errors import InvalidRequest, StoreConflict
+from pps.core.ids import check_actor
 from pps.interfaces.cli.commands import AS_JSON, EntityName, Taught
 from pps.interfaces.cli.output import absolute, finished, say, server, show_json
 
@@ -30,12 +31,12 @@ class Runners:
 
     Attributes:
         serve: Serves until it is ended; takes the settings and whether it was started by need.
-        bridge: Serves an entity on stdio; takes the data folder, the name and the toolsets.
+        bridge: Serves an entity on stdio; takes the data folder, the name, the toolsets and who writes.
         projects: Serves the project tools on stdio; takes the data folder and the roots.
     """
 
     serve: Callable[[Settings, bool], None]
-    bridge: Callable[[Path, str, str], None]
+    bridge: Callable[[Path, str, str, str], None]
     projects: Callable[[Path, list[str]], None]
 
 
@@ -104,6 +105,7 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
     cls=Taught,
     examples=(
         "claude mcp add pps-ana -- pps mcp --entity ana",
+        "claude mcp add pps-plan -- pps mcp --entity ana --toolset core,records --actor plan",
         "claude mcp add pps-projects -- pps mcp --router",
     ),
 )
@@ -115,8 +117,9 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
     default="",
     help="With --entity: core, anchors, records, upkeep (commas between) or all; core if not given.",
 )
+@click.option("--actor", default="", help="With --entity: who writes, such as plan; the person if not given.")
 @click.pass_obj
-def mcp(runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], toolset: str) -> None:
+def mcp(runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], toolset: str, actor: str) -> None:
     """Serve one entity's tools, or those of projects, on stdin and stdout, for an MCP client to start.
 
     Starts the server when it is away. `pps entity show NAME` prints the client's configuration.
@@ -131,7 +134,7 @@ def mcp(runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], t
     if router:
         runners.projects(home_folder(), [absolute(one) for one in root or ["/"]])
     else:
-        runners.bridge(home_folder(), entity, toolset)
+        runners.bridge(home_folder(), entity, toolset, check_actor(actor))
 
 
 @click.command(

@@ -11,7 +11,7 @@ import click
 from pps import __version__
 from pps.core.errors import PPSError
 from pps.interfaces.cli import asking, commands, hooks, machine
-from pps.interfaces.cli.output import misused, told, unforeseen
+from pps.interfaces.cli.output import acting, misused, told, unforeseen
 
 _HELP = """A private, lasting memory for AI agents.
 
@@ -33,6 +33,8 @@ def build(table: Iterable[commands.Command] | None = None) -> click.Group:
     """
     root = commands.Ordered("pps", help=_HELP, no_args_is_help=True)
     click.version_option(__version__, message="pps %(version)s")(root)
+    actor = "Who writes, where it is not the person: packs of kinds say what an actor may write."
+    root.params.append(click.Option(["--actor"], default="", expose_value=False, callback=acting, help=actor))
     for one in machine.BY_HAND[:1]:
         root.add_command(one)
     commands.add(root, commands.known() if table is None else table, asking.do)

@@ -15,26 +15,34 @@ import click
 
 from pps.config.home import home_folder
 from pps.core import errors
+from pps.core.ids import check_actor
 from pps.core.text import visible
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
     from pps.server import Link
 
+_ACTOR = "pps.actor"
 EXIT_INVALID = 2
 EXIT_NOT_FOUND = 3
 EXIT_AGAIN = 4
 
 
 def server() -> Link:
-    """Return the link to this user's server, started if it is away."""
-    from pps.server import connect, find
+    """Return the link to this user's server, started if it is away, for the actor whom the command line names."""
+    from pps.server import Link, connect, find
 
     home = home_folder()
     found = find(home)
     if found is None and sys.stderr.isatty():
         click.echo("(starting the server …)", err=True)
-    return found or connect(home)
+    link, actor = found or connect(home), click.get_current_context().find_root().meta.get(_ACTOR, "")
+    return Link(link.run, actor) if actor else link
+
+
+def acting(context: click.Context, _: click.Parameter, actor: str) -> None:
+    """Note who writes with the commands of a command line."""
+    context.meta[_ACTOR] = check_actor(actor)
 
 
 def say(text: str, *, err: bool = False) -> None:

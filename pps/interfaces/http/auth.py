@@ -6,19 +6,20 @@ import asyncio
 import hmac
 import os
 import re
+from dataclasses import replace
 from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
 
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
-from pps.core.ids import check_name
+from pps.core.ids import EntityId, check_actor, check_name
 from pps.entities import Registry
 from pps.entities.routing import owner as owner_router
 from pps.interfaces.http.problems import Forbidden, Refused
 from pps.operations.calls import OPERATOR, Caller, owner
 from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 
-ENTITY_HEADER = "PPS-Entity"
+ENTITY_HEADER, ACTOR_HEADER = "PPS-Entity", "PPS-Actor"
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
@@ -32,8 +33,9 @@ class Trust:
     async def caller(self, token: str) -> Caller | None:
         """Return who asks with a bearer token at ``/mcp``; None for a wrong one, and for who has no tools there.
 
-        ``<owner secret>.<name>`` is any entity, ``<owner secret>.<paths>`` (percent-encoded, with commas between) the
-        router of all projects at or below them: the stdio bridge of the same user shows them.
+        ``<owner secret>.<name>`` is any entity, ``<owner secret>.<name>:<actor>`` an actor in it, ``<owner
+        secret>.<paths>`` (percent-encoded, with commas between) the router of all projects at or below them: the stdio
+        bridge of the same user shows them.
         """
         if token.startswith(OWNER_PREFIX):
             secret, _, whose = token.partition(".")
@@ -42,20 +44,27 @@ class Trust:
         return None if found is OPERATOR else found
 
     async def caller_of(self, connection: HTTPConnection) -> Caller:
-        """Return who asks with a request to ``/v1``. The owner says in ``PPS-Entity`` for which entity, if for one.
+        """Return who asks with a request to ``/v1``.
+
+        The owner says in ``PPS-Entity`` for which entity, if for one, and in ``PPS-Actor`` who writes, if not the
+        person; a token says both by itself.
 
         Raises:
+            InvalidRequest: The owner names an actor that cannot be one.
             Refused: It shows no token, or a wrong one.
-            Forbidden: Its token is not of the entity that the header names.
+            Forbidden: Its token is not of the entity or the actor that the headers name.
         """
         named = unquote(connection.headers.get(ENTITY_HEADER, ""))
+        actor = connection.headers.get(ACTOR_HEADER, "")
         if self.is_owner(connection):
-            return owner(owner_router(), named or None)
+            return replace(owner(owner_router(), named or None), actor=check_actor(actor))
         found = await asyncio.to_thread(self._of_token, bearer(connection))
         if found is None:
             raise Refused("a token is needed; `pps entity token NAME` makes one")
-        if named and found.name != f"entity={named}":
+        if named and not (isinstance(found.entity, EntityId) and found.entity.name == named):
             raise Forbidden("this token does not speak for that entity")
+        if actor and actor != found.actor:
+            raise Forbidden("this token does not speak for that actor; who writes goes by the token alone")
         return found
 
     def is_owner(self, connection: HTTPConnection) -> bool:
@@ -85,9 +94,9 @@ class Trust:
         return hmac.compare_digest(text.encode(), self._secret)
 
     def _of_token(self, token: str) -> Caller | None:
-        toolsets = self._registry.toolsets_of_token(token)  # before: a token that is revoked between opens nothing
+        bounds = self._registry.bounds_of_token(token)  # before: a token that is revoked between opens nothing
         if entity := self._registry.entity_of_token(token):
-            return Caller.of_entity(entity, toolsets)
+            return Caller.of_entity(entity, bounds.toolsets, bounds.actor)
         if router := self._registry.routers.of_token(token):
             return Caller.of_router(router)
         return OPERATOR if self._registry.is_operator(token) else None
@@ -96,10 +105,11 @@ class Trust:
         try:
             if whose.startswith("/"):
                 return Caller.of_router(owner_router([unquote(root) for root in whose.split(",")]))
-            entry = self._registry.get(check_name(whose))
+            name, _, actor = whose.partition(":")
+            entry = self._registry.get(check_name(name))
+            return None if entry.archived else Caller.of_entity(entry.entity, actor=check_actor(actor))
         except (UnknownEntity, InvalidRequest):
             return None
-        return None if entry.archived else Caller.of_entity(entry.entity)
 
 
 def bearer(connection: HTTPConnection) -> str:

@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
 from pps.core.file_lock import is_held
-from pps.core.ids import check_name
+from pps.core.ids import check_actor, check_name
 from pps.entities.routing import owner
 from pps.interfaces.mcp.protocol import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
 from pps.server import Link, RunFile, connect, runfile
@@ -38,13 +38,20 @@ _PROOF_S = 5.0
 _T = TypeVar("_T")
 
 
-async def serve_stdio(home: Path, entity: str, toolset: str = "") -> None:
-    """Serve one entity's tools on stdin and stdout until stdin ends; ``toolset`` names others than ``core``.
+async def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> None:
+    """Serve one entity's tools on stdin and stdout until stdin ends.
+
+    Args:
+        home: The data folder.
+        entity: The entity's name.
+        toolset: Others than ``core``, with commas between.
+        actor: Who writes; empty is the person.
 
     Raises:
-        InvalidRequest: The name cannot be an entity's.
+        InvalidRequest: The name cannot be an entity's, or the actor's cannot be one's.
     """
-    await _serve(home, check_name(entity), INSTRUCTIONS, toolset)
+    whose = f"{check_name(entity)}:{actor}" if check_actor(actor) else check_name(entity)
+    await _serve(home, whose, INSTRUCTIONS, toolset)
 
 
 async def serve_projects(home: Path, roots: Sequence[str]) -> None:
@@ -152,7 +159,7 @@ class _Bridge:
         """Say so when it is the entity that is missing: over HTTP that is a refusal without a reason."""
         if self._whose.startswith("/"):
             return
-        name = self._whose
+        name = self._whose.partition(":")[0]
         if Link(run).call("entity_show", "", {"name": name})["data"]["archived"]:
             raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
 

@@ -56,10 +56,9 @@ class Served:
             async with Client(transport, mode=era) as client:
                 yield client
 
-    def stdio(self, name: str, era: str) -> Client:
-        parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "pps", "mcp", "--entity", name, "--toolset", "all"], env=self.env
-        )
+    def stdio(self, name: str, era: str, *more: str) -> Client:
+        command = ["-m", "pps", "mcp", "--entity", name, "--toolset", "all", *more]
+        parameters = StdioServerParameters(command=sys.executable, args=command, env=self.env)
         return Client(parameters, mode=era)
 
     def projects(self, era: str, *roots: str) -> Client:
