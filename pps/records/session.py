@@ -15,7 +15,6 @@ from pps.context.fence import escaped, marks_of
 from pps.core.packs import Kinds, KindSpec, LayerSpec
 from pps.core.records import Record, RecordGraph
 from pps.core.time import now
-from pps.core.values import JSON
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, PartUsed
 from pps.models.token_counts import count_tokens, counter_name
@@ -57,7 +56,7 @@ class LoadedRecord:
     title: str
     summary: str
     status: str
-    fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    fields: Mapping[str, str | float | bool] = field(default_factory=dict[str, str | float | bool])
     state: str | None = None
     description: str | None = None
     parents: tuple[Parent, ...] | None = None
@@ -240,7 +239,7 @@ def _fitting(found: Workload) -> tuple[Workload, int]:
     """Return a workload within its budget: without details, then with its first days and what it recommends only."""
     load = replace(found, tasks=(), events=())
     for tasks in (20, 10, 5, 0):
-        load = replace(load, tasks=tuple(replace(one, title=escaped(one.title)) for one in found.tasks[:tasks]))
+        load = replace(load, tasks=found.tasks[:tasks])
         if (tokens := _tokens(load)) <= WORKLOAD_TOKENS:
             return load, tokens
     load = replace(load, problems=load.problems[:3])
@@ -273,7 +272,7 @@ def _loaded(record: Record, kind: KindSpec, parents: Sequence[Parent]) -> Loaded
     short = {
         name: escaped(value) if isinstance(value, str) else value
         for name, value in record.fields.items()
-        if name in kind.fields and kind.fields[name].type in _SHORT
+        if name in kind.fields and kind.fields[name].type in _SHORT and isinstance(value, str | float | int)
     }
     said = record.fields.get("description") if kind.describe else None
     return LoadedRecord(

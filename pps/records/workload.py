@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Literal, TypeAlias
 
+from pps.context.fence import escaped
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
 from pps.core.packs import Kinds
@@ -187,7 +188,7 @@ def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], to
         undated += due is None and task.id not in tasks.hours
         if day is not None and days[0] <= day <= days[-1]:
             by_day[day] += left or 0.0
-            loads.append(TaskLoad(task.id, task.title, task.state, left, due, is_overdue))
+            loads.append(TaskLoad(task.id, escaped(task.title), task.state, left, due, is_overdue))
     stretches = [_Stretch(one.start, one.end, one.all_day) for one in agenda.events] + tasks.blocks
     loads.sort(key=lambda one: (one.due or today, one.title, one.id))
     booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in days])
@@ -215,7 +216,9 @@ def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], to
         not_counted={name: count for name, count in skipped.items() if count},
         problems=agenda.problems,
         tasks=tuple(loads[:_DETAILS]),
-        events=tuple(EventLoad(one.title, one.start, one.end, one.all_day) for one in agenda.events[:_DETAILS]),
+        events=tuple(
+            EventLoad(escaped(one.title), one.start, one.end, one.all_day) for one in agenda.events[:_DETAILS]
+        ),
     )
 
 

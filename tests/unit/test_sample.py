@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from datetime import datetime
 from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from pps.config import shipped
+from pps.config.packs import shipped_pack
+from pps.core.packs import Kinds
 from pps.core.time import parse
 from pps.ingest.importing import read_lines
 from pps.journal.entries import JobPayload, TurnDraft, prepare_payload
 from pps.journal.turns import prepare
+from pps.records.ics import read_ics
+from pps.records.kind_models import KindModels
 
 ENTITIES = ("mira", "theo")
 SHARED = {
@@ -190,3 +196,41 @@ def test_an_expected_fact_holds_at_the_moment_asked(name: str) -> None:
             ends = [one["valid_at"] for one in facts(name) if text in one.get("invalidates", [])]
             assert fact.get("valid_at", "") <= moment
             assert all(end > moment for end in ends), text
+
+
+def year() -> dict[str, list[Row]]:
+    return json.loads(shipped("config/sample/iris").joinpath("records.json").read_text(encoding="utf-8"))
+
+
+def test_a_year_of_records_is_what_the_pack_allows() -> None:
+    kinds = Kinds([shipped_pack("constitution")])
+    models = KindModels(kinds)
+    of = {one["title"]: one["kind"] for one in year()["records"]}
+    assert len(of) == len(year()["records"]) >= 60
+    assert {kinds.by_name[kind].layer for kind in of.values()} == set(kinds.layers)
+    for one in year()["records"]:
+        models.check(one["kind"], {"title": one["title"], "summary": one["summary"], **one.get("fields", {})})
+        for relation in one.get("relations", []):
+            properties = relation.get("properties", {})
+            models.check_relation(relation["type"], one["kind"], of[relation["target"]], properties)
+    assert all(of[move["title"]] == move["kind"] for move in year()["moves"])
+
+
+def test_the_year_has_what_the_questions_of_a_year_need() -> None:
+    records = year()["records"]
+    decisions = [one for one in records if one["kind"] == "Decision"]
+    assert len(decisions) >= 5
+    assert all("roi" in one["fields"] for one in decisions)
+    assert sum(one["fields"].get("completion_status") == "abandoned" for one in records if one["kind"] == "Goal") >= 2
+    assert sum(one["kind"] == "Observation" for one in records) >= 15
+
+
+def test_the_week_of_the_calendar_holds_what_it_shows() -> None:
+    zone = ZoneInfo("Europe/Oslo")
+    text = shipped("config/sample/iris").joinpath("week.ics").read_text(encoding="utf-8")
+    agenda = read_ics(text, "week.ics", datetime(2026, 3, 16, tzinfo=zone), datetime(2026, 3, 23, tzinfo=zone), zone)
+    assert agenda.problems == ()
+    assert [one.title for one in agenda.events] == [
+        "Swim", "Evening at the archive", "Swim", "Visit of the librarian of Haven", "Swim", "Archive, moved to Friday",
+        "Course: a book in a day",
+    ]  # fmt: skip

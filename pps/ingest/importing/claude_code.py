@@ -12,13 +12,20 @@ from datetime import datetime
 from pathlib import PurePath
 
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.hook_events import SOURCE, is_machine, is_own_tool, tool_line, without_context, without_marks
+from pps.ingest.hook_events import (
+    SOURCE,
+    digest,
+    is_machine,
+    is_own_tool,
+    tool_line,
+    without_context,
+    without_marks,
+)
 from pps.ingest.importing.items import Passed, Read, Unreadable, joined, label, pieces, short, tags
 from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
 from pps.ingest.lenient_json import Entry, string
 from pps.ingest.redact import whole
-from pps.ingest.transcripts import digest
 
 _OWN = frozenset({"file-history-snapshot", "queue-operation", "attachment"})
 """Types that lines of a transcript have and nothing else has; enough to know one by."""
