@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal
 
 from pps.config import Settings, load_prices
-from pps.config.packs import load_packs
+from pps.config.packs import load_packs, shipped_pack
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
@@ -144,6 +144,8 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         own = await asyncio.to_thread(own_settings, entry.folder)
         opening = _Opening(entry, shared, anew, journal, own, stack)
         opening.kinds = Kinds(await asyncio.to_thread(load_packs, shared.settings.home, own.packs))
+        # Without a layered pack, filters know the layers of the one that is shipped.
+        journal.allowing.kinds = opening.kinds if opening.kinds.layers else Kinds((shipped_pack("constitution"),))
         opening.embedder = await opening.pinned_embedder()
         if anew == "graph":
             await journal.queue.replay()  # first: a crash leaves jobs that are done again

@@ -197,13 +197,13 @@ class Kinds:
             raise InvalidRequest("kind", f"{name!r} is no kind of this memory's packs; there are {known}")
         return self.by_name[name]
 
-    def of_layers(self, layers: Iterable[str]) -> tuple[str, ...]:
+    def of_layers(self, layers: Iterable[str], field: str = "layers") -> tuple[str, ...]:
         """Return the kinds of some layers, in the packs' order; InvalidRequest for a name that is none."""
         wanted = tuple(layers)
         for one in wanted:
             if one not in self.layers:
                 known = ", ".join(self.layers) or "none"
-                raise InvalidRequest("layers", f"{one!r} is no layer of this memory's packs; there are {known}")
+                raise InvalidRequest(field, f"{one!r} is no layer of this memory's packs; there are {known}")
         return tuple(kind.name for kind in self if kind.layer in wanted)
 
     def relation(self, name: str, source: str, target: str) -> RelationSpec:

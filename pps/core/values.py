@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from typing_extensions import TypeAliasType
 
@@ -32,29 +32,6 @@ RESERVED_KINDS = frozenset(("Entity", "Episodic", "Community", "Saga", "RelatesT
 
 CHANNELS: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors", "turns")
 """Every channel, in the order in which they are shown."""
-Layer: TypeAlias = Literal["foundation", "vision", "strategy", "tactics", "execution", "track", "mind"]
-
-LAYERS: Mapping[Layer, tuple[str, ...]] = {
-    "foundation": (
-        "Value",
-        "Principle",
-        "Guardrail",
-        "Human",
-        "AI",
-        "Partnership",
-        "Policy",
-        "Context",
-        "Core",
-        "Relationship",
-    ),
-    "vision": ("Vision", "Business", "Goal", "Season"),
-    "strategy": ("Strategy", "Objective", "KeyResult", "Initiative", "Milestone", "Risk"),
-    "tactics": ("Project", "Area", "System", "Process"),
-    "execution": ("Decision", "Task", "TimeBlock", "WorkSession", "Action"),
-    "track": ("Metric", "Observation", "Event", "Signal"),
-    "mind": ("Insight", "Pattern", "Evidence", "Source", "Note"),
-}
-"""Layer to its kinds, in the order of the layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +312,3 @@ class GraphCounts:
     facts: int
     episodes: int
     mentions: int
-
-
-def kinds_of(layers: Iterable[str]) -> tuple[str, ...]:
-    """Return the kinds of some layers; KeyError for a name that is none."""
-    return tuple(kind for layer in dict.fromkeys(layers) for kind in LAYERS[cast("Layer", layer)])

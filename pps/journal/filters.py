@@ -6,15 +6,16 @@ import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
 from typing import Literal
 
+from pps.core.packs import NO_KINDS
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
-from pps.core.values import ItemKind, kinds_of
+from pps.core.values import ItemKind
 from pps.journal.reader import Readers
 from pps.journal.writer import Writer
 
@@ -47,7 +48,7 @@ class ItemFilter:
         sources, sessions, roles: Of the turn; a fact has those of its supporting turns, a node those
             of its facts (and its own ``source`` attribute).
         relations: Names of edges; a node is at an end of such a fact that holds, a turn supports one.
-        layers: Names of ``LAYERS``, each for the kinds of nodes in it.
+        layers: Names of the layers of the entity's packs, each for the kinds of nodes in it.
         statuses: A node's ``status`` attribute. Where layers are given too, one node must have both. A fact has them
             of one of its ends, a turn of the node that it records or of its facts' ends.
         since, until: Half-open; an episode's event time, a fact's ``valid_at`` (else ``created_at``),
@@ -230,7 +231,7 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
 def _of_node(wanted: ItemFilter) -> _Where:
     """Return what a node must be, whatever the kind of item that has to do with it."""
     where = _Where()
-    where.among("n.kind", kinds_of(wanted.layers))
+    where.among("n.kind", wanted.layers)  # ``FilterCache`` put the kinds in their place
     where.among("n.status", wanted.statuses)
     return where
 
@@ -273,16 +274,23 @@ class FilterCache:
     """Answers filters; an answer serves again until the memory changes, for half a minute at most.
 
     Working out which of 50,000 facts a filter lets through takes longer than a search among them.
+
+    Attributes:
+        kinds: Whose layers a filter may name.
     """
 
     def __init__(self, writer: Writer, readers: Readers, clock: Callable[[], float] = time.monotonic) -> None:
         self._writer = writer
         self._readers = readers
         self._clock = clock
+        self.kinds = NO_KINDS
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter, not to be changed; None means that nothing is restricted."""
+        if wanted.layers:
+            kinds = self.kinds.of_layers(wanted.layers, "filters.layers")
+            wanted = replace(wanted, layers=kinds or ("",))  # what is in a layer without kinds is nothing
         key = f"{kind} {wanted!r}"  # a caller's filter may hold lists, which have no hash
         found = self._kept.get(key)
         if found and found.commits == self._writer.commits and self._clock() < found.until:

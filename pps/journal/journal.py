@@ -49,7 +49,7 @@ class Journal:
         self.group = group
         self._readers = Readers(path)
         self._writer = Writer(path)
-        self._allowing = FilterCache(self._writer, self._readers)
+        self.allowing = FilterCache(self._writer, self._readers)
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
         self.merges = Merges(self._writer, self._readers)
@@ -318,7 +318,7 @@ class Journal:
 
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None means that nothing is restricted."""
-        return await self._allowing.allowed(kind, wanted)
+        return await self.allowing.allowed(kind, wanted)
 
     async def within(
         self, kind: Literal["fact", "episode"], since: datetime, until: datetime, limit: int

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core import bounds
 from pps.core.ids import ID_PATTERN
-from pps.core.values import LAYERS, ChannelName, Layer
+from pps.core.values import ChannelName
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
 from pps.ingest.drafts import Extraction
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time
@@ -99,8 +99,10 @@ class FilterInput(Input):
     relations: tuple[Name, ...] = Field(default=(), max_length=50, description="Of facts, such as LIVES_IN.")
     sessions: tuple[Label, ...] = Field(default=(), max_length=50)
     roles: tuple[Label, ...] = Field(default=(), max_length=4)
-    layers: tuple[Layer, ...] = Field(
-        default=(), max_length=len(LAYERS), description="Of a layered graph: each stands for the kinds of nodes in it."
+    layers: tuple[Label, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Of a layered graph, such as vision: each stands for the kinds of nodes in it.",
     )
     statuses: tuple[Label, ...] = Field(
         default=(), max_length=50, description="The 'status' attribute of nodes, such as active."

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pps.config import Settings, shipped
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.time import iso
-from pps.core.values import CHANNELS, JSON, LAYERS, ChannelName, Layer
+from pps.core.values import CHANNELS, JSON, ChannelName
 from pps.isolation.recipes import RECIPES
 from pps.journal.filters import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
@@ -60,7 +60,7 @@ class Filters(_Table):
     """The table ``[filters]`` of a profile's file; what its fields mean is told at ``ItemFilter``.
 
     Attributes:
-        kinds, sources, relations, sessions, statuses: At most 50 of 1 to 200 characters each.
+        kinds, sources, relations, sessions, layers, statuses: At most 50 of 1 to 200 characters each.
         tags: At most 50 of 1 to 64 characters, without ``#``.
         since, until: Half-open, ``since`` before ``until``: times with a zone; a date is its midnight in UTC.
     """
@@ -71,7 +71,7 @@ class Filters(_Table):
     relations: _Labels = ()
     sessions: _Labels = ()
     roles: Annotated[tuple[Literal["user", "assistant", "system", "tool"], ...], Field(max_length=4)] = ()
-    layers: Annotated[tuple[Layer, ...], Field(max_length=len(LAYERS))] = ()
+    layers: _Labels = ()
     statuses: _Labels = ()
     since: _Moment | None = None
     until: _Moment | None = None

@@ -137,7 +137,8 @@ class Ask:
         self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
         self.as_of = request.as_of or request.filters.as_of
-        self.filters: tuple[ItemFilter, ...] = (request.filters,)
+        self.filters: tuple[ItemFilter, ...] = ()
+        self.narrow(request.filters)
         self.items: dict[str, Item] = {}
         self.names: dict[str, str] = {}
         self.outlines: dict[str, FactOutline | NodeOutline] = {}
@@ -149,7 +150,12 @@ class Ask:
         self._running: dict[Hashable, asyncio.Task[object]] = {}
 
     def narrow(self, filters: ItemFilter) -> None:
-        """Let through only what another filter lets through too: a profile's, before anything is asked."""
+        """Let through only what another filter lets through too: a profile's, before anything is asked.
+
+        Raises:
+            InvalidRequest: It names a layer that the entity's packs do not have.
+        """
+        self.sources.journal.allowing.kinds.of_layers(filters.layers, "filters.layers")
         if filters not in (ItemFilter(), *self.filters):
             self.filters = (*self.filters, filters)
 

@@ -11,7 +11,7 @@ from pps.core.bounds import MAX_CONTENT, check_range
 from pps.core.errors import InvalidRequest
 from pps.core.time import now, utc
 from pps.core.time_reading import read_time
-from pps.core.values import LAYERS, ChannelName
+from pps.core.values import ChannelName
 from pps.journal.filters import ItemFilter
 
 Channels: TypeAlias = "Sequence[ChannelName] | Literal['auto'] | None"
@@ -105,8 +105,6 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
     check_range("limit", request.limit, 1, 100)
     as_of = checked_utc(request.as_of, "as_of")
     filters = request.filters
-    if unknown := set(filters.layers).difference(LAYERS):
-        raise InvalidRequest("filters.layers", f"{min(unknown)!r} is none of {', '.join(LAYERS)}")
     check_range("max_hops", request.max_hops, 1, MAX_HOPS)
     for name, weight in request.weights.items():
         if not 0 <= weight <= MAX_WEIGHT:

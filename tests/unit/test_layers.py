@@ -1,28 +1,21 @@
-"""The seven layers and what is in each."""
+"""Layers stand for the kinds in them, as an entity's packs say."""
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
+from pps.config.packs import shipped_pack
 from pps.core.errors import InvalidRequest
-from pps.core.values import LAYERS, Layer, kinds_of
-from pps.journal.filters import ItemFilter
-from pps.recall.request import make_request
+from pps.core.packs import Kinds
 
-
-def test_there_are_seven_layers_and_no_kind_is_in_two() -> None:
-    every = [kind for kinds in LAYERS.values() for kind in kinds]
-    assert tuple(LAYERS) == get_args(Layer)
-    assert len(LAYERS) == 7
-    assert len(set(every)) == len(every) == 38
+KINDS = Kinds((shipped_pack("constitution"),))
 
 
 def test_a_layer_given_twice_counts_once() -> None:
-    assert kinds_of(["tactics", "vision", "tactics"]) == (*LAYERS["tactics"], *LAYERS["vision"])
+    found = KINDS.of_layers(["tactics", "vision", "tactics"])
+    assert found == ("Vision", "Business", "Goal", "Season", "Project", "Area", "System", "Process")
 
 
 def test_a_layer_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(InvalidRequest, match=r"filters\.layers: 'cellar' is none of foundation, vision, .*, mind"):
-        make_request("x", {"filters": ItemFilter(layers=("vision", "cellar"))})
+    with pytest.raises(InvalidRequest, match=r"filters\.layers: 'cellar' is no layer .* foundation, vision, .*, mind"):
+        KINDS.of_layers(["vision", "cellar"], "filters.layers")
