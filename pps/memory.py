@@ -32,7 +32,6 @@ from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.ingestion import Jobs
 from pps.ingest.ledger import Bookkeeper
-from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.transcripts import Capture
 from pps.ingest.worker import Worker
@@ -42,6 +41,7 @@ from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
 from pps.recall.request import RecallOptions, TimelineOptions, known_by, make_request
 from pps.recall.why import Why
+from pps.records.records import Records
 
 _READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 Item = Node | Fact | Episode | Turn
@@ -127,8 +127,8 @@ class Memory:
 
     @property
     def records(self) -> Records:
-        """Titled texts with tags, parents and typed relations; their versions and duplicates."""
-        return self._parts.records
+        """Records of packs' kinds, and titled texts with tags, parents and relations; their versions and duplicates."""
+        return self._parts.records.by(self._actor)
 
     @property
     def documents(self) -> Documents:

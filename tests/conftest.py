@@ -24,7 +24,15 @@ settings.register_profile("pps", deadline=None, max_examples=sized(30, 100))  # 
 settings.load_profile("pps")
 
 _HERE = Path(__file__).parent
-_ON_BOTH_STORES = ("test_memory", "test_recall_filters", "test_merging", "test_versions", "test_neighbours", "test_app")
+_ON_BOTH_STORES = (
+    "test_memory",
+    "test_recall_filters",
+    "test_merging",
+    "test_versions",
+    "test_neighbours",
+    "test_app",
+    "test_typed_records",
+)
 """Of the integration suite: what every operation does on Neo4j too, once. The other files are about what lies above
 the store, whose contract, isolation and acceptance suites run on both; the long form runs these on both as well."""
 

@@ -36,7 +36,6 @@ from pps.ingest.ingestion import Jobs
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.limits import Provider
 from pps.ingest.passage_vectors import PassageVectors
-from pps.ingest.recorder import Records
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts
 from pps.ingest.work_rules import SharedWork, WorkRules
@@ -53,6 +52,7 @@ from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
 from pps.recall.query import Sources
+from pps.records.records import Records
 
 
 @dataclass(slots=True)
@@ -197,7 +197,7 @@ class _Opening:
         vectors = self._vectors()
         indexer = Indexer(client, journal, indexes, vectors, anchors)
         costs = await self._costs()
-        pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs)
+        pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs, self.kinds)
         self_node = await self._self_node(client, pipeline)
         rules = shared.work.rules(client, self.embedder, self_node, self._own_providers())
         worker = Worker(journal, pipeline, entity.name, rules, self._reader(client, costs, redactor, rules))
@@ -206,9 +206,9 @@ class _Opening:
         merging = Merging(client, journal, indexer, vectors, worker, self_node)
         missing = (await shared.server()).missing if self._entry.store == "neo4j" else None
         bookkeeper = Bookkeeper(client, journal, indexes, missing)
-        notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors)
+        notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors, pipeline)
         mode = self._extractor.mode
-        records = RecordParts(journal, client, pipeline, intake, worker, mode, redactor, self._automatic)
+        records = RecordParts(journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds)
         tuning = shared.profiles.tuning
         sources = Sources(client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning)
         await self._start(worker, rules)
@@ -221,7 +221,7 @@ class _Opening:
                 extraction=mode,
                 redactor=redactor,
                 automatic=self._automatic,
-                records=Records(records, merging),
+                records=Records(records, merging, forgetter),
                 costs=costs,
                 budget_tokens=shared.settings.recall.budget_tokens,
                 journal=journal,
@@ -363,7 +363,12 @@ def _fingerprint(fingerprint: Fingerprint) -> str:
 
 
 async def _repaired(
-    forgetter: Forgetter, merging: Merging, bookkeeper: Bookkeeper, indexer: Indexer, anchors: Anchors
+    forgetter: Forgetter,
+    merging: Merging,
+    bookkeeper: Bookkeeper,
+    indexer: Indexer,
+    anchors: Anchors,
+    pipeline: Pipeline,
 ) -> tuple[str, ...]:
     """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
 
@@ -372,6 +377,7 @@ async def _repaired(
     try:
         await forgetter.resume()
         await merging.resume()
+        await pipeline.project_relations()
         if await bookkeeper.lags():
             await bookkeeper.repair()
         await indexer.drain()

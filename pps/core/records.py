@@ -121,11 +121,12 @@ class RecordQuery:
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """A page of records; ``total`` counts all that match, ``next_cursor`` is empty on the last."""
+    """A page of records; ``total`` and ``by_kind`` count all that match, ``next_cursor`` is empty on the last."""
 
     records: tuple[Record, ...]
     total: int
     next_cursor: str = ""
+    by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,12 +206,18 @@ class RecordDraft:
         kind: The node's kind, such as ``voice``.
         parent: Id or title of the record that it is a child of; empty for none.
         attributes: The caller's own fields.
+        pack: Whose kind it is; empty where the kind is no pack's. Only such a record has a summary, status and state,
+            and it is always a node of its own.
     """
 
     title: str = ""
     kind: str = "manual"
     parent: str = ""
     attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    pack: str = ""
+    summary: str = ""
+    status: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +227,14 @@ class RelationDraft:
     Attributes:
         relation_type: Such as ``references`` or ``child_of``; ``[A-Za-z][A-Za-z0-9_]{0,63}``.
         weight: How strong or how sure, 0 to 1.
+        properties: What a pack gives the relation beside.
     """
 
     source: str
     target: str
     relation_type: str
     weight: float = 1.0
+    properties: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 @dataclass(frozen=True, slots=True)

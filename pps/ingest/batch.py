@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pps.core.ids import EntityId, stable_id
+from pps.core.packs import NO_KINDS, Kinds
 from pps.core.text import fold
 from pps.core.values import Episode, Fact, Node, Skipped, Turn
 
@@ -41,6 +42,7 @@ class Batch:
         reworded: Turns whose words the graph knows from before they were changed.
         parted: (episode, node) pairs that are parted before ``mentions`` are saved.
         stated: (subject, relation, object) to the facts that say so, by uuid.
+        kinds: Of the entity's packs: texts name nodes of these kinds, and change nothing of them.
     """
 
     entity: EntityId
@@ -61,10 +63,11 @@ class Batch:
     stated: dict[tuple[str, str, str], dict[str, None]] = field(
         default_factory=dict[tuple[str, str, str], dict[str, None]]
     )
+    kinds: Kinds = NO_KINDS
 
     def copy(self) -> Batch:
         """Return a batch that knows what this one knows of the graph, and changes nothing yet."""
-        batch = Batch(self.entity, self.at, dict(self.names), dict(self.known), dict(self.stored))
+        batch = Batch(self.entity, self.at, dict(self.names), dict(self.known), dict(self.stored), kinds=self.kinds)
         batch.records, batch.record_nodes = dict(self.records), set(self.record_nodes)
         for fact in batch.stored.values():
             batch.note_stated(fact)

@@ -342,12 +342,12 @@ class Intake:
             InvalidRequest: A bound is broken; nothing was changed.
         """
         append = partial(self._journal.append, draft, payload)
-        return await self._queued(1, append, lambda done: int(not done.duplicate), one_by_one=True)
+        return await self.queued(1, append, lambda done: int(not done.duplicate), one_by_one=True)
 
     async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
         """Store turns in the order given, all of them or none; raises as ``append``."""
         append = partial(self._journal.append_many, entries)
-        return await self._queued(len(entries), append, lambda done: sum(not one.duplicate for one in done))
+        return await self.queued(len(entries), append, lambda done: sum(not one.duplicate for one in done))
 
     async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
         """Change a turn's text and queue its job again.
@@ -357,12 +357,15 @@ class Intake:
             NotFound, Revising, InvalidRequest: As ``Versions.revise``.
         """
         revise = partial(self._journal.versions.revise, turn, change, actor, rework)
-        return await self._queued(1, revise, lambda done: int(done.changed))
+        return await self.queued(1, revise, lambda done: int(done.changed))
 
-    async def _queued(
+    async def queued(
         self, most: int, write: Callable[[], Awaitable[_T]], count: Callable[[_T], int], *, one_by_one: bool = False
     ) -> _T:
-        """Write with places in the queue for ``most`` jobs, and give those back that were not needed."""
+        """Write with places in the queue for ``most`` jobs, and give those back that were not needed.
+
+        Raises Overloaded, as ``append``, and what ``write`` raises.
+        """
         self._backlog.reserve(most)
         queued = 0
         try:

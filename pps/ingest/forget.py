@@ -185,6 +185,7 @@ class Forgetter:
         await self._journal.mirror_drop("fact", list(plan.facts))
         await self._journal.mirror_drop("node", list(plan.nodes))
         await self._journal.mirror_facts(await self._client.facts(list(plan.weakened)))
+        await self._journal.typed.forget(plan.turns, plan.facts, plan.nodes)
         await self._journal.forget_turns(list(plan.turns))
         await self._worker.forgotten()
         await self._journal.merges.forget(plan.nodes)

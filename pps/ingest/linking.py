@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from pps.core.ids import is_uuid, stable_id
 from pps.core.text import fold
@@ -18,10 +19,13 @@ from pps.ingest.drafts import summary_of, title_of
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job
 from pps.journal.journal import Journal
+from pps.journal.record_rows import Pending
 
 REFERENCES, CHILD_OF = "references", "child_of"
 FROM_TEXT = "ingestion"
 """Who a relation is ``created_by`` when a text's own links or parent made it."""
+PERSON = "person"
+"""The same where no actor is named."""
 _PLAIN = "Thing"
 _RELATIONS_OF_A_RECORD = 2_000
 
@@ -62,45 +66,94 @@ def plan_mentions(batch: Batch, turn: Turn, links: Sequence[str], outcome: TurnO
             batch.mention(turn.uuid, [target])
 
 
-def plan_relation(
-    batch: Batch, relation: RelationDraft, turn: Turn | None = None, *, created_by: str = FROM_TEXT
-) -> tuple[str, bool]:
-    """Plan a relation between two known nodes, by id; return its uuid and whether it did not hold before."""
-    uuid = stable_id(batch.entity.group, "relation", relation.source, relation.relation_type, relation.target)
+def plan_relation(batch: Batch, relation: RelationDraft, turn: Turn) -> tuple[str, bool]:
+    """Plan a relation of a text between two known nodes, by id; return its uuid and whether it did not hold before."""
+    uuid = relation_id(batch.entity.group, relation.source, relation.relation_type, relation.target)
     known = batch.fact(uuid)
     holds = known is not None and known.invalid_at is None
-    maker = known.attributes.get("created_by", created_by) if known and holds else created_by
-    since = turn.occurred_at if turn else batch.at
-    names = [batch.known[end].name if end in batch.known else "" for end in (relation.source, relation.target)]
-    text = f"{names[0]} {fold(relation.relation_type.replace('_', ' '))} {names[1]}"
-    fact = Fact(
-        uuid=uuid,
-        subject=relation.source,
-        object=relation.target,
-        relation=relation.relation_type,
-        text=text,
-        created_at=known.created_at if known else batch.at,
-        kind="relation",
-        episodes=known.episodes if known else (),
-        valid_at=known.valid_at if known and holds else since,
-        attributes={"weight": relation.weight, "created_by": maker},
-    )
-    fact = batch.support(fact, turn.uuid) if turn else fact
+    fact = batch.support(_fact(batch, uuid, relation, turn.occurred_at, FROM_TEXT), turn.uuid)
     if fact != known:
         batch.put_fact(fact)
     return uuid, not holds
 
 
+def plan_made(batch: Batch, made: Pending) -> None:
+    """Plan a relation that was made by hand as the journal has it: one that ended is closed."""
+    one = made.relation
+    if not {one.source, one.target} <= batch.known.keys():
+        return
+    weight = one.properties.get("weight")
+    draft = RelationDraft(
+        one.source,
+        one.target,
+        one.type,
+        float(weight) if isinstance(weight, int | float) else 1.0,
+        {name: value for name, value in one.properties.items() if name != "weight"},
+    )
+    known = batch.fact(one.id)
+    fact = _fact(batch, one.id, draft, one.created_at, one.actor or PERSON)
+    if made.ended_at:
+        fact = replace(fact, invalid_at=made.ended_at, expired_at=made.ended_at)
+    if fact != known:
+        batch.put_fact(fact)
+
+
+def relation_id(group: str, source: str, relation: str, target: str) -> str:
+    """Return the uuid of the fact that a relation is; the same one each time."""
+    return stable_id(group, "relation", source, relation, target)
+
+
+def _fact(batch: Batch, uuid: str, relation: RelationDraft, since: datetime, maker: str) -> Fact:
+    """Return a relation that holds as a fact; one that held before keeps its beginning and who made it."""
+    known = batch.fact(uuid)
+    holds = known is not None and known.invalid_at is None
+    kept: dict[str, JSON] = {"properties": relation.properties} if relation.properties else {}
+    names = [batch.known[end].name if end in batch.known else "" for end in (relation.source, relation.target)]
+    return Fact(
+        uuid=uuid,
+        subject=relation.source,
+        object=relation.target,
+        relation=relation.relation_type,
+        text=f"{names[0]} {fold(relation.relation_type.replace('_', ' '))} {names[1]}",
+        created_at=known.created_at if known else batch.at,
+        kind="relation",
+        episodes=known.episodes if known else (),
+        valid_at=known.valid_at if known and holds else since,
+        attributes={
+            "weight": relation.weight,
+            "created_by": known.attributes.get("created_by", maker) if known and holds else maker,
+            **kept,
+        },
+    )
+
+
 def _place(batch: Batch, turn: Turn, draft: RecordDraft) -> str:
     """Return the uuid of a new record: that of a plain node of its title, else one of its own."""
     own = record_id(batch.entity.group, turn.uuid)
+    if draft.pack:
+        return own
     named = batch.node_named(draft.title or title_of(turn.content))
     if own in batch.known or named is None or named in batch.record_nodes:
         return own
     return named if batch.known[named].kind == _PLAIN else own
 
 
+def typed_node(known: Node, turn: Turn, draft: RecordDraft) -> Node:
+    """Return the node of a record of a pack's kind: all but its aliases is what the record says."""
+    state: dict[str, JSON] = {"state": draft.state} if draft.state else {}
+    return replace(
+        known,
+        name=draft.title,
+        kind=draft.kind,
+        summary=draft.summary,
+        tags=turn.tags,
+        attributes={**draft.attributes, "status": draft.status, **state, "source": turn.source},
+    )
+
+
 def _node(batch: Batch, known: Node | None, uuid: str, title: str, turn: Turn, draft: RecordDraft) -> Node:
+    if draft.pack:
+        return typed_node(known or Node(uuid, title, batch.at), turn, draft)
     before: dict[str, JSON] = dict(known.attributes) if known else {}
     # A plain node that becomes a record keeps its tags; a record has those of its text.
     others = known.tags if known and uuid not in batch.record_nodes else ()

@@ -7,19 +7,22 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Unpack
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
-from pps.core.ids import is_uuid
-from pps.core.text import fold, normalise
-from pps.core.time import utc
+from pps.core.records import Relation
+from pps.core.text import normalise
+from pps.core.time import now, utc
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped
 from pps.ingest.drafts import Automatic, Extraction, TextOptions, check_words, classify, drafted, title_of
 from pps.ingest.duplicates import Merging
+from pps.ingest.linking import relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
 from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
+from pps.journal.record_rows import RecordRows
 
 MAX_EVENTS = 500
 MAX_PATH = 4_096
@@ -138,8 +141,11 @@ class Records(Revisions):
             make_event(content, options, self._parts.extraction, redactor, self._parts.automatic)
             for (content, options), redactor in zip(events, redactors, strict=True)
         ]
+        for draft, _ in drafts:
+            self._parts.kinds.check_free("kind", draft.kind)
         appended = await self._parts.intake.append_many(drafts)
-        jobs = await self._awaited(appended, timeout_s) if wait == "done" else dict[int, Job]()
+        numbers = [one.job_id for one in appended]
+        jobs = await self._ended_within(numbers, timeout_s) if wait == "done" else dict[int, Job]()
         records = await self._parts.journal.records.of_turns([one.turn.uuid for one in appended])
         took_ms = (clock.perf_counter() - started) * 1000
         return [
@@ -170,30 +176,43 @@ class Records(Revisions):
         redactor = self._parts.redactor()
         redactor.labels({one.relation_type: f"relations[{n}].relation_type" for n, one in enumerate(relations)})
         created_by = redactor.text(created_by)
-        planned: list[RelationDraft] = []
-        skipped: list[Skipped] = []
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
-            found = await self._nodes([end for one in relations for end in (one.source, one.target)])
-            for number, one in enumerate(relations):
-                source, target = found.get(one.source), found.get(one.target)
-                if source is None or target is None or source == target:
-                    skipped.append(Skipped(f"relations[{number}]", _why(source, target)))
-                else:
-                    planned.append(replace(one, source=source, target=target))
-            made, ids = await self._parts.pipeline.relate(planned, created_by) if planned else (0, ())
+            made = await self._parts.journal.typed.write(partial(self._related, relations=relations, maker=created_by))
+            await self._parts.pipeline.project_relations()
+        return made
+
+    def _related(self, rows: RecordRows, relations: Sequence[RelationDraft], maker: str) -> Related:
+        """Keep relations in the journal, those whose ends are there."""
+        made, ids, skipped, at = 0, list[str](), list[Skipped](), now()
+        for number, one in enumerate(relations):
+            source, target = _only(rows.nodes(one.source)), _only(rows.nodes(one.target))
+            if why := self._why(rows, source, target):
+                skipped.append(Skipped(f"relations[{number}]", why))
+                continue
+            id_ = relation_id(self._parts.journal.group, source, one.relation_type, target)
+            known = rows.holds(id_)
+            weight: dict[str, JSON] = {"weight": one.weight}
+            new = rows.relate(Relation(id_, source, one.relation_type, target, at, weight, maker))
+            made += new and not known
+            ids.append(id_)
         return Related(made, tuple(ids), tuple(skipped))
 
-    async def _nodes(self, ends: Sequence[str]) -> dict[str, str]:
-        """Return end → uuid of the node that it names; ends that name none are left out."""
-        ids = [end for end in dict.fromkeys(ends) if is_uuid(end)]
-        own = {node.uuid for node in await self._parts.client.nodes(ids)} if ids else set[str]()
-        resolved = await self._parts.journal.resolve([end for end in ends if not is_uuid(end)])
-        named = {end: uuid for end in ends if (uuid := resolved.get(fold(end)))}
-        return named | {uuid: uuid for uuid in own}
+    def _why(self, rows: RecordRows, source: str, target: str) -> str:
+        """Return why two nodes are not joined; empty when they may be."""
+        if not (source and target):
+            return f"{'target' if source else 'source'}: nothing of this memory has that id or name"
+        if source == target:
+            return "joins a node to itself"
+        kind = rows.kinds_of([source])[source]
+        if kind in self._parts.kinds:
+            return f"source: is a {kind}, whose relations record_relate makes and checks"
+        return ""
 
-    async def _awaited(self, appended: Sequence[Appended], timeout_s: float | None) -> Mapping[int, Job]:
+    async def _ended_within(self, jobs: Sequence[int], timeout_s: float | None) -> Mapping[int, Job]:
         """Return the jobs that ended within the time."""
-        waits = {one.job_id: asyncio.create_task(self._parts.worker.wait_for(one.job_id)) for one in appended}
+        waits = {number: asyncio.create_task(self._parts.worker.wait_for(number)) for number in jobs}
+        if not waits:
+            return {}
         try:
             await asyncio.wait(waits.values(), timeout=timeout_s)
             return {number: task.result() for number, task in waits.items() if task.done()}
@@ -207,8 +226,5 @@ def _receipt(appended: Appended, payload: JobPayload, job: Job | None, node: str
     return replace(receipt, state="duplicate") if appended.duplicate and receipt.state != "failed" else receipt
 
 
-def _why(source: str | None, target: str | None) -> str:
-    if source is not None and source == target:
-        return "joins a node to itself"
-    missing = "source" if source is None else "target"
-    return f"{missing}: nothing of this memory has that id or name"
+def _only(nodes: Sequence[str]) -> str:
+    return nodes[0] if nodes else ""

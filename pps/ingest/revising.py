@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import json
 import time as clock
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, TypeVar, Unpack
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid
+from pps.core.packs import NO_KINDS, Kinds
 from pps.core.text import normalise
 from pps.core.values import JSON, EventReceipt, ReceiptState, RecordDraft, Turn
 from pps.ingest.drafts import Automatic, Extraction, Intake, tags_in
@@ -22,9 +24,10 @@ from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job, JobPayload, JobResult
 from pps.journal.journal import Journal
-from pps.journal.versions import ChangeType, Revised, Revising, Rework, Text, Version
+from pps.journal.versions import ChangeType, Revising, Rework, Text, Version
 
 Wait = Literal["done", "journal"]
+T = TypeVar("T")
 _TRIES = 50
 _GAP = "\n\n"
 _OWN_FIELDS = ("source", "source_ref", "project_path")
@@ -47,6 +50,7 @@ class RecordParts:
     extraction: Extraction
     redactor: Callable[[], KeyedRedactor]
     automatic: Automatic
+    kinds: Kinds = NO_KINDS
 
 
 class Changes(TypedDict, total=False):
@@ -81,6 +85,7 @@ class Revisions:
 
     def __init__(self, parts: RecordParts) -> None:
         self._parts = parts
+        self._actor = ""
 
     async def update(
         self, id: str, *, wait: Wait = "done", timeout_s: float | None = None, **changes: Unpack[Changes]
@@ -97,10 +102,12 @@ class Revisions:
         if not changes.keys() - {"actor"}:
             raise InvalidRequest("content", "give a content, title, kind, tags or metadata to change")
         _check(changes)
+        self._parts.kinds.check_free("kind", changes.get("kind", ""))
         redactor = self._parts.redactor()
         clean = _redacted(changes, redactor)
 
         def updated(before: Text) -> Text:
+            _check_free(before)
             given = tuple(clean["tags"]) if "tags" in clean else _given(before)
             return self._text(before, clean.get("content", before.content), given, _record(before, clean))
 
@@ -120,6 +127,7 @@ class Revisions:
         paragraph = redactor.text(normalise(content))
 
         def longer(before: Text) -> Text:
+            _check_free(before)
             whole = before.content.rstrip("\n") + _GAP + paragraph
             return self._text(before, whole, _given(before), before.payload.record)
 
@@ -157,8 +165,8 @@ class Revisions:
         took_ms = (clock.perf_counter() - started) * 1000
         return replace(receipt, version=revised.version, redacted=redactor.count, duration_ms=took_ms)
 
-    async def _when_idle(self, revise: Callable[[], Awaitable[Revised]]) -> Revised:
-        """Change a text; while its job is in hand, wait for that."""
+    async def _when_idle(self, revise: Callable[[], Awaitable[T]]) -> T:
+        """Change texts; while the job of one is in hand, wait for that."""
         for _ in range(_TRIES):
             try:
                 return await revise()
@@ -190,6 +198,13 @@ class Revisions:
         read = before.payload.read if content == before.content else None
         payload = replace(before.payload, record=record, links=automatic.links_of(content), read=read)
         return Text(content, automatic.tags_of(given, content), payload)
+
+
+def _check_free(text: Text) -> None:
+    """Raise InvalidRequest for the text of a record of a pack's kind: its own operations change it."""
+    if text.payload.record and (pack := text.payload.record.pack):
+        what = f"is a {text.payload.record.kind} of the pack {pack}"
+        raise InvalidRequest("id", f"{what}: use record_save, which checks its fields, or record_move")
 
 
 def check_metadata(metadata: Mapping[str, JSON]) -> None:
@@ -278,5 +293,7 @@ def _diff(old: Version, new: Version) -> str:
 
 
 def _lines(version: Version) -> list[str]:
-    head = [f"title: {version.title}"] if version.title else []
+    named = {"title": version.title, "kind": version.kind, "status": version.status, "state": version.state}
+    head = [f"{name}: {value}" for name, value in named.items() if value]
+    head += [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(version.fields.items())]
     return [*head, f"tags: {', '.join(version.tags)}", *version.content.split("\n")]

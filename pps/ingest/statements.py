@@ -39,8 +39,11 @@ def plan_given(batch: Batch, turn: Turn, nodes: Sequence[NodeDraft], facts: Sequ
 
 
 def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
-    """Make or enrich the node that a draft names; return its uuid."""
+    """Make or enrich the node that a draft names; return its uuid. Records of packs' kinds are named, not changed."""
     uuid = batch.node_named(draft.name)
+    if draft.kind in batch.kinds:
+        outcome.skipped.append(Skipped(draft.name, f"a reading makes no {draft.kind}: record_save does"))
+        draft = replace(draft, kind="Thing")
     if uuid is None:
         uuid = batch.new_node_id(draft.name)
         outcome.nodes += 1
@@ -50,6 +53,10 @@ def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
         return uuid
     known = batch.known[uuid]
     aliases = _free_aliases(batch, uuid, draft, outcome)
+    if known.kind in batch.kinds and (draft.summary or draft.tags or draft.attributes):
+        outcome.skipped.append(Skipped(draft.name, f"is a {known.kind}: only record_save changes what it says"))
+    if known.kind in batch.kinds:
+        draft = NodeDraft(draft.name)
     changed = replace(
         known,
         kind=draft.kind if known.kind == "Thing" else known.kind,

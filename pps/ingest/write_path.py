@@ -15,15 +15,16 @@ from functools import partial
 
 from pps.core import bounds
 from pps.core.ids import is_uuid
+from pps.core.packs import NO_KINDS, Kinds
 from pps.core.text import fold
 from pps.core.time import now
-from pps.core.values import FactDraft, Node, NodeDraft, RelationDraft, Skipped, Turn, spoken
+from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn, spoken
 from pps.index.indexes import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs
 from pps.ingest.drafts import tags_in
 from pps.ingest.indexer import Indexer
-from pps.ingest.linking import Linker, plan_relation
+from pps.ingest.linking import Linker, plan_made
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
 from pps.ingest.statements import pair_of, plan_given, said
@@ -35,6 +36,7 @@ from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
 _SAME_TEXT = 8
+_RELATIONS_AT_ONCE = 500
 _AHEAD, _FACTS_AHEAD = 256, 1_000
 """Jobs, and about as many given facts with them, whose words are embedded while those before them are written."""
 
@@ -42,7 +44,7 @@ _AHEAD, _FACTS_AHEAD = 256, 1_000
 class Pipeline:
     """Carries batches of jobs of one entity into its graph and indexes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a text passes
         self,
         client: IsolatedGraphitiClient,
         journal: Journal,
@@ -50,6 +52,7 @@ class Pipeline:
         indexer: Indexer,
         vectors: PassageVectors | None,
         costs: Costs,
+        kinds: Kinds = NO_KINDS,
     ) -> None:
         self._entity = client.entity
         self._client = client
@@ -58,6 +61,7 @@ class Pipeline:
         self._indexer = indexer
         self._vectors = vectors
         self._costs = costs
+        self._kinds = kinds
         self._linker = Linker(client, journal)
 
     async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
@@ -69,6 +73,7 @@ class Pipeline:
         drafts = {job.id: _drafts(job) async for job in _one_by_one(jobs)}
         batch, outcomes = await self._planned(jobs, drafts)
         await self.write(batch, [job.turn for job in jobs], jobs[-1].id if len(jobs) > 1 else None)
+        await self.project_relations()
         return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
 
     async def read(self, job: Job) -> JobResult:
@@ -123,7 +128,7 @@ class Pipeline:
 
     async def _known(self, drafts: Sequence[_Drafts], jobs: Sequence[Job]) -> Batch:
         """Return a batch that holds what the graph knows of the names and replaced facts of the drafts."""
-        known = Batch(self._entity, now())
+        known = Batch(self._entity, now(), kinds=self._kinds)
         names = {fold(name): name for nodes, facts in drafts for name in _names(nodes, facts)}
         names |= {fold(name): name for name in self._linker.names(jobs)}
         resolved = await self._journal.resolve(list(names.values()))
@@ -198,18 +203,19 @@ class Pipeline:
         if fresh and (linked := await self._linker.waiting(fresh)):
             await self.write(linked)
 
-    async def relate(self, relations: Sequence[RelationDraft], created_by: str) -> tuple[int, list[str]]:
-        """Make relations between nodes that are there; return how many are new, and the id of each in order."""
-        batch = Batch(self._entity, now())
-        ends = dict.fromkeys(end for one in relations for end in (one.source, one.target))
-        batch.known = {node.uuid: node for node in await self._client.nodes(list(ends))}
-        there = [one for one in relations if one.source in batch.known and one.target in batch.known]
-        stored = await self._client.facts_between(list(dict.fromkeys((one.source, one.target) for one in there)))
-        batch.stored = {fact.uuid: fact for fact in stored}
-        planned = [plan_relation(batch, one, created_by=created_by) for one in there]
-        if batch.facts:
-            await self.write(batch)
-        return sum(new for _, new in planned), [uuid for uuid, _ in planned]
+    async def project_relations(self) -> None:
+        """Write the relations made by hand that the graph does not have as the journal does, once it has their ends."""
+        while waiting := await self._journal.typed.pending(_RELATIONS_AT_ONCE):
+            batch = Batch(self._entity, now())
+            ends = dict.fromkeys(end for one in waiting for end in (one.relation.source, one.relation.target))
+            batch.known = {node.uuid: node for node in await self._client.nodes(list(ends))}
+            known = await self._client.facts([one.relation.id for one in waiting])
+            batch.stored = {fact.uuid: fact for fact in known}
+            for one in waiting:
+                plan_made(batch, one)
+            if batch.facts:
+                await self.write(batch)
+            await self._journal.typed.projected(waiting)
 
     async def write_nodes(self, nodes: Sequence[Node]) -> None:
         """Write nodes that no turn brought, such as the entity's own."""

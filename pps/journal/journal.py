@@ -23,6 +23,7 @@ from pps.journal.job_queue import JobQueue
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.journal.reader import Readers
 from pps.journal.record_book import Merges, RecordBook
+from pps.journal.record_rows import TypedRecords
 from pps.journal.record_vectors import VectorStates
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
@@ -52,6 +53,7 @@ class Journal:
         self.allowing = FilterCache(self._writer, self._readers)
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
+        self.typed = TypedRecords(self._writer, self._readers)
         self.merges = Merges(self._writer, self._readers)
         self.vector_states = VectorStates(self._writer, self._readers)
         self.spending = Spending(self._writer, self._readers)

@@ -19,6 +19,7 @@ OPEN = 1 << 62
 """Stands for an end that is not known: before (negative) or after every instant in microseconds."""
 _BEGINNING = """
 SELECT uuid FROM turns WHERE uuid >= :first AND uuid < :last
+UNION SELECT node FROM records WHERE node >= :first AND node < :last AND pack <> ''
 UNION SELECT i.uuid FROM mirror_id i WHERE i.uuid >= :first AND i.uuid < :last AND (
     EXISTS (SELECT 1 FROM mirror_node n WHERE n.id = i.id) OR EXISTS (SELECT 1 FROM mirror_fact f WHERE f.id = i.id))
 LIMIT 2

@@ -36,9 +36,12 @@ class RecordBook:
         """
 
         def work(db: sqlite3.Connection) -> None:
+            pairs = [(node, turn) for turn, node in nodes.items()]
+            db.executemany("DELETE FROM records WHERE node = ? AND turn <> ?", pairs)
             db.executemany(
-                "INSERT OR REPLACE INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?",
-                [(node, turn) for turn, node in nodes.items()],
+                """INSERT INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?
+                    ON CONFLICT (turn) DO UPDATE SET node = excluded.node""",
+                pairs,
             )
             db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
             db.executemany(

@@ -261,6 +261,73 @@ _RECORD_VECTORS = (
 # Which part of a session's start it was; empty is a pack.
 _PARTS = ("ALTER TABLE injected ADD COLUMN part TEXT NOT NULL DEFAULT ''",)
 
+# A record of a pack's kind (`pack` is not empty) is here from its first version on; its event time is its turn's.
+# A relation made by hand is here too: `pending` counts its changes that the graph does not have yet.
+_TYPED = (
+    "ALTER TABLE records ADD COLUMN pack TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN pack_version INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE records ADD COLUMN kind TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN title TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN folded TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN summary TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN fields TEXT NOT NULL DEFAULT '{}'",
+    "ALTER TABLE records ADD COLUMN status TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN state TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN version INTEGER NOT NULL DEFAULT 1",
+    "ALTER TABLE records ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE records ADD COLUMN actor TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN author TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX records_by_title ON records (kind, folded) WHERE pack <> ''",
+    "CREATE INDEX records_by_folded ON records (folded) WHERE pack <> ''",
+    "ALTER TABLE versions ADD COLUMN kind TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE versions ADD COLUMN fields TEXT NOT NULL DEFAULT '{}'",
+    "ALTER TABLE versions ADD COLUMN status TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE versions ADD COLUMN state TEXT NOT NULL DEFAULT ''",
+    """CREATE TABLE record_field (
+        node TEXT NOT NULL,
+        field TEXT NOT NULL,
+        number REAL,
+        text TEXT,
+        at INTEGER,
+        PRIMARY KEY (node, field)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX record_field_by_number ON record_field (field, number)",
+    "CREATE INDEX record_field_by_text ON record_field (field, text)",
+    "CREATE INDEX record_field_by_at ON record_field (field, at)",
+    """CREATE TABLE record_relations (
+        id TEXT PRIMARY KEY,
+        source TEXT NOT NULL,
+        type TEXT NOT NULL,
+        target TEXT NOT NULL,
+        properties TEXT NOT NULL DEFAULT '{}',
+        actor TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        ended_at INTEGER NOT NULL DEFAULT 0,
+        pending INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID""",
+    "CREATE INDEX record_relations_by_source ON record_relations (source)",
+    "CREATE INDEX record_relations_by_target ON record_relations (target)",
+    "CREATE INDEX record_relations_pending ON record_relations (pending) WHERE pending > 0",
+    """CREATE TABLE transitions (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        record TEXT NOT NULL,
+        before TEXT NOT NULL,
+        after TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        why TEXT NOT NULL
+    )""",
+    "CREATE INDEX transitions_by_record ON transitions (record, seq)",
+    """CREATE TABLE record_cites (
+        record TEXT NOT NULL,
+        id TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('fact', 'turn', 'record')),
+        gone INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (record, id)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX record_cites_by_id ON record_cites (id)",
+)
+
 MIGRATIONS: Migrations = (
     _TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,
     _NO_MARKS,
@@ -270,5 +337,6 @@ MIGRATIONS: Migrations = (
     _INJECTED,
     _RECORD_VECTORS,
     _PARTS,
+    _TYPED,
 )
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

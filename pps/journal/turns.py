@@ -73,9 +73,12 @@ def turn_id(group: str, source: str, session: str, reference: str) -> str:
     return stable_id(group, "turn", source, session, reference)
 
 
-def insert(connection: sqlite3.Connection, turn: Prepared) -> tuple[Turn, bool]:
-    """Store a turn unless it is a duplicate; return the stored one and whether it was there before."""
-    first = _duplicate_of(connection, turn)
+def insert(connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False) -> tuple[Turn, bool]:
+    """Store a turn unless it is a duplicate; return the stored one and whether it was there before.
+
+    One that is ``anew`` is known to be no duplicate, whatever it says.
+    """
+    first = None if anew else _duplicate_of(connection, turn)
     if first is not None:
         return first, True
     draft = turn.draft

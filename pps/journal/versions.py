@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Literal, TypeAlias, cast
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, cast
 from pps.core.errors import NotFound, StoreConflict
 from pps.core.text import content_hash
 from pps.core.time import from_micros, micros, now
-from pps.core.values import Turn
+from pps.core.values import JSON, RecordDraft, Turn
 from pps.journal import turns
 from pps.journal.entries import Change, JobPayload, clean_tags, load_payload, prepare_payload
 from pps.journal.reader import Readers
@@ -24,7 +24,10 @@ ChangeType: TypeAlias = Literal["created", "modified", "appended"]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A text as it was from ``at`` on. ``number`` counts from 1; ``title`` is empty when it is no record."""
+    """A text as it was from ``at`` on. ``number`` counts from 1; ``title`` and ``kind`` are empty when it is no record.
+
+    ``status`` and ``state`` are those of a record of a pack's kind. Versions of before 2026-12 have no kind and fields.
+    """
 
     number: int
     change: ChangeType
@@ -33,6 +36,10 @@ class Version:
     tags: tuple[str, ...]
     actor: str
     at: datetime
+    kind: str = ""
+    fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    status: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +89,15 @@ class Versions:
             Revising: Its job is running.
             InvalidRequest: The new text breaks a bound.
         """
-        return await self._writer.write(partial(_revise, turn=turn, change=change, actor=actor, rework=rework))
+        return await self._writer.write(partial(revise, turn=turn, change=change, actor=actor, rework=rework))
 
     async def of(self, turn: str) -> list[Version]:
         """Return a turn's versions, oldest first, the present one last; empty when there is no such turn."""
         return await self._readers.read(partial(_of, turn=turn))
 
 
-def _revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
+def revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
+    """Do what ``Versions.revise`` says, within a transaction."""
     found = turns.get_many(db, [turn])
     if not found:
         raise NotFound()
@@ -104,9 +112,9 @@ def _revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, r
     (latest,) = db.execute("SELECT coalesce(max(number), 1) FROM versions WHERE turn = ?", (turn,)).fetchone()
     if after == before:
         return Revised(found[0], before.payload, job_id, latest, changed=False)
-    db.execute("INSERT OR IGNORE INTO versions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", _first(found[0], before))
-    row = (turn, latest + 1, change, _title(after), after.content, _json(after.tags), actor, micros(now()))
-    db.execute("INSERT INTO versions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    if latest == 1:
+        put_first(db, found[0], before.payload)
+    _put(db, turn, Version(latest + 1, change, _title(after), after.content, after.tags, actor, now(), *_kept(after)))
     _store(db, turn, after)
     payload = prepare_payload(after.payload)
     db.execute(
@@ -117,6 +125,38 @@ def _revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, r
     turns.mark_dirty(db, [Change("episode", turn)])
     changed = replace(found[0], content=after.content, tags=after.tags)
     return Revised(changed, after.payload, job_id, latest + 1, changed=True)
+
+
+def put_first(db: sqlite3.Connection, turn: Turn, payload: JobPayload) -> None:
+    """Keep what a text is before its first change, unless that is kept."""
+    _put(db, turn.uuid, _first(turn, Text(turn.content, turn.tags, payload)))
+
+
+def _put(db: sqlite3.Connection, turn: str, one: Version) -> None:
+    db.execute(
+        """INSERT OR IGNORE INTO versions (turn, number, change, title, content, tags, actor, at, kind, fields, status,
+            state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            turn,
+            one.number,
+            one.change,
+            one.title,
+            one.content,
+            _json(one.tags),
+            one.actor,
+            micros(one.at),
+            one.kind,
+            json.dumps(one.fields, ensure_ascii=False),
+            one.status,
+            one.state,
+        ),
+    )
+
+
+def _kept(text: Text) -> tuple[str, Mapping[str, JSON], str, str]:
+    """Return kind, fields, status and state of the record that a text is, all empty when it is none."""
+    record = text.payload.record or RecordDraft(kind="")
+    return record.kind, record.attributes, record.status, record.state
 
 
 def _checked(text: Text) -> Text:
@@ -136,25 +176,28 @@ def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:
 
 def _of(db: sqlite3.Connection, turn: str) -> list[Version]:
     rows = db.execute(
-        "SELECT number, change, title, content, tags, actor, at FROM versions WHERE turn = ? ORDER BY number", (turn,)
+        """SELECT number, change, title, content, tags, actor, at, kind, fields, status, state FROM versions
+            WHERE turn = ? ORDER BY number""",
+        (turn,),
     ).fetchall()
     if rows:
-        return [
-            Version(number, cast("ChangeType", change), title, content, tuple(json.loads(tags)), actor, from_micros(at))
-            for number, change, title, content, tags, actor, at in rows
-        ]
+        return [_read(row) for row in rows]
     found = turns.get_many(db, [turn])
     if not found:
         return []
     (stored,) = db.execute("SELECT payload FROM jobs WHERE turn = ?", (turn,)).fetchone()
-    text = Text(found[0].content, found[0].tags, load_payload(stored))
-    one = found[0]
-    return [Version(1, "created", _title(text), one.content, one.tags, one.actor, one.recorded_at)]
+    return [_first(found[0], Text(found[0].content, found[0].tags, load_payload(stored)))]
 
 
-def _first(turn: Turn, text: Text) -> tuple[str, int, str, str, str, str, str, int]:
-    tags, at = _json(text.tags), micros(turn.recorded_at)
-    return turn.uuid, 1, "created", _title(text), text.content, tags, turn.actor, at
+def _read(row: tuple[int, str, str, str, str, str, int, str, str, str, str]) -> Version:
+    number, change, title, content, tags, actor, at, kind, fields, status, state = row
+    shown = title, content, tuple(json.loads(tags)), actor, from_micros(at)
+    return Version(number, cast("ChangeType", change), *shown, kind, json.loads(fields), status, state)
+
+
+def _first(turn: Turn, text: Text) -> Version:
+    shown = _title(text), text.content, text.tags, turn.actor, turn.recorded_at
+    return Version(1, "created", *shown, *_kept(text))
 
 
 def _title(text: Text) -> str:

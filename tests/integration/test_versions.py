@@ -50,11 +50,13 @@ async def test_an_update_changes_text_record_tags_links_and_index_and_keeps_what
     assert newest.diff.split("\n") == [
         "--- version 1",
         "+++ version 2",
-        "@@ -1,3 +1,3 @@",
+        "@@ -1,4 +1,5 @@",
         "-title: Meeting",
+        "+title: Where we meet",
+        " kind: manual",
         "-tags: harbour, old",
         "-Meet at the quay, see [[Plan B]]. #old",
-        "+title: Where we meet",
+        "+hour: 9",
         "+tags: harbour, new",
         "+Meet at the lighthouse. #new",
     ]

@@ -121,28 +121,28 @@ def tell_last(made: Batch, story: list[Told]) -> TurnOutcome:
     return outcome
 
 
-@given(titles, titles, titles, st.floats(0, 1), st.booleans())
+@given(titles, titles, titles, st.floats(0, 1))
 def test_a_relation_planned_again_is_the_same_one_and_not_new(
-    source: str, target: str, relation_type: str, weight: float, of_a_text: bool
+    source: str, target: str, relation_type: str, weight: float
 ) -> None:
     made = batch(names=[source, target])
     ends = [made.names[fold(source)], made.names[fold(target)]]
-    relation, text = RelationDraft(*ends, relation_type, weight), turn(1) if of_a_text else None
-    uuid, new = plan_relation(made, relation, text, created_by="ben")
+    relation, text = RelationDraft(*ends, relation_type, weight), turn(1)
+    uuid, new = plan_relation(made, relation, text)
     fact = made.facts[uuid]
     assert (new, fact.kind, fact.relation) == (True, "relation", relation_type)
     assert (fact.attributes, fact.episodes) == (
-        {"weight": weight, "created_by": "ben"},
-        (text.uuid,) if text else (),
+        {"weight": weight, "created_by": "ingestion"},
+        (text.uuid,),
     )
     assert fact.text.startswith(made.known[ends[0]].name)
     assert fact.text.endswith(made.known[ends[1]].name)
     before = state(made)
-    assert plan_relation(made, relation, text, created_by="ben") == (uuid, False)
+    assert plan_relation(made, relation, text) == (uuid, False)
     assert state(made) == before
-    changed, new = plan_relation(made, RelationDraft(*ends, relation_type, weight / 2), text, created_by="cara")
+    changed, new = plan_relation(made, RelationDraft(*ends, relation_type, weight / 2), text)
     assert (changed, new, len(made.facts)) == (uuid, False, 1)
-    assert made.facts[uuid].attributes == {"weight": weight / 2, "created_by": "ben"}
+    assert made.facts[uuid].attributes == {"weight": weight / 2, "created_by": "ingestion"}
 
 
 @given(st.lists(titles, max_size=5), st.lists(titles, max_size=5))

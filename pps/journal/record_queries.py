@@ -1,0 +1,197 @@
+"""Which records: conditions on attributes and fields as SQL, and a page of what passes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias, cast
+
+from pps.core.errors import InvalidRequest
+from pps.core.records import Compare, Record
+from pps.core.sql import LIST, listed
+from pps.core.time import from_micros, micros
+from pps.core.values import JSON
+
+Slot: TypeAlias = Literal["number", "text", "at"]
+Scalar: TypeAlias = str | int | float | None
+RECORD_COLUMNS = """r.node, r.kind, r.title, r.summary, t.occurred_at, r.updated_at, r.fields, r.status, r.state,
+    t.tags, r.pack, r.pack_version, r.version, r.actor, r.author, r.turn"""
+COLUMNS: Mapping[str, str] = {
+    "title": "r.title",
+    "summary": "r.summary",
+    "kind": "r.kind",
+    "status": "r.status",
+    "state": "r.state",
+    "created_at": "t.occurred_at",
+    "updated_at": "r.updated_at",
+}
+"""What every record has, by name."""
+_FROM = "FROM records AS r JOIN turns AS t ON t.uuid = r.turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A field, and how it is found.
+
+    Attributes:
+        slot: The column of its value among the indexed ones; empty for a field that is read out of the record's own.
+        many: It is a list.
+    """
+
+    field: str
+    slot: Slot | None = None
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A condition; values are as they are stored, times in microseconds where the field has a slot or is a column."""
+
+    where: Where
+    op: Compare
+    value: Scalar | tuple[Scalar, ...] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records, in which order: (field, descending), then by creation. Attributes as of ``RecordQuery``."""
+
+    ids: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    terms: tuple[Term, ...] = ()
+    order: tuple[tuple[Where, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page; ``by_kind`` counts all that match, ``cursor`` is where the next page begins, empty on the last."""
+
+    records: tuple[Record, ...]
+    by_kind: Mapping[str, int]
+    cursor: str = ""
+
+
+def select_page(db: sqlite3.Connection, wanted: Wanted, limit: int, cursor: str) -> Found:
+    """Return the records after a cursor, in order. InvalidRequest for a cursor that is none."""
+    conditions, values = _conditions(wanted)
+    order, order_values = _order(wanted.order)
+    statement = f"SELECT r.node, r.kind {_FROM} WHERE {' AND '.join(conditions)} ORDER BY {order}"
+    rows: list[tuple[str, str]] = db.execute(statement, [*values, *order_values]).fetchall()
+    start = _start([node for node, _ in rows], cursor)
+    shown = [node for node, _ in rows[start : start + limit]]
+    by_kind: dict[str, int] = {}
+    for _, kind in rows:
+        by_kind[kind] = by_kind.get(kind, 0) + 1
+    found = db.execute(
+        f"""SELECT {RECORD_COLUMNS} {_FROM} JOIN json_each(?) AS asked ON asked.value = r.node
+            ORDER BY asked.key""",
+        (listed(shown),),
+    )
+    after = start + len(shown)
+    more = f"{after}:{shown[-1]}" if shown and after < len(rows) else ""
+    return Found(tuple(map(read_record, found)), by_kind, more)
+
+
+def read_record(row: tuple[str, str, str, str, int, int, str, str, str, str, str, int, int, str, str, str]) -> Record:
+    """Return the record of a row of ``RECORD_COLUMNS``."""
+    node, kind, title, summary, created, updated, fields, status, state, tags = row[:10]
+    pack, pack_version, version, actor, author, turn = row[10:]
+    return Record(
+        id=node,
+        kind=kind,
+        title=title,
+        summary=summary,
+        created_at=from_micros(created),
+        updated_at=from_micros(updated),
+        fields=cast("dict[str, JSON]", json.loads(fields)),
+        status=status,
+        state=state,
+        tags=tuple(json.loads(tags)),
+        pack=pack,
+        pack_version=pack_version,
+        version=version,
+        actor=actor,
+        author=author,
+        turn=turn,
+    )
+
+
+def _start(nodes: Sequence[str], cursor: str) -> int:
+    """Return where a page begins: after the last one of the page before, or where that was if it is gone."""
+    if not cursor:
+        return 0
+    number, _, last = cursor.partition(":")
+    if not number.isdecimal():
+        raise InvalidRequest("cursor", "is no 'next_cursor' of a list of records")
+    return nodes.index(last) + 1 if last in nodes else int(number)
+
+
+def _conditions(wanted: Wanted) -> tuple[list[str], list[Scalar]]:
+    conditions, values = ["r.pack <> ''"], list[Scalar]()
+    alternatives = {"r.node": wanted.ids, "r.kind": wanted.kinds, "r.status": wanted.statuses, "r.state": wanted.states}
+    for column, chosen in alternatives.items():
+        if chosen:
+            conditions.append(f"{column} IN {LIST}")
+            values.append(listed(chosen))
+    if wanted.tags:
+        conditions.append(f"r.turn IN (SELECT turn FROM turn_tags WHERE tag IN {LIST})")  # noqa: S608 - literals
+        values.append(listed(wanted.tags))
+    for moment, compared in ((wanted.since, ">="), (wanted.until, "<")):
+        if moment:
+            conditions.append(f"t.occurred_at {compared} ?")
+            values.append(micros(moment))
+    for term in wanted.terms:
+        condition, more = _condition(term)
+        conditions.append(condition)
+        values += more
+    return conditions, values
+
+
+def _condition(term: Term) -> tuple[str, list[Scalar]]:
+    """Return a condition; what lacks the field passes ``!=`` and ``is_null``, nothing else."""
+    value, at = _value(term.where)
+    given: list[Scalar] = [*term.value] if isinstance(term.value, tuple) else [term.value]
+    if term.op == "is_null":
+        return f"{value} IS {'' if given == [1] else 'NOT '}NULL", at
+    if term.op == "!=":
+        return f"({value} <> ? OR {value} IS NULL)", [*at, *given, *at]
+    if term.op == "contains" and term.where.many:
+        return "EXISTS (SELECT 1 FROM json_each(r.fields, ?) AS e WHERE e.value = ?)", [_path(term.where), *given]
+    if term.op == "contains":
+        return f"instr(lower({value}), lower(?)) > 0", [*at, *given]
+    test = f"IN ({','.join('?' * len(given))})" if term.op == "in" else f"{term.op} ?"
+    if term.where.slot:  # by the index of values, not record by record
+        indexed = f"SELECT f.node FROM record_field AS f WHERE f.field = ? AND f.{term.where.slot} {test}"  # noqa: S608 - literals
+        return f"r.node IN ({indexed})", [term.where.field, *given]
+    return f"{value} {test}", [*at, *given]
+
+
+def _order(order: Sequence[tuple[Where, bool]]) -> tuple[str, list[Scalar]]:
+    """Return what to sort by: records that lack a field come last."""
+    parts, values = list[str](), list[Scalar]()
+    for where, descending in order:
+        value, at = _value(where)
+        parts += [f"{value} IS NULL", f"{value} {'DESC' if descending else 'ASC'}"]
+        values += [*at, *at]
+    return ", ".join([*parts, "t.occurred_at", "t.seq"]), values
+
+
+def _value(where: Where) -> tuple[str, list[Scalar]]:
+    """Return a field's value as SQL, and the parameters of it."""
+    if where.field in COLUMNS:
+        return COLUMNS[where.field], []
+    if where.slot:
+        return f"(SELECT f.{where.slot} FROM record_field AS f WHERE f.node = r.node AND f.field = ?)", [where.field]  # noqa: S608 - literals
+    return "json_extract(r.fields, ?)", [_path(where)]
+
+
+def _path(where: Where) -> str:
+    return f'$."{where.field}"'

@@ -1,0 +1,342 @@
+"""Records of packs' kinds in one transaction: their rows, fields, relations, moves and cites.
+
+A record's words are a turn's: it is made and changed together with the turn, its job and its version, all or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TypeAlias, TypeVar, cast
+
+from pps.core.ids import is_uuid
+from pps.core.records import Cite, CiteKind, Record, RecordGraph, Relation, Transition
+from pps.core.sql import LIST, listed
+from pps.core.text import fold
+from pps.core.time import from_micros, micros, now
+from pps.journal import job_queue, projection, turns, versions
+from pps.journal.entries import Change, JobPayload, prepare_payload
+from pps.journal.reader import Readers
+from pps.journal.record_queries import RECORD_COLUMNS, Found, Wanted, read_record, select_page
+from pps.journal.versions import ChangeType, Rework
+from pps.journal.writer import Writer
+
+T = TypeVar("T")
+
+_FROM = "FROM records AS r JOIN turns AS t ON t.uuid = r.turn"
+_RELATION = "id, source, type, target, at, properties, actor"
+FieldValue: TypeAlias = tuple[float | None, str | None, int | None]
+"""What a field is found by: a number, a text, or a time in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A relation whose row the graph does not have as it is; ``ended_at`` tells that it no longer holds."""
+
+    relation: Relation
+    ended_at: datetime | None
+    changes: int
+
+
+class RecordRows:
+    """The records of one ``memory.db`` as one transaction sees them; what it raises undoes all of it."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def find(self, ids: Iterable[str]) -> dict[str, Record]:
+        """Return id → record, by the ids of nodes or of turns; those that are none are left out."""
+        wanted = listed(ids)
+        found = self._select(f"(r.node IN {LIST} OR r.turn IN {LIST})", wanted, wanted)
+        return {id_: one for one in found for id_ in (one.id, one.turn)}
+
+    def titled(self, title: str, kind: str = "") -> list[Record]:
+        """Return the records of a title, case and space folded, oldest first; of one kind where it is given."""
+        if kind:
+            return self._select("r.kind = ? AND r.folded = ?", kind, fold(title))
+        return self._select("r.folded = ?", fold(title))
+
+    def kinds_of(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Return node → its kind: of records as they are, of other nodes as the mirror has them."""
+        wanted = listed(nodes)
+        found = dict(
+            self._db.execute(
+                f"""SELECT n.uuid, n.kind FROM mirror_node AS n JOIN mirror_id AS i ON i.id = n.id
+                    WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
+                (wanted,),
+            ).fetchall()
+        )
+        return found | {one.id: one.kind for one in self._select(f"r.node IN {LIST}", wanted)}
+
+    def named(self, name: str) -> list[str]:
+        """Return the nodes that a title stands for: records first, else the node of that name or alias."""
+        return [one.id for one in self.titled(name)] or [*projection.resolve(self._db, [name]).values()]
+
+    def nodes(self, end: str) -> list[str]:
+        """Return the nodes that an id, the beginning of one, or a title stands for; none or several too."""
+        [whole] = projection.whole(self._db, [end], strict=False)
+        if is_uuid(whole):
+            return [*self.kinds_of([whole])] or [one.id for one in self.find([whole]).values()]
+        return self.named(end)
+
+    def whole(self, ids: Sequence[str]) -> list[str]:
+        """Return ids with each beginning replaced by the one id that begins so, else as they are."""
+        return projection.whole(self._db, ids, strict=False)
+
+    def cited(self, ids: Iterable[str]) -> dict[str, CiteKind]:
+        """Return id → what it is, for ids of this memory's records, turns and facts."""
+        wanted = listed(ids)
+        rows = self._db.execute(
+            f"""SELECT i.uuid, 'fact' FROM mirror_fact AS f JOIN mirror_id AS i ON i.id = f.id WHERE i.uuid IN {LIST}
+                UNION ALL SELECT uuid, 'turn' FROM turns WHERE uuid IN {LIST}
+                UNION ALL SELECT node, 'record' FROM records WHERE node IN {LIST}""",  # noqa: S608 - literals
+            (wanted,) * 3,
+        ).fetchall()
+        return {id_: cast("CiteKind", kind) for id_, kind in rows}
+
+    def add(self, turn: turns.Prepared, payload: JobPayload, record: Record) -> int:
+        """Keep a new record with its turn, its first version and its job; return the job's id."""
+        stored, _ = turns.insert(self._db, turn, anew=True)
+        versions.put_first(self._db, stored, payload)
+        turns.mark_dirty(self._db, [Change("episode", stored.uuid)])
+        job = job_queue.add(self._db, stored.uuid, prepare_payload(payload))
+        self._put(record)
+        return job
+
+    def change(self, record: Record, change: ChangeType, rework: Rework) -> tuple[Record, int]:
+        """Keep a record as it is now; return it with its version, and the id of its job, 0 when nothing changed.
+
+        Raises Revising while its job is running.
+        """
+        revised = versions.revise(self._db, record.turn, change, record.actor, rework)
+        if not revised.changed:
+            return replace(record, version=revised.version), 0
+        record = replace(record, version=revised.version, updated_at=now())
+        self._put(record)
+        return record, revised.job_id
+
+    def put_fields(self, node: str, fields: Mapping[str, FieldValue]) -> None:
+        """Replace what a record is found by."""
+        self._db.execute("DELETE FROM record_field WHERE node = ?", (node,))
+        rows = [(node, name, *value) for name, value in fields.items()]
+        self._db.executemany("INSERT INTO record_field (node, field, number, text, at) VALUES (?, ?, ?, ?, ?)", rows)
+
+    def relate(self, relation: Relation) -> bool:
+        """Keep a relation, or what it is from now on; return whether it did not hold before."""
+        known = self._db.execute(
+            "SELECT ended_at, properties, actor FROM record_relations WHERE id = ?", (relation.id,)
+        ).fetchone()
+        properties = json.dumps(relation.properties, ensure_ascii=False, sort_keys=True)
+        if known and known[:2] == (0, properties):
+            return False
+        self._db.execute(
+            """INSERT INTO record_relations (id, source, type, target, properties, actor, at, pending)
+                VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET properties = excluded.properties,
+                actor = CASE WHEN ended_at THEN excluded.actor ELSE actor END,
+                at = CASE WHEN ended_at THEN excluded.at ELSE at END, ended_at = 0, pending = pending + 1""",
+            (
+                relation.id,
+                relation.source,
+                relation.type,
+                relation.target,
+                properties,
+                relation.actor,
+                micros(relation.created_at),
+            ),
+        )
+        return known is None or known[0] != 0
+
+    def holds(self, fact: str) -> bool:
+        """Tell whether the graph has a fact that holds, whoever made it."""
+        statement = """SELECT 1 FROM mirror_fact AS f JOIN mirror_id AS i ON i.id = f.id
+            WHERE i.uuid = ? AND f.expired_at = ?"""
+        return self._db.execute(statement, (fact, projection.OPEN)).fetchone() is not None
+
+    def end(self, relations: Sequence[str], at: datetime) -> None:
+        """Let relations no longer hold."""
+        self._db.execute(
+            f"UPDATE record_relations SET ended_at = ?, pending = pending + 1 WHERE ended_at = 0 AND id IN {LIST}",  # noqa: S608 - literals
+            (micros(at), listed(relations)),
+        )
+
+    def relations(self, nodes: Sequence[str]) -> list[Relation]:
+        """Return what joins any of some nodes and holds, oldest first."""
+        wanted = listed(nodes)
+        return [
+            _relation(row)
+            for row in self._db.execute(
+                f"""SELECT {_RELATION} FROM record_relations WHERE ended_at = 0
+                    AND (source IN {LIST} OR target IN {LIST}) ORDER BY at, id""",  # noqa: S608 - literals
+                (wanted, wanted),
+            )
+        ]
+
+    def relations_of(self, ids: Sequence[str]) -> list[Relation]:
+        """Return relations by their ids, those that hold."""
+        statement = f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 AND id IN {LIST}"  # noqa: S608 - literals
+        return [_relation(row) for row in self._db.execute(statement, (listed(ids),))]
+
+    def put_cites(self, record: str, cites: Iterable[Cite]) -> bool:
+        """Let a record rest on these alone; return whether that is another set than before."""
+        after = {one.id: one for one in cites}
+        before = {one.id for one in self.cites([record]).get(record, ())}
+        if before == after.keys():
+            return False
+        self._db.execute("DELETE FROM record_cites WHERE record = ?", (record,))
+        rows = [(record, one.id, one.kind) for one in after.values()]
+        self._db.executemany("INSERT INTO record_cites (record, id, kind) VALUES (?, ?, ?)", rows)
+        return True
+
+    def cites(self, records: Iterable[str]) -> dict[str, tuple[Cite, ...]]:
+        """Return record → what it cites."""
+        found: dict[str, list[Cite]] = {}
+        statement = f"SELECT record, kind, id, gone FROM record_cites WHERE record IN {LIST} ORDER BY kind, id"  # noqa: S608 - literals
+        for record, kind, id_, gone in self._db.execute(statement, (listed(records),)):
+            found.setdefault(record, []).append(Cite(kind, id_, bool(gone)))
+        return {record: tuple(cites) for record, cites in found.items()}
+
+    def note_move(self, move: Transition) -> None:
+        """Keep a move of a record's life cycle."""
+        self._db.execute(
+            "INSERT INTO transitions (record, before, after, actor, at, why) VALUES (?, ?, ?, ?, ?, ?)",
+            (move.record, move.before, move.after, move.actor, micros(move.at), move.why),
+        )
+
+    def moves(self, records: Iterable[str]) -> list[Transition]:
+        """Return the moves of some records, oldest first."""
+        statement = f"""SELECT record, before, after, actor, at, why FROM transitions WHERE record IN {LIST}
+            ORDER BY seq"""  # noqa: S608 - literals
+        rows = self._db.execute(statement, (listed(records),))
+        return [Transition(node, before, to, who, from_micros(at), why) for node, before, to, who, at, why in rows]
+
+    def every(self) -> list[Record]:
+        """Return all records, oldest first."""
+        return self._select("TRUE")
+
+    def _select(self, where: str, *values: str) -> list[Record]:
+        # `where` is always a literal of this module; values are bound.
+        rows = self._db.execute(
+            f"SELECT {RECORD_COLUMNS} {_FROM} WHERE r.pack <> '' AND {where} ORDER BY t.seq",
+            values,
+        )
+        return [read_record(row) for row in rows]
+
+    def _put(self, record: Record) -> None:
+        self._db.execute(
+            """INSERT INTO records (turn, node, kind, title, folded, summary, fields, status, state, version, pack,
+                pack_version, updated_at, actor, author) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (turn) DO UPDATE SET kind = excluded.kind, title = excluded.title,
+                folded = excluded.folded, summary = excluded.summary, fields = excluded.fields,
+                status = excluded.status, state = excluded.state, version = excluded.version, pack = excluded.pack,
+                pack_version = excluded.pack_version, updated_at = excluded.updated_at, actor = excluded.actor""",
+            (
+                record.turn,
+                record.id,
+                record.kind,
+                record.title,
+                fold(record.title),
+                record.summary,
+                json.dumps(record.fields, ensure_ascii=False),
+                record.status,
+                record.state,
+                record.version,
+                record.pack,
+                record.pack_version,
+                micros(record.updated_at),
+                record.actor,
+                record.author,
+            ),
+        )
+
+
+Use: TypeAlias = Callable[[RecordRows], T]
+
+
+class TypedRecords:
+    """Records of packs' kinds in one ``memory.db``; errors and durability as for ``Journal``."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._stamp = 0
+        self._graph: RecordGraph | None = None
+
+    async def write(self, work: Use[T]) -> T:
+        """Run ``work`` in one transaction; what it raises undoes everything."""
+        try:
+            return await self._writer.write(lambda db: work(RecordRows(db)))
+        finally:
+            self.touch()
+
+    async def read(self, work: Use[T]) -> T:
+        """Run ``work``, which writes nothing, on one snapshot."""
+        return await self._readers.read(lambda db: work(RecordRows(db)))
+
+    def touch(self) -> None:
+        """Note that records changed: what was read of all of them is read again."""
+        self._stamp += 1
+
+    async def graph(self) -> RecordGraph:
+        """Return every record and the relations that hold among them; the same object until something is written."""
+        stamp = self._stamp
+        if self._graph is None or self._graph.stamp != stamp:
+            self._graph = await self._readers.read(lambda db: _graph(db, stamp))
+        return self._graph
+
+    async def page(self, wanted: Wanted, limit: int, cursor: str) -> Found:
+        """Return the records after a cursor, in order. InvalidRequest for a cursor that is none."""
+        return await self._readers.read(partial(select_page, wanted=wanted, limit=limit, cursor=cursor))
+
+    async def forget(self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]) -> None:
+        """Drop what records say of things that are forgotten, and mark the records that cite them."""
+        await self._writer.write(partial(_forget, turns=turns, facts=facts, nodes=nodes), secure=True)
+        self.touch()
+
+    async def pending(self, limit: int) -> list[Pending]:
+        """Return relations that the graph does not have as they are, and whose ends it has."""
+
+        def work(db: sqlite3.Connection) -> list[Pending]:
+            rows = db.execute(
+                f"""SELECT {_RELATION}, ended_at, pending FROM record_relations AS l WHERE pending > 0
+                    AND EXISTS (SELECT 1 FROM mirror_id i JOIN mirror_node n ON n.id = i.id WHERE i.uuid = l.source)
+                    AND EXISTS (SELECT 1 FROM mirror_id i JOIN mirror_node n ON n.id = i.id WHERE i.uuid = l.target)
+                    LIMIT ?""",  # noqa: S608 - literals
+                (limit,),
+            )
+            return [Pending(_relation(row), from_micros(row[7]) if row[7] else None, row[8]) for row in rows]
+
+        return await self._readers.read(work)
+
+    async def projected(self, done: Sequence[Pending]) -> None:
+        """Note that the graph has relations as they were read; one that changed meanwhile waits on."""
+        rows = [(one.relation.id, one.changes) for one in done]
+        await self._writer.write(
+            lambda db: db.executemany("UPDATE record_relations SET pending = 0 WHERE id = ? AND pending = ?", rows)
+        )
+
+
+def _forget(db: sqlite3.Connection, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]) -> None:
+    gone, ends, edges = listed([*turns, *facts, *nodes]), listed(nodes), listed(facts)
+    db.execute(f"UPDATE record_cites SET gone = 1 WHERE id IN {LIST}", (gone,))  # noqa: S608 - literals
+    for table, column in (("record_field", "node"), ("transitions", "record"), ("record_cites", "record")):
+        db.execute(f"DELETE FROM {table} WHERE {column} IN {LIST}", (ends,))  # noqa: S608 - literals
+    db.execute(
+        f"DELETE FROM record_relations WHERE source IN {LIST} OR target IN {LIST} OR id IN {LIST}",  # noqa: S608 - literals
+        (ends, ends, edges),
+    )
+
+
+def _relation(row: tuple[str, str, str, str, int, str, str]) -> Relation:
+    id_, source, type_, target, at, properties, actor = row[:7]
+    return Relation(id_, source, type_, target, from_micros(at), json.loads(properties), actor)
+
+
+def _graph(db: sqlite3.Connection, stamp: int) -> RecordGraph:
+    records = {one.id: one for one in RecordRows(db).every()}
+    rows = db.execute(f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 ORDER BY at, id")  # noqa: S608 - literals
+    relations = tuple(one for one in map(_relation, rows) if one.source in records and one.target in records)
+    return RecordGraph(records, relations, stamp)

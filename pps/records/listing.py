@@ -1,0 +1,140 @@
+"""Which records are wanted, by the fields of their kinds: checked, and as the journal finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from pydantic import TypeAdapter, ValidationError
+
+from pps.core.bounds import check_range, check_tags
+from pps.core.errors import InvalidRequest
+from pps.core.packs import STATUSES, FieldSpec, Kinds, KindSpec
+from pps.core.records import Condition, RecordQuery
+from pps.core.time import iso, micros, parse
+from pps.core.values import JSON
+from pps.journal.record_queries import COLUMNS, Scalar, Slot, Term, Wanted, Where
+from pps.journal.record_rows import FieldValue
+
+MAX_LIST = 1_000
+MAX_CONDITIONS = 20
+_TIMES = ("created_at", "updated_at")
+_NAMES = {"created": "created_at", "updated": "updated_at"}
+_COMMON = {"description": FieldSpec("description", "text")}
+_DURATION = TypeAdapter(timedelta)
+
+
+def wanted_of(kinds: Kinds, query: RecordQuery) -> Wanted:
+    """Return a query as the journal takes it; InvalidRequest for what is no kind, field, status, state or operator."""
+    check_range("limit", query.limit, 1, MAX_LIST)
+    chosen = [kinds.kind(one) for one in query.kinds] or [*kinds]
+    for status in query.statuses:
+        if status not in STATUSES:
+            raise InvalidRequest("statuses", f"must be of {', '.join(STATUSES)}")
+    if len(query.where) > MAX_CONDITIONS:
+        raise InvalidRequest("where", f"at most {MAX_CONDITIONS} conditions")
+    return Wanted(
+        query.ids,
+        query.kinds,
+        query.statuses,
+        query.states,
+        check_tags(query.tags),
+        query.since,
+        query.until,
+        tuple(_term(f"where[{at}]", chosen, one) for at, one in enumerate(query.where)),
+        tuple(
+            (_where(f"order[{at}]", chosen, one.removeprefix("-"))[0], one.startswith("-"))
+            for at, one in enumerate(query.order)
+        ),
+    )
+
+
+def field_values(kind: KindSpec, fields: Mapping[str, JSON]) -> dict[str, FieldValue]:
+    """Return what a record is found by: its kind's indexed fields, each as number, text or time."""
+    found: dict[str, FieldValue] = {}
+    for name, spec in kind.fields.items():
+        slot, value = slot_of(spec), fields.get(name)
+        if not spec.index or slot is None or value is None:
+            continue
+        stored = _stored(name, spec, value)
+        found[name] = (
+            float(stored) if slot == "number" and isinstance(stored, int | float) else None,
+            str(stored) if slot == "text" else None,
+            int(stored) if slot == "at" and isinstance(stored, int) else None,
+        )
+    return found
+
+
+def slot_of(spec: FieldSpec) -> Slot | None:
+    """Return how a field's value is found; None for what has no order: lists and maps."""
+    match spec.type:
+        case "number" | "integer" | "bool" | "duration":
+            return "number"
+        case "date" | "datetime":
+            return "at"
+        case "text" | "enum" | "ref":
+            return "text"
+        case "list" | "json":
+            return None
+
+
+def _where(path: str, kinds: Sequence[KindSpec], name: str) -> tuple[Where, FieldSpec | None]:
+    """Return how a field is found, and what it is; None for what every record has."""
+    name = _NAMES.get(name, name)
+    if name in COLUMNS:
+        return Where(name), None
+    if any(kind.lifecycle and kind.lifecycle.field == name for kind in kinds):
+        return Where("state"), None
+    spec = next((kind.fields[name] for kind in kinds if name in kind.fields), _COMMON.get(name))
+    if spec is None:
+        known = dict.fromkeys((*COLUMNS, *(one for kind in kinds for one in kind.fields)))
+        raise InvalidRequest(f"{path}.field", f"no such field; there are {', '.join([*known][:60])}")
+    return Where(name, slot_of(spec) if spec.index else None, spec.type == "list"), spec
+
+
+def _term(path: str, kinds: Sequence[KindSpec], condition: Condition) -> Term:
+    where, spec = _where(path, kinds, condition.field)
+    op, value = condition.op, condition.value
+    if op == "is_null":
+        if value not in (None, True, False):
+            raise InvalidRequest(f"{path}.value", "with is_null, true or false")
+        return Term(where, op, 0 if value is False else 1)
+    if op == "in":
+        if isinstance(value, str) or not isinstance(value, Sequence) or not 1 <= len(value) <= MAX_LIST:
+            raise InvalidRequest(f"{path}.value", f"with in, a list of 1 to {MAX_LIST:,}")
+        return Term(where, op, tuple(_compared(path, where, spec, one) for one in value))
+    if op == "contains":
+        if not isinstance(value, str | int | float):
+            raise InvalidRequest(f"{path}.value", "with contains, a text, or an item of a list")
+        return Term(where, op, value)
+    return Term(where, op, _compared(path, where, spec, value))
+
+
+def _compared(path: str, where: Where, spec: FieldSpec | None, value: JSON) -> Scalar:
+    """Return a value as what it is compared with is stored."""
+    if spec is None:
+        if not isinstance(value, str):
+            raise InvalidRequest(f"{path}.value", "must be a text")
+        return micros(parse(value, f"{path}.value")) if where.field in _TIMES else value
+    stored = _stored(f"{path}.value", spec, value)
+    if where.slot or slot_of(spec) != "at" or not isinstance(value, str):
+        return stored
+    moment = parse(value, f"{path}.value")
+    return moment.date().isoformat() if spec.type == "date" else iso(moment)
+
+
+def _stored(path: str, spec: FieldSpec, value: JSON) -> Scalar:
+    match spec.type:
+        case "date" | "datetime" if isinstance(value, str):
+            return micros(parse(value, path))
+        case "duration" if isinstance(value, str):
+            try:
+                return _DURATION.validate_python(value).total_seconds()
+            except ValidationError:
+                raise InvalidRequest(path, "must be an ISO 8601 duration, such as PT2H30M") from None
+        case "number" | "integer" | "bool" if isinstance(value, int | float):
+            return value
+        case "text" | "enum" | "ref" if isinstance(value, str):
+            return value
+        case _:
+            raise InvalidRequest(path, f"must be a {spec.type}; of a list only contains and is_null ask")

@@ -1,0 +1,49 @@
+"""A record's moves through the life cycle of its kind: which are allowed, decided and noted in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pps.core.errors import InvalidRequest, NotFound, StoreConflict
+from pps.core.packs import KindSpec
+from pps.core.records import Record, Transition
+from pps.core.time import now
+from pps.journal.record_rows import RecordRows
+from pps.journal.versions import Text
+from pps.records.saving import Saved, Writing, draft_of
+
+
+def moved(rows: RecordRows, by: Writing, id_: str, to: str, expected: str | None, why: str) -> Saved:
+    """Let a record go on to another state; raises as ``Records.move``."""
+    [whole] = rows.whole([id_])
+    if not (found := rows.find([whole])):
+        raise NotFound()
+    before = found[whole]
+    kind = by.kinds.kind(before.kind)
+    by.kinds.check_write(by.actor, kind.name)
+    if expected not in (None, before.state):
+        is_now = before.state or "without a state"
+        raise StoreConflict(f"expected: the record is {is_now}, not {expected}: read it again")
+    _check(kind, before, to, by.actor)
+    at = now()
+    record = replace(before, state=to, actor=by.actor, updated_at=at)
+
+    def rework(text: Text) -> Text:
+        return replace(text, payload=replace(text.payload, record=draft_of(record)))
+
+    after, job = rows.change(record, "modified", rework)
+    rows.note_move(Transition(before.id, before.state, to, by.actor, at, why))
+    return Saved(after, "changed", job=job)
+
+
+def _check(kind: KindSpec, record: Record, to: str, actor: str) -> None:
+    """Raise InvalidRequest unless a record may move so; the states that may follow are named."""
+    cycle = kind.lifecycle
+    if cycle is None:
+        raise InvalidRequest("id", f"{kind.name} has no life cycle; record_save changes its status and fields")
+    after = cycle.moves.get(record.state, ())
+    if to not in after:
+        may = f"{', '.join(after)} may follow" if after else "nothing follows"
+        raise InvalidRequest("to", f"{kind.name} is {record.state}: {may}, not {to[:100]!r}")
+    if (record.state, to) in cycle.others and actor == record.author:
+        raise InvalidRequest("to", f"only another than the one who made the {kind.name} moves it to {to}")

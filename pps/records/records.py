@@ -1,0 +1,278 @@
+"""Records of one entity: those of packs' kinds, saved, moved, related, listed; and texts with titles of any kind."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from pps.core.bounds import check_length, check_range
+from pps.core.errors import NotFound
+from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Transition
+from pps.core.reports import Forgotten
+from pps.core.time import now
+from pps.ingest import recorder
+from pps.ingest.duplicates import Merging
+from pps.ingest.forget import Forgetter
+from pps.ingest.revising import RecordParts, Wait
+from pps.journal.entries import Job
+from pps.journal.record_rows import RecordRows
+from pps.journal.versions import Version
+from pps.records.kind_models import KindModels
+from pps.records.listing import wanted_of
+from pps.records.moving import moved
+from pps.records.saving import (
+    GAP,
+    MAX_RECORDS,
+    RecordGiven,
+    RelationGiven,
+    Saved,
+    Saving,
+    Writing,
+    end_of,
+    redacted,
+    relation_of,
+    told,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRecords:
+    """What a save did, a record each in the order given.
+
+    Attributes:
+        done: Graph and indexes have all of it; otherwise it is safe on disk, and they follow.
+        redacted: Secrets that were taken out.
+    """
+
+    records: tuple[Saved, ...]
+    done: bool
+    redacted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A relation to make or to end: ``source`` by id or title."""
+
+    source: str
+    relation: RelationGiven
+
+
+class Records(recorder.Records):
+    """The records of one entity. No method takes a group or a name of an entity.
+
+    ``save``, ``move``, ``join``, ``part`` and ``delete`` go by the packs; what is none of a pack's kinds is kept by
+    ``add_event`` and its like. It is the ``RecordReads`` of what ranks and asks records.
+    """
+
+    def __init__(self, parts: RecordParts, merging: Merging, forgetter: Forgetter) -> None:
+        super().__init__(parts, merging)
+        self._forgetter = forgetter
+        self._models = KindModels(parts.kinds)
+
+    def by(self, actor: str) -> Records:
+        """Return the same records, written by an actor. It comes from the connection, never from an argument."""
+        own = copy.copy(self)
+        own._actor = actor
+        return own
+
+    async def save(
+        self, records: Sequence[RecordGiven], *, wait: Wait = "done", timeout_s: float | None = None
+    ) -> SavedRecords:
+        """Make or change 1 to 200 records, with relations and cites, in one transaction: all of it, or nothing.
+
+        Args:
+            records: See RecordGiven. They may name each other by title.
+            wait: ``journal`` answers when it is on disk, ``done`` when graph and indexes have it.
+            timeout_s: Past it a ``done`` wait answers all the same; the work goes on.
+
+        Raises:
+            InvalidRequest: A bound is broken; the record, its kind, the field and the bound are named.
+            NotFound: An id is not this entity's.
+            StoreConflict: ``expected_version`` is not the version that there is.
+            Overloaded: Too much waits to be taken in.
+        """
+        check_range("records", len(records), 1, MAX_RECORDS)
+        redactor = self._parts.redactor()
+        given = [redacted(one, redactor) for one in records]
+        saved = await self._written(len(given), Saving(self._writing(), given), lambda done: [one.job for one in done])
+        joined = any(one.relations and not one.job for one in saved)
+        done = await self._taken_in([one.job for one in saved], wait, timeout_s, joined=joined)
+        return SavedRecords(tuple(saved), done, redactor.count)
+
+    async def move(
+        self,
+        id: str,
+        to: str,
+        *,
+        expected: str | None = None,
+        why: str = "",
+        wait: Wait = "done",
+        timeout_s: float | None = None,
+    ) -> SavedRecords:
+        """Let a record go on to another state of its kind's life cycle; who, when and why is kept.
+
+        Args:
+            id: Of the record.
+            to: The state that it gets.
+            expected: The state that it must be in; another one is a StoreConflict.
+            why: At most 2,000 characters.
+            wait: As ``save``.
+            timeout_s: As ``save``.
+
+        Raises:
+            InvalidRequest: Its kind has no life cycle, or it may not move so, or not by this actor.
+            NotFound, StoreConflict: As ``save``.
+        """
+        check_length("why", why, 0, 2_000)
+        redactor = self._parts.redactor()
+        moving = partial(moved, by=self._writing(), id_=id, to=to, expected=expected, why=redactor.text(why))
+        saved = await self._written(1, moving, lambda done: [done.job])
+        done = await self._taken_in([saved.job], wait, timeout_s)
+        return SavedRecords((saved,), done, redactor.count)
+
+    async def join(self, relations: Sequence[Join]) -> tuple[list[str], int]:
+        """Make 1 to 500 relations that the packs have; made again, their properties change.
+
+        Returns their ids, and how many are new.
+
+        Raises:
+            InvalidRequest: An end is nothing of this memory, the pair or a property is wrong; nothing was changed.
+        """
+        check_range("relations", len(relations), 1, 500)
+        redactor = self._parts.redactor()
+        clean = [
+            (one.source, replace(one.relation, properties=redactor.attributes(one.relation.properties)))
+            for one in relations
+        ]
+        by = self._writing()
+
+        def work(rows: RecordRows) -> tuple[list[str], int]:
+            made: list[str] = []
+            new = 0
+            for number, (source, given) in enumerate(clean):
+                with told(f"relations[{number}]"):
+                    start = end_of(rows, source, "source")
+                    by.kinds.check_write(by.actor, start[1])
+                    relation = relation_of(by, start, given, end_of(rows, given.target, "target"), now())
+                new += rows.relate(relation)
+                made.append(relation.id)
+            return made, new
+
+        async with self._parts.worker.held():  # an end may be forgotten or merged away until then
+            found = await self._parts.journal.typed.write(work)
+            await self._parts.pipeline.project_relations()
+        return found
+
+    async def part(self, ids: Sequence[str]) -> list[str]:
+        """End 1 to 500 relations by their ids; what they were stays in the graph's past. Return their ids.
+
+        Raises:
+            NotFound: One of them is no relation of this entity that holds; nothing was changed.
+        """
+        check_range("ids", len(ids), 1, 500)
+        by = self._writing()
+
+        def work(rows: RecordRows) -> list[str]:
+            wanted = rows.whole(ids)
+            found = rows.relations_of(wanted)
+            if {one.id for one in found} != set(wanted):
+                raise NotFound("relation")
+            for kind in rows.kinds_of([one.source for one in found]).values():
+                by.kinds.check_write(by.actor, kind)
+            rows.end(wanted, now())
+            return wanted
+
+        async with self._parts.worker.held():
+            ended = await self._parts.journal.typed.write(work)
+            await self._parts.pipeline.project_relations()
+        return ended
+
+    async def delete(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
+        """Forget records with their versions, relations and moves, and what only they support; as ``Memory.forget``."""
+        found = await self.get(ids)
+        for kind in {one.kind for one in found}:
+            self._parts.kinds.check_write(self._actor, kind)
+        await self._parts.worker.saved(5.0)
+        return await self._forgetter.forget([one.turn for one in found], dry_run=dry_run)
+
+    async def get(self, ids: Sequence[str]) -> list[Record]:
+        """Return records by id, or by 8 or more first characters of it, in order; NotFound when one is none."""
+
+        def work(rows: RecordRows) -> list[Record]:
+            wanted = rows.whole(ids)
+            found = rows.find(wanted)
+            if not found.keys() >= set(wanted):
+                raise NotFound()
+            return [found[one] for one in wanted]
+
+        return await self._parts.journal.typed.read(work)
+
+    async def list(self, query: RecordQuery) -> RecordPage:
+        """Return a page of records; see RecordQuery. InvalidRequest for an unknown kind, field or operator."""
+        found = await self._parts.journal.typed.page(wanted_of(self._parts.kinds, query), query.limit, query.cursor)
+        return RecordPage(found.records, sum(found.by_kind.values()), found.cursor, found.by_kind)
+
+    async def graph(self) -> RecordGraph:
+        """Return every record and the relations among them; the same object until something is written."""
+        return await self._parts.journal.typed.graph()
+
+    async def cites(self, ids: Sequence[str]) -> dict[str, tuple[Cite, ...]]:
+        """Return record → what it cites; those that cite nothing are left out."""
+        return await self._parts.journal.typed.read(lambda rows: rows.cites(ids))
+
+    async def transitions(self, record: str) -> Sequence[Transition]:
+        """Return a record's moves, oldest first."""
+        return await self._parts.journal.typed.read(lambda rows: rows.moves([record]))
+
+    async def versions(self, record: str) -> Sequence[Record]:
+        """Return what a record was at each of its versions, oldest first; the last is what it is now."""
+        [latest] = await self.get([record])
+        return [_as_it_was(latest, one) for one in await self._parts.journal.versions.of(latest.turn)]
+
+    def _writing(self) -> Writing:
+        parts = self._parts
+        return Writing(parts.journal.group, parts.kinds, self._models, parts.automatic, self._actor)
+
+    async def _written(self, most: int, work: Callable[[RecordRows], T], jobs: Callable[[T], Sequence[int]]) -> T:
+        """Write records with places in the queue for their jobs; while one of them is in hand, wait for that."""
+
+        async def queued() -> T:
+            write = partial(self._parts.journal.typed.write, work)
+            return await self._parts.intake.queued(most, write, lambda done: sum(map(bool, jobs(done))))
+
+        return await self._when_idle(queued)
+
+    async def _taken_in(
+        self, jobs: Sequence[int], wait: Wait, timeout_s: float | None, *, joined: bool = False
+    ) -> bool:
+        """Wait until graph and indexes have what was saved; tell whether they do."""
+        if joined:  # no job takes these relations along
+            async with self._parts.worker.held():
+                await self._parts.pipeline.project_relations()
+        if wait == "journal":
+            return not any(jobs)
+        waited: Mapping[int, Job] = await self._ended_within([job for job in jobs if job], timeout_s)
+        return all(job == 0 or (job in waited and waited[job].state == "done") for job in jobs)
+
+
+def _as_it_was(latest: Record, version: Version) -> Record:
+    """Return a record as it was at one of its versions."""
+    description = version.fields.get("description")
+    return replace(
+        latest,
+        kind=version.kind,
+        title=version.title,
+        summary=version.content.removesuffix(f"{GAP}{description}") if description else version.content,
+        updated_at=version.at,
+        fields=version.fields,
+        status=version.status,
+        state=version.state,
+        tags=version.tags,
+        version=version.number,
+        actor=version.actor,
+    )

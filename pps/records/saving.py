@@ -1,0 +1,384 @@
+"""What a save does: each record is found or made, merged, checked and written, all in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal, TypeAlias, cast
+
+from pps.core.errors import InvalidRequest, NotFound, StoreConflict
+from pps.core.ids import is_beginning, is_uuid
+from pps.core.packs import FieldSpec, Kinds, KindSpec
+from pps.core.records import Cite, Record, Relation
+from pps.core.text import fold, normalise
+from pps.core.time import now
+from pps.core.values import JSON, RecordDraft
+from pps.ingest.drafts import Automatic, tags_in
+from pps.ingest.linking import record_id, relation_id
+from pps.ingest.redact import KeyedRedactor
+from pps.journal.entries import JobPayload, TurnDraft
+from pps.journal.record_rows import RecordRows
+from pps.journal.turns import prepare, turn_id
+from pps.journal.versions import Text
+from pps.records.kind_models import KindModels, snake
+from pps.records.listing import field_values
+
+MAX_RECORDS = 200
+MAX_RELATIONS = 200
+MAX_CITES = 200
+SOURCE = "record"
+"""Where the turns of records come from."""
+_PLAIN = "Thing"
+GAP = "\n\n"
+"""Between a record's summary and its description, in its text."""
+_OWN = ("title", "summary", "status", "tags")
+Change: TypeAlias = Literal["created", "changed", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationGiven:
+    """A relation from a record: ``target`` by id or title, of this memory or of the same call."""
+
+    type: str
+    target: str
+    properties: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordGiven:
+    """A record to make, or to change; what is None or left out of ``fields`` stays, a null takes a field out.
+
+    Attributes:
+        id: Which one; without it the one of that ``ref``, or of that ``kind`` and ``title``, else a new one.
+        fields: The kind's own, and description, metadata, provenance.
+        relations: Made beside those that there are.
+        cites: Ids of facts, turns and records that it rests on, all of them.
+        expected_version: The version that is changed; another one is a StoreConflict. 0: there must be none yet.
+        created_at: When it happened, of a new one; now when None.
+        ref: Its id where it comes from.
+        another: Make a new one even if there is one of that kind and title.
+    """
+
+    kind: str = ""
+    title: str | None = None
+    summary: str | None = None
+    id: str = ""
+    fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    status: str | None = None
+    tags: tuple[str, ...] | None = None
+    relations: tuple[RelationGiven, ...] = ()
+    cites: tuple[str, ...] | None = None
+    expected_version: int | None = None
+    created_at: datetime | None = None
+    ref: str = ""
+    another: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A record as it was saved. ``job`` is 0 when nothing changed; ``relations`` are the ids of those given with it."""
+
+    record: Record
+    change: Change
+    relations: tuple[str, ...] = ()
+    job: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Who writes records, and what they are checked by."""
+
+    group: str
+    kinds: Kinds
+    models: KindModels
+    automatic: Automatic
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a given record goes: the one that there is, or the ids that it gets."""
+
+    before: Record | None
+    id: str
+    turn: str
+    kind: KindSpec
+    ref: str = ""
+
+
+def redacted(given: RecordGiven, redactor: KeyedRedactor) -> RecordGiven:
+    """Return a record without secrets."""
+
+    def clean(text: str | None) -> str | None:
+        return None if text is None else redactor.text(normalise(text))
+
+    return replace(
+        given,
+        title=None if given.title is None else " ".join((clean(given.title) or "").split()),
+        summary=clean(given.summary),
+        fields=redactor.attributes(given.fields),
+        tags=None if given.tags is None else redactor.tags(given.tags),
+        relations=tuple(replace(one, properties=redactor.attributes(one.properties)) for one in given.relations),
+        ref=redactor.identifier(given.ref),
+    )
+
+
+@contextlib.contextmanager
+def told(place: str) -> Generator[None]:
+    """Let an InvalidRequest say of which of many things it speaks."""
+    try:
+        yield
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{place}.{error.field}", error.message.removeprefix(f"{error.field}: ")) from None
+
+
+def content_of(summary: str, fields: Mapping[str, JSON]) -> str:
+    """Return a record's text: its summary, then its description."""
+    description = fields.get("description")
+    return f"{summary}{GAP}{description}" if description else summary
+
+
+def draft_of(record: Record) -> RecordDraft:
+    """Return what makes a record's turn the source of its node."""
+    of = record.pack, record.summary, record.status, record.state
+    return RecordDraft(record.title, record.kind, "", record.fields, *of)
+
+
+class Saving:
+    """One call: what it raises says which record it is about, and undoes all of them."""
+
+    def __init__(self, by: Writing, given: Sequence[RecordGiven]) -> None:
+        self._by = by
+        self._given = given
+        self._at = now()
+        self._minted = [one.ref or secrets.token_hex(16) for one in given]
+
+    def __call__(self, rows: RecordRows) -> list[Saved]:
+        """Write all of it: records first, for their relations may lead to each other."""
+        places: list[_Place] = []
+        for number, one in enumerate(self._given):
+            with told(f"records[{number}]"):
+                places.append(self._placed(rows, number, one, places))
+        names = self._names(places)
+        saved: list[Saved] = []
+        for number, (one, place) in enumerate(zip(self._given, places, strict=True)):
+            with told(f"records[{number}]"):
+                saved.append(self._kept(rows, one, place, names))
+        for number, one in enumerate(self._given):
+            with told(f"records[{number}]"):
+                relations = self._related(rows, one, saved[number].record, names)
+                self._cited(rows, one, saved[number].record)
+            saved[number] = replace(saved[number], relations=relations)
+        return saved
+
+    def _placed(self, rows: RecordRows, number: int, one: RecordGiven, others: Sequence[_Place]) -> _Place:
+        before = self._before(rows, number, one)
+        kind = self._by.kinds.kind(before.kind if before else one.kind)
+        if before and one.kind not in ("", before.kind):
+            raise InvalidRequest("kind", f"is a {before.kind} and stays one")
+        self._by.kinds.check_write(self._by.actor, kind.name)
+        version = before.version if before else 0
+        if one.expected_version not in (None, version):
+            is_at = f"is at version {version}" if before else "is not there"
+            raise StoreConflict(
+                f"records[{number}].expected_version: the record {is_at}, not {one.expected_version}: read it again"
+            )
+        if before:
+            place = _Place(before, before.id, before.turn, kind)
+        else:
+            ref = self._minted[number]
+            turn = turn_id(self._by.group, SOURCE, ref, ref)
+            place = _Place(None, record_id(self._by.group, turn), turn, kind, ref)
+        if place.id in {other.id for other in others} or (not before and self._repeats(one, number)):
+            raise InvalidRequest("id" if one.id else "title", "the same record is given twice in one call")
+        return place
+
+    def _before(self, rows: RecordRows, number: int, one: RecordGiven) -> Record | None:
+        """Return the record that a given one is already."""
+        if one.id:
+            [whole] = rows.whole([one.id])
+            if not (found := rows.find([whole])):
+                raise NotFound(f"records[{number}].id")
+            return found[whole]
+        if one.ref:
+            turn = turn_id(self._by.group, SOURCE, one.ref, one.ref)
+            return rows.find([turn]).get(turn)
+        if one.another or not one.title:
+            return None
+        found = rows.titled(one.title, self._by.kinds.kind(one.kind).name)
+        if len(found) > 1:
+            raise InvalidRequest("id", f"{len(found)} records of that kind have that title: give the id of one")
+        return found[0] if found else None
+
+    def _repeats(self, one: RecordGiven, number: int) -> bool:
+        if one.another or one.ref:
+            return False
+        key = one.kind, fold(one.title or "")
+        return key in {(other.kind, fold(other.title or "")) for other in self._given[:number] if not other.another}
+
+    def _names(self, places: Sequence[_Place]) -> dict[str, list[tuple[str, str]]]:
+        """Return folded title → (id, kind) of the records of this call."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for one, place in zip(self._given, places, strict=True):
+            if title := one.title or (place.before.title if place.before else ""):
+                found.setdefault(fold(title), []).append((place.id, place.kind.name))
+        return found
+
+    def _kept(self, rows: RecordRows, one: RecordGiven, place: _Place, names: _Names) -> Saved:
+        """Write a record, new or changed."""
+        spec, before = place.kind, place.before
+        whole = self._whole(rows, one, place, names)
+        own: dict[str, JSON] = {name: value for name, value in whole.items() if name not in _OWN}
+        title, summary, status = (str(whole[name]) for name in _OWN[:3])
+        content = content_of(summary, own)
+        tags = self._by.automatic.tags_of(tuple(cast("Sequence[str]", whole.get("tags", ()))), content)
+        record = Record(
+            id=place.id,
+            kind=spec.name,
+            title=title,
+            summary=summary,
+            created_at=before.created_at if before else one.created_at or self._at,
+            updated_at=self._at,
+            fields=own,
+            status=status,
+            state=before.state if before else spec.lifecycle.start if spec.lifecycle else "",
+            tags=tags,
+            pack=spec.pack,
+            pack_version=spec.version,
+            version=before.version if before else 1,
+            actor=self._by.actor,
+            author=before.author if before else self._by.actor,
+            turn=place.turn,
+        )
+        saved = self._changed(rows, record) if before else self._made(rows, record, place)
+        if saved.job:
+            rows.put_fields(record.id, field_values(spec, own))
+        return saved
+
+    def _made(self, rows: RecordRows, record: Record, place: _Place) -> Saved:
+        draft = TurnDraft(
+            content_of(record.summary, record.fields),
+            actor=record.actor,
+            session=place.ref,
+            source=SOURCE,
+            source_ref=place.ref,
+            occurred_at=record.created_at,
+            kind=record.kind,
+            tags=record.tags,
+            title=record.title,
+        )
+        links = self._by.automatic.links_of(draft.content)
+        payload = JobPayload(extraction="none", record=draft_of(record), links=links)
+        return Saved(record, "created", job=rows.add(prepare(self._by.group, draft), payload, record))
+
+    def _changed(self, rows: RecordRows, record: Record) -> Saved:
+        content = content_of(record.summary, record.fields)
+        links = self._by.automatic.links_of(content)
+
+        def rework(before: Text) -> Text:
+            return Text(content, record.tags, replace(before.payload, record=draft_of(record), links=links))
+
+        after, job = rows.change(record, "modified", rework)
+        return Saved(after, "changed" if job else "unchanged", job=job)
+
+    def _whole(self, rows: RecordRows, one: RecordGiven, place: _Place, names: _Names) -> dict[str, JSON]:
+        """Return all of a record's fields, what was there joined with what is given, checked by its kind."""
+        spec, before = place.kind, place.before
+        given = dict(one.fields)
+        if spec.lifecycle:
+            self._check_state(spec, given, before)
+        own = self._by.models.named(spec.name, given)
+        for name, value in own.items():
+            if (ref := spec.fields.get(name)) and value is not None:
+                own[name] = self._ref(rows, ref, value, names)
+        whole: dict[str, JSON] = {}
+        if before:
+            tags = set(tags_in(content_of(before.summary, before.fields)))
+            whole = {**before.fields, "title": before.title, "summary": before.summary, "status": before.status}
+            whole["tags"] = [tag for tag in before.tags if tag not in tags]
+        # A title by which a record was found is no new one.
+        title = one.title if one.id or one.ref or not before else None
+        named = {"title": title, "summary": one.summary, "status": one.status}
+        whole |= own | {name: value for name, value in named.items() if value is not None}
+        if one.tags is not None:
+            whole["tags"] = list(one.tags)
+        return self._by.models.check(spec.name, whole)
+
+    def _check_state(self, spec: KindSpec, given: dict[str, JSON], before: Record | None) -> None:
+        """Take the state out of the fields; it may be given as it is, and is changed by record_move alone."""
+        assert spec.lifecycle  # noqa: S101 - for the type checker: only such kinds are asked about
+        name = spec.lifecycle.field
+        for key in [key for key in given if snake(key) == name]:
+            is_now = before.state if before else spec.lifecycle.start
+            if given.pop(key) not in (None, is_now):
+                begins = "is" if before else "begins as"
+                raise InvalidRequest(f"{spec.name}.{name}", f"{begins} {is_now}; record_move alone changes it")
+
+    def _ref(self, rows: RecordRows, spec: FieldSpec, value: JSON, names: _Names) -> JSON:
+        """Return a field's value with each ref as the id of the node that it names."""
+        if spec.type == "list" and spec.of and spec.of.type == "ref" and isinstance(value, Sequence):
+            return [self._ref(rows, spec.of, item, names) for item in value]
+        if spec.type != "ref" or not isinstance(value, str):
+            return value
+        return end_of(rows, value, spec.name or "ref", names, spec.kind)[0]
+
+    def _related(self, rows: RecordRows, one: RecordGiven, record: Record, names: _Names) -> tuple[str, ...]:
+        if len(one.relations) > MAX_RELATIONS:
+            raise InvalidRequest("relations", f"at most {MAX_RELATIONS}")
+        made: list[str] = []
+        for number, given in enumerate(one.relations):
+            with told(f"relations[{number}]"):
+                target = end_of(rows, given.target, "target", names)
+                relation = relation_of(self._by, (record.id, record.kind), given, target, self._at)
+            rows.relate(relation)
+            made.append(relation.id)
+        return tuple(made)
+
+    def _cited(self, rows: RecordRows, one: RecordGiven, record: Record) -> None:
+        if one.cites is None:
+            return
+        if len(one.cites) > MAX_CITES:
+            raise InvalidRequest("cites", f"at most {MAX_CITES}")
+        wanted = rows.whole(one.cites)
+        found = rows.cited(wanted)
+        for number, id_ in enumerate(wanted):
+            if id_ not in found or id_ == record.id:
+                raise InvalidRequest(f"cites[{number}]", "is no other fact, turn or record of this memory")
+        rows.put_cites(record.id, [Cite(found[id_], id_) for id_ in dict.fromkeys(wanted)])
+
+
+_Names: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+
+
+def end_of(rows: RecordRows, end: str, path: str, names: _Names | None = None, kind: str = "") -> tuple[str, str]:
+    """Return id and kind of the node that an id or title stands for, of the same call first.
+
+    Raises InvalidRequest when it stands for none, for several, or for one of another kind than ``kind``.
+    """
+    found = dict((names or {}).get(fold(end), ())) if not is_uuid(end) else {}
+    found = found or rows.kinds_of(rows.nodes(end))
+    found = {id_: one for id_, one in found.items() if kind in ("", one) or (kind == _PLAIN and one)}
+    if len(found) != 1:
+        what = kind or "record or node"
+        several = f"{len(found)} of that title: give the id of one" if found else ""
+        by = "id" if is_uuid(end) or is_beginning(end) else "id or title"
+        raise InvalidRequest(path, several or f"no {what} of this memory has that {by}")
+    return next(iter(found.items()))
+
+
+def relation_of(
+    by: Writing, source: tuple[str, str], given: RelationGiven, target: tuple[str, str], at: datetime
+) -> Relation:
+    """Return a relation between two nodes, each as (id, kind), checked by the pack; raises InvalidRequest."""
+    if source[0] == target[0]:
+        raise InvalidRequest("target", "joins a record to itself")
+    kinds = [one if one in by.kinds else _PLAIN for one in (source[1], target[1])]
+    properties = by.models.check_relation(given.type, kinds[0], kinds[1], given.properties)
+    weight = properties.get("weight", 1)
+    if not isinstance(weight, int | float) or not 0 <= weight <= 1:
+        raise InvalidRequest("properties.weight", "must be 0 to 1")
+    id_ = relation_id(by.group, source[0], given.type, target[0])
+    return Relation(id_, source[0], given.type, target[0], at, properties, by.actor)
