@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from pps.app.opening import Anew, Shared, open_memory, open_shared
 from pps.config import Settings
-from pps.config.packs import packs_together
+from pps.config.packs import load_packs, packs_together
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
+from pps.core.packs import Kinds
 from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs
 from pps.ingest.redact import Redactor
@@ -207,6 +208,14 @@ class App:
             await self._close(name)
         return names
 
+    async def kinds_of(self, owner: str | EntityId) -> Kinds:
+        """Return what an entity's packs say, without opening it; raises as ``load_packs`` and ``Registry.mount``."""
+        entry = await self._owned(owner)
+        if (held := self._open.get(entry.entity.name)) and held.memory.entity == entry.entity:
+            return held.memory.kinds
+        own = await asyncio.to_thread(own_settings, entry.folder)
+        return Kinds(await asyncio.to_thread(load_packs, self.settings.home, own.packs))
+
     @contextlib.asynccontextmanager
     async def memory(self, owner: str | EntityId) -> AsyncGenerator[Memory]:
         """Lend an entity's memory, opening it when it is not open.
@@ -217,9 +226,7 @@ class App:
                 and made it anew while this one has the deleted one's files open.
             StoreError: A file of it is gone, also one that was taken away while it is open.
         """
-        entry = await self._mounted(owner if isinstance(owner, str) else owner.name)
-        if isinstance(owner, EntityId) and entry.entity != owner:
-            raise InvalidRequest("entity", "was deleted and made anew; use its new token")
+        entry = await self._owned(owner)
         name = entry.entity.name
         async with self._gate(name):
             held = await self._whole(entry) or await self._opened(entry)
@@ -333,11 +340,14 @@ class App:
         async with self._gate(name):
             await self._close(name)
 
-    async def _mounted(self, name: str) -> Entry:
+    async def _owned(self, owner: str | EntityId) -> Entry:
+        name = owner if isinstance(owner, str) else owner.name
         entry = self.registry.seen(name)
-        if entry and not entry.archived and name in self._open:
-            return entry
-        return await asyncio.to_thread(self.registry.mount, name)
+        if not entry or entry.archived or name not in self._open:
+            entry = await asyncio.to_thread(self.registry.mount, name)
+        if isinstance(owner, EntityId) and entry.entity != owner:
+            raise InvalidRequest("entity", "was deleted and made anew; use its new token")
+        return entry
 
     def _held(self, entry: Entry) -> _Open | None:
         """Return an entity's memory if it is open.

@@ -14,6 +14,7 @@ from pps.core.errors import InvalidRequest
 from pps.entities import Entry
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.pack_tools import toolsets
 from pps.operations.table import ADDS, ERASES, READS, SETS, TOOLSETS, operation
 from pps.server import RunFile
 
@@ -256,7 +257,7 @@ async def token_issue(app: App, given: IssueInput) -> Issued:
     Who writes with it goes by the token: a pack of kinds says what an actor may write.
     """
     named = [one.strip() for some in given.toolsets for one in some.split(",")]
-    there = TOOLSETS
+    there = (*TOOLSETS, *toolsets((await app.kinds_of(given.name)).packs))
     if strange := [one for one in named if one not in there]:
         raise InvalidRequest("toolsets", f"{strange[0]!r} is none of {', '.join(there)}")
     token = await asyncio.to_thread(app.registry.issue_token, given.name, named, given.actor)

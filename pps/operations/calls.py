@@ -17,6 +17,7 @@ from pps.core.errors import InvalidRequest, PPSError
 from pps.core.log_context import serving
 from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
+from pps.operations.pack_tools import TYPED, PackTools
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
 
@@ -126,19 +127,47 @@ class Calls:
         self._app = app
         self._writes: set[asyncio.Task[Answer]] = set()
         self.table = table
+        self._tools = PackTools(operations_for("entity", table=table))
         self.most_sessions = app.settings.server.sessions
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
 
-    def operations(self, caller: Caller) -> dict[str, AnyOperation]:
-        """Return what a caller may ask for, by name."""
+    async def operations(self, caller: Caller) -> dict[str, AnyOperation]:
+        """Return what a caller is offered, by name; with the tools of its entity's packs.
+
+        Those made from kinds are offered only where they are named, since there are so many; they answer anyway.
+        """
+        named = caller.toolsets or ()
+        tools = await self._of_packs(caller)
+        return self._of_table(caller) | {
+            name: one for name, one in tools.items() if not one.toolset.endswith(TYPED) or one.toolset in named
+        }
+
+    async def find(self, caller: Caller, name: str) -> AnyOperation:
+        """Return an operation; InvalidRequest when there is none of that name for this caller.
+
+        The name of a pack's tool may have dots.
+        """
+        if (found := self._of_table(caller).get(name)) is not None:
+            return found
+        if (tool := (await self._of_packs(caller)).get(name.replace(".", "_"))) is not None:
+            return tool
+        offered = ", ".join(await self.operations(caller))
+        raise InvalidRequest("operation", f"there is none of that name; there are {offered}")
+
+    async def toolsets(self, caller: Caller) -> frozenset[str]:
+        """Return the toolsets that there are for a caller's audiences: the table's, and those of its entity's packs."""
+        of_table = {one.toolset for one in self.table if one.audience in caller.audiences}
+        return frozenset(of_table) | {one.toolset for one in (await self._of_packs(caller)).values()}
+
+    def _of_table(self, caller: Caller) -> dict[str, AnyOperation]:
         return operations_for(*caller.audiences, toolsets=caller.toolsets, table=self.table)
 
-    def find(self, caller: Caller, name: str) -> AnyOperation:
-        """Return an operation; InvalidRequest when there is none of that name for this caller."""
-        offered = self.operations(caller)
-        if name not in offered:
-            raise InvalidRequest("operation", f"there is none of that name; there are {', '.join(offered)}")
-        return offered[name]
+    async def _of_packs(self, caller: Caller) -> Mapping[str, AnyOperation]:
+        if caller.entity is None or "entity" not in caller.audiences:
+            return {}
+        tools = self._tools.of(await self._app.kinds_of(caller.entity))
+        allowed = caller.toolsets
+        return tools if allowed is None else {name: one for name, one in tools.items() if one.toolset in allowed}
 
     async def answer(
         self, caller: Caller, name: str, arguments: Mapping[str, JSON], progress: Progress | None = None
@@ -155,7 +184,7 @@ class Calls:
             InvalidRequest: No such operation for this caller, or an argument breaks a bound.
             PPSError: Whatever the memory raises.
         """
-        found = self.find(caller, name)
+        found = await self.find(caller, name)
         with serving(secrets.token_hex(4)):
             if found.hints.read_only or (progress and not found.carried_through):
                 return await self._carried_out(caller, found, arguments, progress)

@@ -35,7 +35,7 @@ class V1:
     async def call(self, request: Request) -> Response:
         caller = await self._trust.caller_of(request)
         try:
-            found = self._calls.find(caller, request.path_params["operation"])
+            found = await self._calls.find(caller, request.path_params["operation"])
         except InvalidRequest as error:
             raise NoOperation(error.field, error.message.partition(": ")[2]) from None
         arguments, wanted = await body(request), request.headers.get("accept", "")
@@ -47,7 +47,7 @@ class V1:
     async def openapi(self, request: Request) -> Response:
         """Return the document of what a token may ask; without one that of an entity's operations."""
         caller = await self._trust.caller_of(request) if bearer(request) else Caller(("entity",))
-        return JSONResponse(document(self._calls.operations(caller).values()))
+        return JSONResponse(document((await self._calls.operations(caller)).values()))
 
     async def _lines(self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON]) -> AsyncGenerator[bytes]:
         try:

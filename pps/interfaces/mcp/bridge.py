@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import tomllib
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,7 +52,7 @@ async def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "
         InvalidRequest: The name cannot be an entity's, or the actor's cannot be one's.
     """
     whose = f"{check_name(entity)}:{actor}" if check_actor(actor) else check_name(entity)
-    await _serve(home, whose, INSTRUCTIONS, toolset)
+    await _serve(home, whose, INSTRUCTIONS, toolset, _of_packs(home, entity))
 
 
 async def serve_projects(home: Path, roots: Sequence[str]) -> None:
@@ -63,8 +64,12 @@ async def serve_projects(home: Path, roots: Sequence[str]) -> None:
     await _serve(home, ",".join(quote(root) for root in owner(roots).roots), PROJECT_INSTRUCTIONS, "")
 
 
-async def _serve(home: Path, whose: str, instructions: str, toolset: str) -> None:
-    tools = built("router" if whose.startswith("/") else "entity", toolset)
+async def _serve(
+    home: Path, whose: str, instructions: str, toolset: str, of_packs: frozenset[str] = frozenset()
+) -> None:
+    tools = built("router" if whose.startswith("/") else "entity", toolset, of_packs)
+    if of_packs and (toolset == "all" or of_packs.intersection(toolset.split(","))):
+        tools = {}
     timeout = httpx2.Timeout(10.0, read=_CALL_S)
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http, stdio_server() as (source, sink):
         bridge = _Bridge(home, whose, toolset, tools, http)
@@ -98,7 +103,13 @@ class _Bridge:
             _log.warning("%s", error.message)
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Return the tools at once, while the server may still be starting: they are the table's."""
+        """Return the tools: the table's at once, while the server may still be starting; a pack's, as it says them."""
+
+        async def ask(client: Client) -> types.ListToolsResult:
+            return await client.list_tools()
+
+        if not self._tools:
+            self._tools = {one.name: one for one in (await self._forward(ask)).tools}
         return types.ListToolsResult(tools=list(self._tools.values()))
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -204,17 +215,28 @@ class _Lost(StoreUnavailable):
         super().__init__("the server went away in the middle of the call; look whether it was done, then call again")
 
 
-def built(audience: str, toolset: str) -> dict[str, types.Tool]:
+def built(audience: str, toolset: str, of_packs: frozenset[str] = frozenset()) -> dict[str, types.Tool]:
     """Return the tools of some toolsets as the package has them: to import the table takes longer than a client waits.
+
+    Those of packs, which are none of the package's, are passed over.
 
     Raises:
         InvalidRequest: There is no such toolset.
     """
     table: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("tools.json").read_text())[audience]
     wanted = list(table) if toolset == "all" else (toolset or DEFAULT[audience]).split(",")
-    if unknown := [one for one in wanted if one not in table]:
-        raise InvalidRequest("--toolset", f"{unknown[0]!r} is none of {', '.join(table)}, all")
-    return {str(one["name"]): types.Tool.model_validate(one) for name in wanted for one in table[name]}
+    if unknown := [one for one in wanted if one not in table and one not in of_packs]:
+        raise InvalidRequest("--toolset", f"{unknown[0]!r} is none of {', '.join([*table, *sorted(of_packs)])}, all")
+    return {str(one["name"]): types.Tool.model_validate(one) for name in wanted for one in table.get(name, ())}
+
+
+def _of_packs(home: Path, entity: str) -> frozenset[str]:
+    """Return the toolsets of an entity's packs, as its card names these; what is wrong with it the server says."""
+    try:
+        card = tomllib.loads((home / "entities" / entity / "entity.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return frozenset()
+    return frozenset(f"{name}{rest}" for name in card.get("packs", ()) for rest in ("", "-typed"))
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:

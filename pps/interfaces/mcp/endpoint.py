@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
 from dataclasses import replace
 from typing import TypeAlias, cast
 
@@ -90,30 +90,30 @@ class _Desk:
         self.bounded = BoundedSessions(StreamableHTTPASGIApp(self.sessions), calls.most_sessions)
 
     async def _list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[tool(one) for one in self._calls.operations(self._asking(context)).values()]
-        )
+        offered = await self._calls.operations(await self._asking(context))
+        return types.ListToolsResult(tools=[tool(one) for one in offered.values()])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        caller = self._asking(context)
-        offered = self._calls.operations(caller)
-        if params.name not in offered:
-            raise MCPError(types.INVALID_PARAMS, self._none(context, params.name, offered))
+        caller = await self._asking(context)
+        try:
+            found = await self._calls.find(caller, params.name)
+        except InvalidRequest:
+            raise MCPError(types.INVALID_PARAMS, await self._none(context, caller, params.name)) from None
         arguments = cast("dict[str, JSON]", params.arguments or {})
-        if offered[params.name].long and context.meta and "progress_token" in context.meta:
+        if found.long and context.meta and "progress_token" in context.meta:
             answer = await self._reported(context, caller, params.name, arguments)
         else:
             answer = await self._calls.answer(caller, params.name, arguments)
         return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.data)
 
-    def _none(self, context: Context, name: str, offered: Iterable[str]) -> str:
+    async def _none(self, context: Context, asking: Caller, name: str) -> str:
         """Say that there is no such tool; of one in a toolset that the token opens and nobody asked for, how to ask."""
-        token = _caller(context.request)
-        others = self._calls.operations(replace(token, audiences=(self._audience,)))
-        if name in others:
-            more = f"{name} is in the toolset {others[name].toolset!r}: add it to toolset="
+        token = replace(_caller(context.request), audiences=(self._audience,))
+        with contextlib.suppress(InvalidRequest):
+            other = await self._calls.find(token, name)
+            more = f"{name} is in the toolset {other.toolset!r}: add it to toolset="
             return f"there is no tool of that name among those asked for; {more} (or pps mcp --toolset)"
-        return f"there is no tool of that name; there are {', '.join(offered)}"
+        return f"there is no tool of that name; there are {', '.join(await self._calls.operations(asking))}"
 
     async def _reported(self, context: Context, caller: Caller, name: str, arguments: dict[str, JSON]) -> Answer:
         async with contextlib.aclosing(self._calls.reported(caller, name, arguments)) as steps:
@@ -123,13 +123,14 @@ class _Desk:
                 await context.session.report_progress(step.done, step.total or None, step.what)
         raise AssertionError("an operation ended without an answer")
 
-    def _asking(self, context: Context) -> Caller:
+    async def _asking(self, context: Context) -> Caller:
         """Return who sent this very request, with the toolsets that it chose: never more than its token opens."""
-        caller = _caller(context.request)
+        caller = replace(_caller(context.request), audiences=(self._audience,))
         chosen = context.request.query_params.get("toolset", "") if context.request else ""
-        there = {one.toolset for one in self._calls.table if one.audience == self._audience}
-        toolsets = chosen_of(chosen or DEFAULT[self._audience], there, caller.toolsets, is_said=bool(chosen))
-        return replace(caller, audiences=(self._audience,), toolsets=toolsets)
+        usual = DEFAULT[self._audience]
+        there = await self._calls.toolsets(replace(caller, toolsets=None)) if chosen else frozenset([usual])
+        toolsets = chosen_of(chosen or usual, there, caller.toolsets, is_said=bool(chosen))
+        return replace(caller, toolsets=toolsets)
 
 
 class _Verifier:

@@ -1,0 +1,157 @@
+"""Tools of a pack: other names of generic operations, with what they fix, for the entities that have the pack alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pps.core.errors import InvalidRequest
+from pps.core.packs import NO_KINDS, Kinds, KindSpec, Pack, ToolSpec
+from pps.core.values import JSON
+from pps.operations.table import AnyOperation, Operation
+from pps.records.kind_models import KindModels, snake
+
+TYPED = "-typed"
+"""What follows a pack's name in the toolset of its generated tools: one to create and one to change for each kind."""
+_SAVE = "record_save"
+_KIND_TOOLS = (("create", "Keep a new {kind}"), ("update", "Change a {kind}"))
+
+
+@dataclass(frozen=True, slots=True)
+class PackTool(Operation[Any, Any, Any]):
+    """A generic operation under a name of its own: the same act, without the arguments that are fixed.
+
+    Attributes:
+        dotted: Its name as the pack writes it, such as ``foundation.list.v2``.
+        fixed: Arguments that a caller cannot give.
+        defaults: Arguments that hold where a caller gives none.
+    """
+
+    dotted: str = ""
+    fixed: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    defaults: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+    def parse(self, arguments: Mapping[str, JSON]) -> Any:
+        """Return the generic operation's checked input; raises as ``Operation.parse``. camelCase is understood."""
+        given = _in_snake(arguments)
+        if hidden := self.fixed.keys() & given.keys():
+            raise InvalidRequest(min(hidden), "unknown argument")
+        return Operation[Any, Any, Any].parse(self, {**self.defaults, **given, **self.fixed})
+
+    def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
+        schema = Operation[Any, Any, Any].input_schema(self, refs)
+        properties: dict[str, Any] = {n: s for n, s in schema["properties"].items() if n not in self.fixed}
+        for name in self.defaults.keys() & properties.keys():
+            properties[name] = {**properties[name], "default": self.defaults[name]}
+        required = [n for n in schema.get("required", ()) if n in properties and n not in self.defaults]
+        return {**schema, "properties": properties, "required": required}
+
+
+@dataclass(frozen=True, slots=True)
+class KindTool(PackTool):
+    """``record_save`` of one kind, whose own fields are the arguments.
+
+    Attributes:
+        kind: What is kept or changed.
+        models: Of its pack's kinds; made when one is asked for.
+    """
+
+    kind: str = ""
+    models: KindModels = field(default_factory=lambda: KindModels(NO_KINDS))
+
+    def parse(self, arguments: Mapping[str, JSON]) -> Any:
+        """Return the input of ``record_save``; raises as ``Operation.parse``."""
+        given = {name: value for name, value in _in_snake(arguments).items() if value is not None}
+        if self.is_update != ("id" in given):
+            raise InvalidRequest("id", "field required" if self.is_update else "unknown argument")
+        of_record = _record_properties(self)
+        own = self.models.model(self.kind).model_fields.keys() - of_record.keys()
+        record: dict[str, JSON] = {name: value for name, value in given.items() if name not in own}
+        record["kind"], record["fields"] = self.kind, {name: given[name] for name in given if name in own}
+        return Operation[Any, Any, Any].parse(self, {"records": [record]})
+
+    @property
+    def is_update(self) -> bool:
+        return "update" in self.dotted
+
+    def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
+        """Return the schema of the kind's fields, and of what a record has beside them; kept to what tools need."""
+        schema = self.models.model(self.kind).model_json_schema(ref_template=refs)
+        beside = ("id", "expected_version", "relations", "cites") if self.is_update else ("relations", "cites")
+        more = _record_properties(self)
+        properties = {**{n: more[n] for n in beside if n in more}, **schema["properties"]}
+        required = ["id"] if self.is_update else schema.get("required", [])
+        base = Operation[Any, Any, Any].input_schema(self, refs)
+        defs = {**base.get("$defs", {}), **schema.get("$defs", {})}
+        return {"type": "object", "properties": properties, "required": required, "$defs": defs}
+
+
+class PackTools:
+    """The tools of packs, made once for each set of packs."""
+
+    def __init__(self, generic: Mapping[str, AnyOperation]) -> None:
+        self._generic = generic
+        self._made: dict[tuple[int, ...], tuple[tuple[Pack, ...], dict[str, AnyOperation]]] = {}
+
+    def of(self, kinds: Kinds) -> Mapping[str, AnyOperation]:
+        """Return the tools of an entity's packs by name, with ``_`` for ``.``; none has the name of an operation."""
+        key = tuple(id(pack) for pack in kinds.packs)  # the packs are held beside, so no other has one of these ids
+        if key not in self._made:
+            if len(self._made) > 64:
+                self._made.clear()
+            made = {one.name: one for pack in kinds.packs for one in self._tools(pack)}
+            self._made[key] = kinds.packs, {n: one for n, one in made.items() if n not in self._generic}
+        return self._made[key][1]
+
+    def _tools(self, pack: Pack) -> Iterator[AnyOperation]:
+        if _SAVE in self._generic and not pack.open:
+            models = KindModels(Kinds([pack]))
+            for kind in pack.kinds.values():
+                yield from self._of_kind(pack, kind, models)
+        for spec in pack.tools:
+            if spec.operation in self._generic:
+                yield self._of_row(pack, spec)
+
+    def _of_row(self, pack: Pack, spec: ToolSpec) -> PackTool:
+        generic = self._generic[spec.operation]
+        said = f"{spec.about.rstrip('.')}. " if spec.about else ""
+        columns = _columns(generic, spec.name, f"{said}{generic.description}", pack.name)
+        return PackTool(**columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults)
+
+    def _of_kind(self, pack: Pack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
+        generic = self._generic[_SAVE]
+        for verb, title in _KIND_TOOLS:
+            dotted = f"{snake(kind.name)}.{verb}.v1"
+            said = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns what record_save does."
+            columns = _columns(generic, dotted, said, pack.name + TYPED)
+            yield KindTool(**columns, dotted=dotted, kind=kind.name, models=models)
+
+
+def toolsets(packs: Iterable[Pack]) -> tuple[str, ...]:
+    """Return the toolsets that packs bring: one of a pack's rows, one of the tools made from its kinds."""
+    named = [(pack.name, pack.name + TYPED) for pack in packs if not pack.open]
+    return tuple(one for pair in named for one in pair)
+
+
+def _columns(generic: AnyOperation, dotted: str, description: str, toolset: str) -> dict[str, Any]:
+    as_it_is: dict[str, Any] = {one.name: getattr(generic, one.name) for one in fields(Operation)}
+    return {**as_it_is, "name": dotted.replace(".", "_"), "description": description, "toolset": toolset}
+
+
+def _in_snake(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return arguments by names that may have been written in camelCase."""
+    found: dict[str, JSON] = {}
+    for name, value in arguments.items():
+        if snake(name) in found:
+            raise InvalidRequest(snake(name)[:100], "is given twice")
+        found[snake(name)] = value
+    return found
+
+
+def _record_properties(operation: AnyOperation) -> dict[str, Any]:
+    """Return the schema of one record's arguments of ``record_save``."""
+    schema = Operation[Any, Any, Any].input_schema(operation)
+    item = schema["properties"]["records"]["items"]
+    found: dict[str, Any] = schema["$defs"][item["$ref"].rpartition("/")[2]] if "$ref" in item else item
+    return found["properties"]
