@@ -22,7 +22,7 @@ from pps.core.packs import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
-from pps.index.indexes import EntityIndexes
+from pps.index.indexes import Cleared, EntityIndexes
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
 from pps.ingest.documents import Documents
@@ -42,6 +42,7 @@ from pps.recall.explore import Walks, timeline_page
 from pps.recall.request import RecallOptions, TimelineOptions, known_by, make_request
 from pps.recall.why import Why
 from pps.records.records import Records
+from pps.records.finding import Finding
 
 _READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 Item = Node | Fact | Episode | Turn
@@ -129,6 +130,11 @@ class Memory:
     def records(self) -> Records:
         """Records of packs' kinds, and titled texts with tags, parents and relations; their versions and duplicates."""
         return self._parts.records.by(self._actor)
+
+    @property
+    def finding(self) -> Finding:
+        """Records by meaning; how the indexes are that they are found by."""
+        return Finding(self.recall, self.kinds, self._parts.journal, self._parts.indexes, self._parts.indexer)
 
     @property
     def documents(self) -> Documents:
@@ -318,41 +324,23 @@ class Memory:
 
     async def stats(self) -> Stats:
         """Return how much this memory holds."""
-        parts = self._parts
-        counts = await parts.client.counts()
-        text, vectors = await parts.indexes.counts()
-        first_turn_at, last_turn_at = await parts.journal.span()
-        return Stats(
-            entity=self.entity.name,
-            store=parts.store,
-            turns=await parts.journal.count_turns(),
-            nodes=counts.nodes,
-            facts=counts.facts,
-            episodes=counts.episodes,
-            anchors=len(await parts.anchors.list()),
-            unfinished_jobs=await parts.journal.unfinished(),
-            index_lag=await parts.journal.dirty_count(),
-            text_indexed=text,
-            vector_indexed=vectors,
-            fingerprint=await parts.journal.get_meta("fingerprint") or "",
-            first_turn_at=first_turn_at,
-            last_turn_at=last_turn_at,
-        )
+        return await self._parts.bookkeeper.stats(self._parts.store, len(await self._parts.anchors.list()))
 
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
         problems = [*await self._parts.jobs.problems(), *await self._parts.indexer.records.problems(self.entity.name)]
-        notes = (*self._parts.notes, *await self._parts.jobs.notes())
+        drifted = await self._parts.indexer.drift.notes(self.entity.name)
+        notes = (*self._parts.notes, *await self._parts.jobs.notes(), *drifted)
         return Health(not problems, tuple(problems), notes, self._parts.worker.outage)
 
     async def ledger(self) -> Ledger:
         """Compare journal, graph and indexes by their ids; return what differs and what mends it."""
         return await self._parts.bookkeeper.ledger()
 
-    async def reindex(self, progress: Progress | None = None) -> dict[str, int]:
-        """Rebuild text and vector index from journal, graph and anchors; return documents by kind."""
+    async def reindex(self, progress: Progress | None = None, which: Cleared = "all") -> dict[str, int]:
+        """Rebuild text and vector index, or one, from journal, graph and anchors; return documents by kind."""
         async with self._parts.worker.held():
-            return await self._parts.indexer.rebuild(progress)
+            return await self._parts.indexer.rebuild(progress, which)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""

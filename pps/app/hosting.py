@@ -22,6 +22,7 @@ from pps.core.ids import EntityId
 from pps.core.packs import Kinds
 from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs
+from pps.index.indexes import Cleared
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
 from pps.memory import Memory
@@ -248,14 +249,13 @@ class App:
         async with self._anew(name, "vectors") as memory:
             return await memory.reembed(progress)
 
-    async def reindex(self, name: str, progress: Progress | None = None) -> dict[str, int]:
-        """Build an entity's indexes anew from journal, graph and anchors, also when they cannot be opened.
+    async def reindex(self, name: str, progress: Progress | None = None, which: Cleared = "all") -> dict[str, int]:
+        """Build an entity's indexes anew from journal, graph and anchors; all of them also when they cannot be opened.
 
-        Raises:
-            StoreConflict: The memory is in use and stays so for 30 s.
+        Raises StoreConflict as ``reembed``.
         """
-        async with self._anew(name, "all") as memory:
-            return await memory.reindex(progress)
+        async with self._anew(name, "all") if which == "all" else self.memory(name) as memory:
+            return await memory.reindex(progress, which)
 
     async def rebuild(self, name: str, progress: Progress | None = None) -> dict[str, int]:
         """Make an entity's graph anew from its journal: turns, records, and facts that were given or found by rules.

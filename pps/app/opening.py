@@ -29,6 +29,7 @@ from pps.ingest.anchors import Anchors
 from pps.ingest.budget import Costs
 from pps.ingest.command_reader import Asked, Groups, Reader
 from pps.ingest.drafts import Automatic, Intake
+from pps.ingest.drift import Drift
 from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import REEMBEDDING, Indexer
@@ -36,6 +37,7 @@ from pps.ingest.ingestion import Jobs
 from pps.ingest.ledger import Bookkeeper
 from pps.ingest.limits import Provider
 from pps.ingest.passage_vectors import PassageVectors
+from pps.ingest.record_vectors import RecordVectors
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts
 from pps.ingest.work_rules import SharedWork, WorkRules
@@ -195,7 +197,10 @@ class _Opening:
         redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
         anchors = Anchors(self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts)
         vectors = self._vectors()
-        indexer = Indexer(client, journal, indexes, vectors, anchors)
+        scheduled = shared.settings.embedder.drift == "scheduled"
+        vectors_of_records = RecordVectors(self.kinds, journal, indexes, vectors)
+        drift = Drift(client, journal, vectors_of_records, scheduled=scheduled)
+        indexer = Indexer(client, journal, indexes, vectors, anchors, drift)
         costs = await self._costs()
         pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs, self.kinds)
         self_node = await self._self_node(client, pipeline)

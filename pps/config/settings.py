@@ -35,6 +35,8 @@ class EmbedderSettings(_Section):
         base_url, api_key: For ``openai``: any server that speaks its embeddings protocol.
         dimension: Length of the vectors; needed for ``openai``, free for ``hash``, else fixed by the model.
         threads: For ``minilm`` and ``bge-small``: threads of one call; None takes the machine's, at most 4.
+        drift: ``scheduled`` embeds records anew to see whether the model still makes of them what it did: weekly those
+            of priority P0 and P1, monthly the rest. ``pps doctor`` says what has changed.
     """
 
     name: Literal["minilm", "bge-small", "e5", "sentence-transformers", "openai", "hash", "none"] = "minilm"
@@ -44,6 +46,7 @@ class EmbedderSettings(_Section):
     api_key: SecretStr | None = None
     dimension: int | None = Field(default=None, ge=8, le=8192)
     threads: int | None = Field(default=None, ge=1, le=64)
+    drift: Literal["off", "scheduled"] = "off"
 
 
 class RerankerSettings(_Section):

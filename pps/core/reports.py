@@ -56,6 +56,27 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How the indexes of an entity are: documents by collection, and what is not in them yet.
+
+    Attributes:
+        fields: Values of fields that ``where`` and ``order`` find.
+        lag: Changes that no index has yet.
+        vectors_waiting: Records that are embedded when there is time or a failed model is tried again.
+        vectors_failed: Records that are tried no more.
+        model: Of the vectors; empty for none.
+    """
+
+    text: Mapping[str, int]
+    vectors: Mapping[str, int]
+    fields: int
+    lag: int
+    vectors_waiting: int
+    vectors_failed: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptReport:
     """One attempt at a job that came to an end: ``outcome`` is ``done``, ``again`` or ``failed``."""
 

@@ -23,6 +23,7 @@ __all__ = ["EntityIndexes", "IndexDoc", "Kept", "index_threads"]
 
 T = TypeVar("T")
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
+Cleared: TypeAlias = Literal["text", "vectors", "all"]
 
 _THREADS = 4
 
@@ -203,11 +204,12 @@ class EntityIndexes:
         async with self._changing:
             return await self._run(self._text.purge)
 
-    async def clear(self) -> None:
-        """Empty both indexes."""
+    async def clear(self, which: Cleared = "all") -> None:
+        """Empty the text index, that of vectors, or both."""
         async with self._changing:
-            await self._run(self._text.clear)
-            if self._vectors is not None:
+            if which != "vectors":
+                await self._run(self._text.clear)
+            if self._vectors is not None and which != "text":
                 await self._run(self._vectors.clear)
 
     async def close(self) -> None:

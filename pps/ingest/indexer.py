@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pps.core.packs import NO_KINDS, Kinds
 from pps.core.time import iso, now, parse
 from pps.core.values import Fact, ItemKind, Node
-from pps.index.indexes import EntityIndexes, IndexDoc
+from pps.index.indexes import Cleared, EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
+from pps.ingest.drift import Drift
 from pps.ingest.index_docs import (
     COLLECTIONS,
     WINDOW_TURNS,
@@ -24,7 +24,6 @@ from pps.ingest.index_docs import (
     node_docs,
 )
 from pps.ingest.passage_vectors import PassageVectors
-from pps.ingest.record_vectors import RecordVectors
 from pps.ingest.support import with_days
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Change, DirtyChange
@@ -69,6 +68,21 @@ class Written:
 _NOTHING_WRITTEN = Written()
 
 
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """How emptied indexes are filled: without a model, vectors stay as they are."""
+
+    vectors: PassageVectors | None
+    progress: Progress | None
+
+    def kept(self, docs: Sequence[IndexDoc]) -> list[IndexDoc]:
+        return [replace(one, keeps_vectors=one.vectors is None) for one in docs] if self.vectors is None else [*docs]
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(stage, done, max(done, total))
+
+
 class Indexer:
     """Brings one entity's text and vector indexes to what journal, graph and anchors say."""
 
@@ -79,9 +93,10 @@ class Indexer:
         indexes: EntityIndexes,
         vectors: PassageVectors | None,
         anchors: Anchors,
-        kinds: Kinds = NO_KINDS,
+        drift: Drift,
     ) -> None:
-        self.records = RecordVectors(kinds, journal, indexes, vectors)
+        self.records = drift.records
+        self.drift = drift
         self._client = client
         self._journal = journal
         self._indexes = indexes
@@ -129,7 +144,8 @@ class Indexer:
         """Bring the indexes up to date with the clock and with whatever the outbox still holds; as ``embed_due``."""
         await self._turn_facts()
         await self.drain()
-        return await self.embed_due()
+        waits_s = [await self.embed_due(), await self.drift.step()]
+        return min((one for one in waits_s if one is not None), default=None)
 
     async def purge(self) -> None:
         """Make sure that no forgotten text stays in the files of the text index."""
@@ -188,18 +204,25 @@ class Indexer:
             await _over(before)
             raise
 
-    async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
-        """Empty both indexes and fill them from graph, journal and anchors; return documents by kind."""
-        await self._indexes.clear()
-        await self.records.begin_anew()
-        await self._journal.mirror_clear()
+    async def rebuild(self, progress: Progress | None = None, which: Cleared = "all") -> dict[str, int]:
+        """Empty the indexes, or one, and fill them from graph, journal and anchors; return documents by kind.
+
+        Where only ``text`` is made anew, no node, fact or turn is embedded.
+        """
+        await self._indexes.clear(which)
+        if which != "text":
+            await self.records.begin_anew()
+        if which == "all":
+            await self._journal.mirror_clear()
+        filling = _Filling(None if which == "text" else self._vectors, progress)
         counts = {
-            "nodes": await self._rebuild_nodes(progress),
-            "facts": await self._rebuild_facts(progress),
-            "episodes": await self._rebuild_episodes(progress),
+            "nodes": await self._rebuild_nodes(filling),
+            "facts": await self._rebuild_facts(filling),
+            "episodes": await self._rebuild_episodes(filling),
         }
         report = await self._anchors.resync(force=True)
         counts["anchors"] = report.added + report.changed + report.unchanged
+        await self.embed_due()
         return counts
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
@@ -228,36 +251,38 @@ class Indexer:
         if turning or not last:
             await self._journal.set_meta(_TURNED, iso(moment))
 
-    async def _rebuild_nodes(self, progress: Progress | None) -> int:
+    async def _rebuild_nodes(self, filling: _Filling) -> int:
         done, total, after = 0, (await self._client.counts()).nodes, ""
         while page := await self._client.scan_nodes(after, _PAGE):
-            await self._indexes.apply(await self._node_docs([node.uuid for node in page], _NOTHING_WRITTEN), [])
+            docs = await self._node_docs([node.uuid for node in page], _NOTHING_WRITTEN, filling.vectors)
+            await self._indexes.apply(filling.kept(docs), [])
             await self.records.applied()
             done, after = done + len(page), page[-1].uuid
-            _tell(progress, "nodes", done, total)
+            filling.tell("nodes", done, total)
         return done
 
-    async def _rebuild_facts(self, progress: Progress | None) -> int:
+    async def _rebuild_facts(self, filling: _Filling) -> int:
         done, total, after = 0, (await self._client.counts()).facts, ""
         while page := await self._client.scan_facts(after, _PAGE):
             facts = await with_days(page, self._client, self._journal)
             await self._journal.mirror_facts(facts)
-            await self._indexes.apply(await embedded(fact_docs(facts), self._vectors), [])
+            await self._indexes.apply(filling.kept(await embedded(fact_docs(facts), filling.vectors)), [])
             done, after = done + len(page), page[-1].uuid
-            _tell(progress, "facts", done, total)
+            filling.tell("facts", done, total)
         return done
 
-    async def _rebuild_episodes(self, progress: Progress | None) -> int:
+    async def _rebuild_episodes(self, filling: _Filling) -> int:
+        episodes = EpisodeDocs(self._client, self._journal, filling.vectors)
         done, total, after = 0, await self._journal.count_turns(), 0
         while page := await self._journal.scan(after, _PAGE):
-            await self._indexes.apply(await self._episodes.of(page), [])
+            await self._indexes.apply(filling.kept(await episodes.of(page)), [])
             done, after = done + len(page), page[-1].seq
-            _tell(progress, "turns", done, total)
+            filling.tell("turns", done, total)
         return done
 
     async def _docs(self, kind: ItemKind, ids: Sequence[str], written: Written) -> list[IndexDoc]:
         if kind == "node":
-            return await self._node_docs(ids, written)
+            return await self._node_docs(ids, written, self._vectors)
         if kind == "fact":
             facts = [written.facts[uuid] for uuid in ids if uuid in written.facts]
             read = await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
@@ -268,7 +293,7 @@ class Indexer:
             return await self._episodes.of(await self._journal.turns(ids), written.facts)
         return []
 
-    async def _node_docs(self, ids: Sequence[str], written: Written) -> list[IndexDoc]:
+    async def _node_docs(self, ids: Sequence[str], written: Written, vectors: PassageVectors | None) -> list[IndexDoc]:
         """Mirror nodes and return their entries; a record has a second one, of what it says."""
         nodes = [written.nodes[uuid] for uuid in ids if uuid in written.nodes]
         read = await self._client.nodes([uuid for uuid in ids if uuid not in written.nodes])
@@ -287,7 +312,7 @@ class Indexer:
             if one.kind not in self.records.kinds
             for doc in node_docs(one, texts.get(one.uuid, ""))
         ]
-        return [*await embedded(docs, self._vectors), *await self.records.docs(typed)]
+        return [*await embedded(docs, vectors), *await self.records.docs(typed)]
 
 
 async def _over(work: asyncio.Future[None] | None) -> None:
@@ -311,8 +336,3 @@ def _gone(kind: ItemKind, ids: Sequence[str], docs: Sequence[IndexDoc]) -> list[
 
 def _absent(ids: Iterable[str], there: Sequence[Node] | Sequence[Fact]) -> set[str]:
     return set(ids).difference(one.uuid for one in there)
-
-
-def _tell(progress: Progress | None, stage: str, done: int, total: int) -> None:
-    if progress is not None:
-        progress(stage, done, max(done, total))

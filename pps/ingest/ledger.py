@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from pps.core.reports import Agreement, Ledger
+from pps.core.reports import Agreement, Ledger, Stats
 from pps.core.values import ItemKind
 from pps.index.indexes import EntityIndexes
 from pps.ingest.index_docs import COLLECTIONS
@@ -75,6 +75,28 @@ class Bookkeeper:
         agreements = tuple(_agreement(one) for one in compared)
         problems = (*damage, *self._problems(agreements))
         return Ledger(agreements, waiting, problems, await self._surroundings())
+
+    async def stats(self, store: str, anchors: int) -> Stats:
+        """Return how much the memory holds; ``store`` and the number of ``anchors`` are known to who asks."""
+        counts, journal = await self._client.counts(), self._journal
+        text, vectors = await self._indexes.counts()
+        first_turn_at, last_turn_at = await journal.span()
+        return Stats(
+            entity=self._name,
+            store=store,
+            turns=await journal.count_turns(),
+            nodes=counts.nodes,
+            facts=counts.facts,
+            episodes=counts.episodes,
+            anchors=anchors,
+            unfinished_jobs=await journal.unfinished(),
+            index_lag=await journal.dirty_count(),
+            text_indexed=text,
+            vector_indexed=vectors,
+            fingerprint=await journal.get_meta("fingerprint") or "",
+            first_turn_at=first_turn_at,
+            last_turn_at=last_turn_at,
+        )
 
     async def lags(self) -> bool:
         """Tell by counting alone whether the indexes may differ from the truth."""

@@ -101,6 +101,11 @@ class RecordVectors:
         self._made: dict[str, VectorState] = {}
         self._waits_since: datetime | None = None
 
+    @property
+    def model(self) -> str:
+        """The name of the model; empty for none."""
+        return self._vectors.embedder.fingerprint.model if self._vectors else ""
+
     async def docs(self, records: Sequence[tuple[Node, str]]) -> list[IndexDoc]:
         """Return the entries of records and their summaries; with vectors where they are made now.
 

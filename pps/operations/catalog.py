@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from pps.operations.administration import ADMINISTRATION
 from pps.operations.agent_tasks import AGENT_TASKS
 from pps.operations.exchange import EXCHANGE
+from pps.operations.finding import FINDING
 from pps.operations.knowledge import KNOWLEDGE
 from pps.operations.maintenance import MAINTENANCE
 from pps.operations.packs import PACKS
@@ -21,6 +22,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *KNOWLEDGE,
     *RECORDS,
     *SCHEMA,
+    *FINDING,
     *UPKEEP,
     *PROJECT_TOOLS,
     *AGENT_TASKS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -51,6 +51,14 @@ class VerifyInput(Input):
     """How many attacks."""
 
     operations: int = Field(default=2_000, ge=1, le=10_000_000, description="How many attacks.")
+
+
+class ReindexInput(OfEntity):
+    """Whose indexes, and which."""
+
+    index: Literal["all", "text", "vectors"] = Field(
+        default="all", description="Only that of words, or only that of vectors; all also when they cannot be opened."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +147,11 @@ def _verified(value: Verified) -> str:
     audience="owner",
     toolset="maintenance",
     command="reindex",
-    examples=("pps reindex ana",),
+    examples=("pps reindex ana", "pps reindex ana --index vectors"),
 )
-async def reindex(app: App, given: OfEntity, progress: Progress | None) -> Indexed:
-    """Rebuilds an entity's text and vector index from journal, graph and anchors."""
-    return Indexed(await app.reindex(given.entity, progress))
+async def reindex(app: App, given: ReindexInput, progress: Progress | None) -> Indexed:
+    """Rebuilds an entity's text and vector index, or one of them, from journal, graph and anchors."""
+    return Indexed(await app.reindex(given.entity, progress, given.index))
 
 
 @operation(

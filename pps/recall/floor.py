@@ -77,6 +77,12 @@ async def evidence(
     return await _Floor(ask, scale, turns).evidence(channels, profile)
 
 
+def least_similarity(model: str) -> float | None:
+    """Return the cosine from which a model's record answers a question, measured on labelled ones; None if unknown."""
+    found = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))["models"].get(model, {})
+    return float(found["records"]) if "records" in found else None
+
+
 class _Floor:
     """What is evidence: how far texts, and nodes' names, stand above unrelated pairs; rare words; named nodes.
 

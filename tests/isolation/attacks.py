@@ -45,7 +45,7 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "pack_show": [{"pack": "constitution"}],
         "pack_check": [{"path": str(notes / "note.md")}],
         "pack_enable": [{**of, "pack": "constitution"}],
-        "reindex": [of],
+        "reindex": [of, {**of, "index": "vectors"}],
         "reembed": [of],
         "rebuild": [of],
         "jobs_list": [of],

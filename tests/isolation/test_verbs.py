@@ -37,6 +37,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "anchor_delete": [{"slug": "{slug}"}],
     "anchor_resync": [{}],
     "stats": [{}],
+    "record_search": [{"query": "{mark}"}, {"query": "coffee", "anchor_node_id": "{node}"}],
+    "index_status": [{}],
+    "drift": [{}, {"priorities": ["P2"]}],
     "health": [{}],
     "add_event": [
         {"content": "Mine, see [[{node}]] and [[Kitchen]].", "parent_node_id": "{node}", "source_ref": "secret"},

@@ -30,6 +30,7 @@ _GROUPS = {
     "anchors": "List, search, save, delete and import an entity's anchors.",
     "hooks": "Hooks that give Claude Code this memory, in its settings file.",
     "jobs": "Look at the turns that wait or failed; try them again, or give them up.",
+    "record": "Find the records of a pack's kinds.",
     "merges": "Find nodes that are one thing, merge them, undo a merge.",
 }
 

@@ -1,0 +1,140 @@
+"""Drift: whether a model still makes of records what it made of them, asked for or by the clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from pps.core.errors import ModelError
+from pps.core.packs import Kinds, Priority
+from pps.core.time import iso, now, parse
+from pps.core.values import Node
+from pps.ingest.record_vectors import Drifted, RecordVectors
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+
+PRIORITIES: tuple[Priority, ...] = ("P0", "P1", "P2", "P3", "P4")
+WEEKLY: tuple[Priority, ...] = ("P0", "P1")
+EVERY = ((WEEKLY, timedelta(days=7)), (PRIORITIES[2:], timedelta(days=30)))
+"""How often the records of which priorities are looked at, where ``drift = "scheduled"`` is set."""
+PAUSE_S = 1.0
+"""Between two pages of a scheduled look, so that what comes in waits for none."""
+_PAGE, _SHOWN = 100, 200
+_LAST, _FOUND = "drift_at:{}", "drift_found:{}"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """How many records were compared, and those whose vectors drifted, most first, 200 at most."""
+
+    compared: int
+    drifted: tuple[Drifted, ...]
+    total: int
+
+
+@dataclass(slots=True)
+class _Look:
+    """A look under way: which priorities, the last node that was read, and what was found so far."""
+
+    priorities: tuple[Priority, ...]
+    after: str = ""
+    compared: int = 0
+    found: list[Drifted] = field(default_factory=list[Drifted])
+
+    def report(self) -> DriftReport:
+        most = sorted(self.found, key=lambda one: (-one.change, one.id))
+        return DriftReport(self.compared, tuple(most[:_SHOWN]), len(most))
+
+
+class Drift:
+    """Looks for drift among one entity's records; changes nothing.
+
+    Args:
+        client, journal: Where records are read.
+        records: Where their vectors are compared.
+        scheduled: Whether ``step`` looks by the clock.
+    """
+
+    def __init__(
+        self, client: IsolatedGraphitiClient, journal: Journal, records: RecordVectors, *, scheduled: bool
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self.records = records
+        self._scheduled = scheduled and bool(records.kinds.by_name)
+        self._look: _Look | None = None
+
+    async def report(self, priorities: Collection[Priority] = ()) -> DriftReport:
+        """Embed the records of some priorities (none given: of all) anew and compare.
+
+        Raises:
+            ModelError: The model fails.
+        """
+        look = _Look(tuple(priorities) or PRIORITIES)
+        while await self._page(look):
+            pass
+        return look.report()
+
+    async def step(self) -> float | None:
+        """Look at some records where the schedule says so; return in how many seconds to go on, None for no more.
+
+        A model that is away is asked again when the worker next has nothing to do.
+        """
+        if self._look is None:
+            self._look = await self._due() if self._scheduled else None
+        look = self._look
+        if look is None:
+            return None
+        try:
+            if await self._page(look):
+                return PAUSE_S
+        except ModelError:
+            return None
+        self._look = None
+        found = [one.title for one in look.report().drifted[:3]]
+        await self._journal.set_meta(_LAST.format(look.priorities[0]), iso(now()))
+        await self._journal.set_meta(_FOUND.format(look.priorities[0]), json.dumps([len(look.found), found]))
+        return PAUSE_S
+
+    async def notes(self, name: str) -> list[str]:
+        """Return what the last scheduled looks found; empty when nothing drifted, or none was made."""
+        said: list[str] = []
+        for priorities, _ in EVERY if self._scheduled else ():
+            kept = await self._journal.get_meta(_FOUND.format(priorities[0]))
+            found: tuple[int, list[str]] = json.loads(kept) if kept else (0, [])
+            total, titles = found
+            if total:
+                said.append(
+                    f"the vectors of {total:,} records have drifted (such as {', '.join(titles)}): `pps drift {name}` "
+                    f"lists them, `pps reindex {name} --index vectors` makes them anew"
+                )
+        return said
+
+    async def _due(self) -> _Look | None:
+        for priorities, every in EVERY:
+            last: datetime | None = None
+            if kept := await self._journal.get_meta(_LAST.format(priorities[0])):
+                last = parse(kept)
+            if last is None or now() - last >= every:
+                return _Look(priorities)
+        return None
+
+    async def _page(self, look: _Look) -> bool:
+        """Compare the records of the next page of nodes; False when there are no more."""
+        nodes = await self._client.scan_nodes(look.after, _PAGE)
+        if not nodes:
+            return False
+        look.after = nodes[-1].uuid
+        wanted = [one for one in nodes if _priority(self.records.kinds, one) in look.priorities]
+        texts = await self._journal.records.texts([one.uuid for one in wanted])
+        pairs = [(one, texts[one.uuid].content if one.uuid in texts else "") for one in wanted]
+        compared, drifted = await self.records.drifted(pairs)
+        look.compared += compared
+        look.found += drifted
+        return True
+
+
+def _priority(kinds: Kinds, node: Node) -> Priority:
+    return kinds.by_name[node.kind].priority if node.kind in kinds else "none"

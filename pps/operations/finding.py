@@ -1,0 +1,229 @@
+"""Finding records: by meaning, by meaning and nearness; how the indexes are that they are found by, and their drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from pps.core.packs import STATUSES, Status
+from pps.core.reports import IndexStatus
+from pps.ingest.drift import DriftReport
+from pps.memory import Memory
+from pps.operations.command_line import argument, option
+from pps.operations.inputs import Id, Input, Label, Nothing
+from pps.operations.outputs import StatsView
+from pps.operations.table import READS, operation
+from pps.operations.words import counted
+from pps.records.finding import FoundRecord, RecordSearch
+
+_Weight = Annotated[float, Field(ge=0, le=1)]
+_Names = Annotated[tuple[Label, ...], Field(max_length=50)]
+
+
+class RecordSearchInput(Input):
+    """A question to the records."""
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=8_000)] = Field(
+        description="What is looked for, in your own words.", json_schema_extra=argument()
+    )
+    layers: _Names = Field(default=(), description="Only these layers.", json_schema_extra=option("--layer"))
+    types: _Names = Field(default=(), description="Only these kinds, such as Goal.", json_schema_extra=option("--kind"))
+    status: tuple[Status, ...] = Field(
+        default=(), max_length=len(STATUSES), description="Only these; all when not given."
+    )
+    top_k: int = Field(default=10, ge=1, le=50, description="Most results.", json_schema_extra=option("--limit"))
+    min_similarity: float | None = Field(
+        default=None, ge=-1, le=1, description="Least cosine; the embedder's own threshold when not given."
+    )
+    include_relationships: bool = Field(default=False, description="With each, what joins it.")
+    anchor_node_id: Id | None = Field(
+        default=None, description="Id of a node: what is near it counts too.", json_schema_extra=option("--anchor")
+    )
+    structural_weight: _Weight = Field(default=0.6, description="Of nearness, with an anchor.")
+    semantic_weight: _Weight = Field(default=0.4, description="Of meaning, with an anchor.")
+    max_depth: int = Field(default=2, ge=1, le=4, description="Most hops from the anchor.")
+
+    def wanted(self) -> RecordSearch:
+        """Return the value that the search takes."""
+        return RecordSearch(
+            self.query,
+            self.layers,
+            self.types,
+            self.status,
+            self.top_k,
+            self.min_similarity,
+            self.include_relationships,
+            self.anchor_node_id or "",
+            self.structural_weight,
+            self.semantic_weight,
+            self.max_depth,
+        )
+
+
+class DriftInput(Input):
+    """Which records to embed anew and compare."""
+
+    priorities: tuple[Literal["P0", "P1", "P2", "P3", "P4"], ...] = Field(
+        default=(),
+        max_length=5,
+        description="Of these priorities; all when not given.",
+        json_schema_extra=option("--priority"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WayStep:
+    """One step from the anchor: along ``relation`` to ``name``."""
+
+    relation: str
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A relation of a result: ``source`` and ``target`` are ids, one of them the result's."""
+
+    id: str
+    type: str
+    source: str
+    target: str
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHit:
+    """One record that answers.
+
+    ``score`` is what it is ranked by; ``semantic`` is the cosine, ``structural`` 1 / hops from the anchor. ``path``
+    is the way from there.
+    """
+
+    id: str
+    type: str
+    title: str
+    summary: str
+    layer: str
+    status: str
+    score: float
+    semantic: float
+    structural: float | None = None
+    path: tuple[WayStep, ...] | None = None
+    relationships: tuple[Joined, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHits:
+    """Records, best first; ``min_similarity`` is the least cosine that was asked for."""
+
+    results: tuple[RecordHit, ...]
+    stats: StatsView
+    min_similarity: float
+    notes: tuple[str, ...] = ()
+
+
+def _hit(one: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
+    node, anchored = one.node, wanted.anchor_node_id is not None
+    joined = tuple(
+        Joined(rel.fact.uuid, rel.fact.relation, rel.fact.subject, rel.fact.object, rel.names)
+        for rel in one.relationships
+    )
+    return RecordHit(
+        node.uuid,
+        node.kind,
+        node.name,
+        one.summary,
+        one.layer,
+        str(node.attributes.get("status") or "active"),
+        round(one.score, 4),
+        round(one.semantic, 4),
+        round(one.structural, 4) if anchored else None,
+        tuple(WayStep(step.relation, step.node, step.name) for step in one.path) if anchored else None,
+        joined if wanted.include_relationships else None,
+    )
+
+
+def _hits(value: RecordHits) -> str:
+    lines = [f"{one.score:.2f}  {one.id[:8]}  {one.type:<12} {one.title}{_way(one)}" for one in value.results]
+    return "\n".join([*(lines or [f"Nothing reaches a cosine of {value.min_similarity:.2f}."]), *value.notes])
+
+
+def _way(one: RecordHit) -> str:
+    return "".join(f" ← {step.relation} {step.name}" for step in reversed(one.path or ()))
+
+
+def _status(value: IndexStatus) -> str:
+    def documents(counts: Mapping[str, int]) -> str:
+        return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "empty"
+
+    lines = [
+        f"text     {documents(value.text)}",
+        f"vectors  {documents(value.vectors) if value.model else 'no embedder is set'}",
+        f"fields   {counted(value.fields, 'value')}",
+        f"{counted(value.lag, 'change')} not indexed yet, {counted(value.vectors_waiting, 'record')} to be embedded, "
+        f"{value.vectors_failed:,} could not be",
+    ]
+    return "\n".join(lines)
+
+
+def _drift(value: DriftReport) -> str:
+    head = f"{counted(value.compared, 'record')} compared, {value.total:,} changed by more than 0.1."
+    return "\n".join([head, *(f"{one.change:.2f}  {one.id[:8]}  {one.kind} {one.title}" for one in value.drifted)])
+
+
+@operation(
+    "Find records",
+    _hits,
+    READS,
+    toolset="records",
+    command="record search",
+    examples=('pps record search ana "what keeps me awake" --layer mind --limit 5',),
+)
+async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
+    """Use it to find records by what they mean, or with an anchor by meaning and by nearness to a node of the graph.
+
+    Returns the best, each with its scores and, from an anchor, the way to it; and how many there are, their average
+    score and their tokens. For exact conditions use 'record_list'.
+    """
+    found = await memory.finding.search(given.wanted())
+    average = None if found.stats.avg_score is None else round(found.stats.avg_score, 4)
+    stats = StatsView(found.stats.total_results, average, found.stats.token_estimate)
+    return RecordHits(tuple(_hit(one, given) for one in found.results), stats, found.min_similarity, found.notes)
+
+
+@operation(
+    "How the indexes are",
+    _status,
+    READS,
+    toolset="upkeep",
+    command="indexes",
+    examples=("pps indexes ana",),
+)
+async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
+    """Returns how many documents the indexes of text, vectors and fields hold, what waits, and what could not be made.
+
+    The owner makes one anew with `pps reindex`.
+    """
+    return await memory.finding.index_status()
+
+
+@operation(
+    "Look for drift",
+    _drift,
+    READS,
+    toolset="upkeep",
+    command="drift",
+    examples=("pps drift ana --priority P0",),
+)
+async def drift(memory: Memory, given: DriftInput) -> DriftReport:
+    """Embeds records anew and returns those whose vectors changed by more than 0.1 (1 - cosine); changes nothing.
+
+    Use it after a model was replaced or its server changed.
+    """
+    return await memory.finding.drift(given.priorities)
+
+
+FINDING = (record_search, index_status, drift)

@@ -1,0 +1,183 @@
+"""Records by meaning, and by meaning and nearness to another: the seed's semantic and hybrid search."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol, Unpack
+
+from pps.core.errors import InvalidRequest, StoreError
+from pps.core.packs import Kinds, Priority
+from pps.core.recalled import Hit, Recall, Relationship, SearchStats, Step
+from pps.core.reports import IndexStatus
+from pps.core.text import estimate_tokens
+from pps.core.values import Node, Turn
+from pps.index.indexes import EntityIndexes
+from pps.ingest.drift import DriftReport
+from pps.ingest.indexer import Indexer
+from pps.journal.filters import ItemFilter
+from pps.journal.journal import Journal
+from pps.recall.floor import least_similarity
+from pps.recall.request import RecallOptions
+
+SEMANTIC_LEAST, HYBRID_LEAST = 0.7, 0.65
+"""What the seed asks of a cosine; it holds for a model that config/floor.toml has no threshold of."""
+
+
+class Recaller(Protocol):
+    """``Memory.recall``."""
+
+    async def __call__(self, query: str, **options: Unpack[RecallOptions]) -> Recall: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSearch:
+    """What records are looked for by.
+
+    Attributes:
+        layers, types, statuses: Only these; those of one are alternatives, none is no restriction.
+        min_similarity: Least cosine of what meaning brings; None is the model's own threshold.
+        anchor: Id of a node: what is near it in the graph counts too, by ``structural_weight``.
+        max_depth: Most hops from it, 1 to 4.
+    """
+
+    query: str
+    layers: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    top_k: int = 10
+    min_similarity: float | None = None
+    include_relationships: bool = False
+    anchor: str = ""
+    structural_weight: float = 0.6
+    semantic_weight: float = 0.4
+    max_depth: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """A record that answers.
+
+    Attributes:
+        score: What it is ranked by: the cosine, or with an anchor the weighted sum of both.
+        semantic: The cosine, 0 where there is none; structural: 1 / hops from the anchor, 0 where it is not reached.
+        path: The way from the anchor.
+    """
+
+    node: Node
+    summary: str
+    layer: str
+    score: float
+    semantic: float
+    structural: float = 0.0
+    path: tuple[Step, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecords:
+    """What was found, best first, and the threshold that was used."""
+
+    results: tuple[FoundRecord, ...]
+    stats: SearchStats
+    min_similarity: float
+    notes: tuple[str, ...] = ()
+
+
+class Finding:
+    """What one entity's records are found by.
+
+    Args:
+        recall: ``Memory.recall``.
+        kinds: Of the entity's packs.
+        journal, indexes, indexer: The entity's own.
+    """
+
+    def __init__(
+        self, recall: Recaller, kinds: Kinds, journal: Journal, indexes: EntityIndexes, indexer: Indexer
+    ) -> None:
+        self._recall = recall
+        self._kinds = kinds
+        self._journal = journal
+        self._indexes = indexes
+        self._indexer = indexer
+
+    async def search(self, wanted: RecordSearch) -> FoundRecords:
+        """Return the records that answer best.
+
+        Raises:
+            InvalidRequest: A bound is broken, or a layer or kind is none of the packs'.
+            NotFound: The anchor is not this entity's.
+            StoreError: The nodes could not be searched.
+        """
+        least = wanted.min_similarity
+        if least is None:
+            least = least_similarity(self._indexer.records.model) or (HYBRID_LEAST if wanted.anchor else SEMANTIC_LEAST)
+        options: RecallOptions = {
+            "profile": "hybrid" if wanted.anchor else "semantic",
+            "channels": ("nodes",),
+            "limit": wanted.top_k,
+            "min_similarity": least,
+            "include_relationships": wanted.include_relationships,
+            "filters": ItemFilter(kinds=_kinds(wanted, self._kinds), statuses=wanted.statuses),
+        }
+        if wanted.anchor:
+            options["center"], options["max_hops"] = wanted.anchor, wanted.max_depth
+            options["weights"] = {"structural": wanted.structural_weight, "dense": wanted.semantic_weight}
+        channel = (await self._recall(wanted.query, **options)).channels["nodes"]
+        if channel.error:
+            raise StoreError(f"the records could not be searched: {channel.error}")
+        nodes = [(hit, hit.item) for hit in channel.hits if isinstance(hit.item, Node)]
+        turns = await self._journal.records.texts([node.uuid for _, node in nodes])
+        found = tuple(_found(hit, node, turns.get(node.uuid), self._kinds) for hit, node in nodes)
+        tokens = estimate_tokens("".join(f"{one.node.name}{one.summary}" for one in found))
+        average = sum(one.score for one in found) / len(found) if found else None
+        return FoundRecords(found, SearchStats(len(found), average, tokens), least, channel.notes)
+
+    async def drift(self, priorities: Collection[Priority] = ()) -> DriftReport:
+        """Embed the records of some priorities, or all, anew; return those whose vectors changed by more than 0.1.
+
+        Raises:
+            ModelError: The model fails.
+        """
+        return await self._indexer.drift.report(priorities)
+
+    async def index_status(self) -> IndexStatus:
+        """Return how many documents each index has, and what is not in it yet."""
+        states = self._journal.vector_states
+        text, vectors = await self._indexes.counts()
+        return IndexStatus(
+            text=text,
+            vectors=vectors,
+            fields=0,
+            lag=await self._journal.dirty_count(),
+            vectors_waiting=await states.waiting(),
+            vectors_failed=len(await states.failed()),
+            model=self._indexer.records.model,
+        )
+
+
+def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
+    """Return the kinds to look among: those named, of the layers named; of all, where none is."""
+    named = {kinds.kind(name).name for name in wanted.types}
+    of_layers = kinds.of_layers(wanted.layers) if wanted.layers else tuple(one.name for one in kinds)
+    found = tuple(name for name in of_layers if not named or name in named)
+    if not found:
+        why = (
+            "none of them lies in these layers" if named else "this memory has no pack: `pps pack enable` gives it one"
+        )
+        raise InvalidRequest("types", why)
+    return found
+
+
+def _found(hit: Hit, node: Node, turn: Turn | None, kinds: Kinds) -> FoundRecord:
+    return FoundRecord(
+        node,
+        turn.content if turn else node.summary,
+        kinds.kind(node.kind).layer,
+        hit.score,
+        hit.signals.get("dense", 0.0),
+        hit.signals.get("structural", 0.0),
+        hit.path,
+        hit.relationships,
+    )

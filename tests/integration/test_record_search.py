@@ -1,0 +1,199 @@
+"""Records found by meaning and by nearness to an anchor, with a real model; indexes' state; drift."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
+from pps.core.time import now
+from pps.core.values import JSON, RelationDraft
+from pps.ingest import drift as drifting
+from pps.memory import Memory
+from pps.models.protocols import Matrix
+from pps.operations import finding
+from pps.operations.finding import RecordHits
+from pps.records.finding import RecordSearch
+
+RECORDS = (
+    ("Goal", "Run the city marathon", "Forty-two kilometres through town before the first frost."),
+    ("Insight", "Coffee after four ruins my sleep", "Whenever I drink an espresso late, I lie awake."),
+    ("Insight", "The choir lifts my mood", "On Thursdays after singing everything weighs less."),
+    ("Task", "Buy trail shoes", "The old pair has no profile left."),
+    ("Decision", "No screens in the bedroom", "The phone charges in the hall from now on."),
+)
+
+
+class Scene:
+    def __init__(self, app: App, memory: Memory, ids: dict[str, str]) -> None:
+        self.app, self.memory, self.ids = app, memory, ids
+
+    async def search(self, query: str, **given: JSON) -> RecordHits:
+        return await finding.record_search.act(self.memory, finding.record_search.parse({"query": query, **given}))
+
+
+async def saved(memory: Memory, kind: str, title: str, summary: str) -> str:
+    receipt = await memory.records.add_event(summary, title=title, source="manual", kind=kind)
+    return receipt.node_id
+
+
+async def made(home: Path) -> dict[str, str]:
+    async with App.open(Settings(home=home)) as app:
+        await app.create("ana", packs=("constitution",))
+        async with app.memory("ana") as memory:
+            ids = {title: await saved(memory, kind, title, summary) for kind, title, summary in RECORDS}
+            await memory.remember("Espresso is what Ana orders in the harbour café.")
+            relations = (
+                ("Buy trail shoes", "Run the city marathon", "SERVES"),
+                ("No screens in the bedroom", "Coffee after four ruins my sleep", "SERVES"),
+            )
+            await memory.records.relate([RelationDraft(ids[a], ids[b], kind) for a, b, kind in relations])
+            await memory.settled()
+    return ids
+
+
+@pytest.fixture(scope="module")
+def found_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A home with the records, made once."""
+    home = tmp_path_factory.mktemp("found") / "home"
+    return home, asyncio.run(made(home))
+
+
+@pytest.fixture
+async def scene(found_home: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncIterator[Scene]:
+    home, ids = found_home
+    shutil.copytree(home, tmp_path / "home")
+    async with App.open(Settings(home=tmp_path / "home")) as app, app.memory("ana") as memory:
+        yield Scene(app, memory, ids)
+
+
+async def test_what_answers_by_meaning_is_found_with_the_models_own_threshold(scene: Scene) -> None:
+    found = await scene.search("what keeps me from resting at night?")
+    assert found.results[0].title == "Coffee after four ruins my sleep"
+    assert found.min_similarity == 0.3
+    assert all(one.score == one.semantic >= 0.3 and one.path is None for one in found.results)
+    assert found.stats.total_results == len(found.results)
+    assert found.stats.avg_score == pytest.approx(
+        sum(one.score for one in found.results) / len(found.results), abs=1e-4
+    )
+    assert found.stats.token_estimate > 0
+    first = found.results[0]
+    assert (first.type, first.layer, first.status) == ("Insight", "mind", "active")
+    assert first.summary == "Whenever I drink an espresso late, I lie awake."
+
+
+async def test_layers_and_types_bound_a_search_and_what_is_no_record_is_not_found(scene: Scene) -> None:
+    everything = await scene.search("espresso", min_similarity=-1, top_k=50)
+    assert {one.id for one in everything.results} == set(scene.ids.values())
+    minds = await scene.search("espresso", min_similarity=-1, layers=["mind"])
+    assert {one.type for one in minds.results} == {"Insight"}
+    with pytest.raises(InvalidRequest, match="no kind of this memory's packs"):
+        await scene.search("espresso", types=["Person"])
+    with pytest.raises(InvalidRequest, match="no layer"):
+        await scene.search("espresso", layers=["cellar"])
+    with pytest.raises(InvalidRequest, match="none of them lies"):
+        await scene.search("espresso", layers=["vision"], types=["Task"])
+
+
+async def test_nothing_near_is_nothing_and_its_average_is_null(scene: Scene) -> None:
+    found = await scene.search("TypeError: cannot read properties of undefined", min_similarity=0.7)
+    assert (found.results, found.stats.total_results, found.stats.avg_score) == ((), 0, None)
+    assert "0.70" in finding.record_search.words(found)
+
+
+async def test_with_an_anchor_nearness_counts_and_the_way_is_told(scene: Scene) -> None:
+    goal = scene.ids["Run the city marathon"]
+    found = await scene.search("new equipment for my feet", anchor_node_id=goal, include_relationships=True)
+    first = found.results[0]
+    assert first.title == "Buy trail shoes"
+    assert first.structural == 1.0
+    assert first.score == pytest.approx(0.6 * 1.0 + 0.4 * first.semantic, abs=1e-3)
+    assert [(step.relation, step.name) for step in first.path or ()] == [("SERVES", "Buy trail shoes")]
+    assert [one.type for one in first.relationships or ()] == ["SERVES"]
+    assert goal not in {one.id for one in found.results}
+    meaning = await scene.search("sleep", anchor_node_id=goal, structural_weight=0, semantic_weight=1)
+    assert meaning.results[0].title == "Coffee after four ruins my sleep"
+    with pytest.raises(NotFound):
+        await scene.search("sleep", anchor_node_id="00000000-0000-4000-8000-000000000000")
+
+
+async def test_a_memory_without_a_pack_says_how_it_gets_one(tmp_path: Path) -> None:
+    async with App.open(Settings(home=tmp_path)) as app:
+        await app.create("ben")
+        async with app.memory("ben") as memory:
+            with pytest.raises(InvalidRequest, match="pps pack enable"):
+                await memory.finding.search(RecordSearch("tea"))
+
+
+async def test_one_index_is_made_anew_without_the_other(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = await scene.memory.finding.index_status()
+    assert before.text["nodes"] == before.vectors["nodes"] >= len(RECORDS)
+    assert (before.lag, before.vectors_waiting, before.vectors_failed) == (0, 0, 0)
+    model = scene.memory._parts.indexer.records._vectors
+    assert model is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(model.embedder, "embed_passages", _away)
+        await scene.app.reindex("ana", which="text")  # no model is asked
+    assert await scene.memory.finding.index_status() == before
+    await scene.app.reindex("ana", which="vectors")
+    async with scene.app.memory("ana") as memory:
+        await memory.settled()
+        assert await memory.finding.index_status() == before
+    found = await scene.search("what keeps me from resting at night?")
+    assert found.results[0].title == "Coffee after four ruins my sleep"
+
+
+async def test_drift_is_a_change_of_the_cosine_above_a_tenth(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await scene.memory.finding.drift()).drifted == ()
+    assert (await scene.memory.finding.drift()).compared == len(RECORDS)
+    assert (await scene.memory.finding.drift(["P1"])).compared == 1
+    _turned(scene, monkeypatch)
+    report = await scene.memory.finding.drift()
+    assert report.total == len(RECORDS)
+    assert all(one.change > 0.1 for one in report.drifted)
+    assert "5 records compared, 5 changed" in finding.drift.words(report)
+
+
+async def test_a_schedule_looks_weekly_and_monthly_and_doctor_tells(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = scene.memory._parts.indexer.drift
+    assert await look.step() is None  # off by default
+    async with scene.memory._parts.worker.held():
+        _turned(scene, monkeypatch)
+        look._scheduled = True
+        while await look.step() is not None:
+            pass
+    notes = (await scene.memory.health()).notes
+    assert any("the vectors of 1 records have drifted (such as Run the city marathon)" in one for one in notes)
+    assert any("the vectors of 4 records" in one and "pps drift ana" in one for one in notes)
+    moment = now()
+    monkeypatch.setattr(drifting, "now", lambda: moment + drifting.EVERY[0][1])
+    due = await look._due()
+    assert due is not None
+    assert due.priorities == drifting.WEEKLY
+    monkeypatch.setattr(drifting, "now", lambda: moment)
+    assert await look._due() is None
+
+
+def _turned(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the model make other vectors of the same words."""
+    vectors = scene.memory._parts.indexer.records._vectors
+    assert vectors is not None
+    embed = vectors.embedder.embed_passages
+
+    def other(texts: Sequence[str]) -> Matrix:
+        return np.ascontiguousarray(embed(texts)[:, ::-1])
+
+    monkeypatch.setattr(vectors.embedder, "embed_passages", other)
+
+
+def _away(texts: Sequence[str]) -> Matrix:
+    raise ModelUnavailable("away")
