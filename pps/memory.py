@@ -41,8 +41,8 @@ from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
 from pps.recall.request import RecallOptions, TimelineOptions, known_by, make_request
 from pps.recall.why import Why
-from pps.records.records import Records
 from pps.records.finding import Finding
+from pps.records.records import Records
 
 _READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 Item = Node | Fact | Episode | Turn

@@ -13,6 +13,7 @@ from datetime import datetime
 
 import numpy as np
 
+from pps.core.packs import Kinds
 from pps.core.text import is_question, sentences_of
 from pps.core.time import micros, now
 from pps.core.time_reading import LONGEST, names_time, read_times
@@ -139,18 +140,26 @@ class Window:
 class EpisodeDocs:
     """Makes the index entries of turns from journal and graph."""
 
-    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None) -> None:
+    def __init__(
+        self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None, kinds: Kinds
+    ) -> None:
+        self._kinds = kinds
         self._client = client
         self._journal = journal
         self._vectors = vectors
 
     async def of(self, turns: Sequence[Turn], known: Mapping[str, Fact] = _NONE) -> list[IndexDoc]:
-        """Return two entries a turn, ``episodes`` and ``windows``; ``known`` facts need not be read from the graph."""
+        """Return two entries a turn, ``episodes`` and ``windows``; ``known`` facts need not be read from the graph.
+
+        The source of a record of a pack's kind has no vector: the record has its own.
+        """
         windows = await self._windows(turns, known)
-        if self._vectors is None:
-            return [doc for window in windows for doc in window.docs()]
+        bare = windows if self._vectors is None else [one for one in windows if one.own.turn.kind in self._kinds]
+        docs = [doc for window in bare for doc in window.docs()]
+        if self._vectors is None or len(bare) == len(windows):
+            return docs
+        windows = [one for one in windows if one.own.turn.kind not in self._kinds]
         own, parts = await self._embedded(self._vectors, windows)
-        docs: list[IndexDoc] = []
         for window in windows:
             (passages, vectors), (turn, around) = parts[window.own.turn.uuid], window.docs()
             docs.append(replace(turn, passages=passages, vectors=vectors))

@@ -102,7 +102,7 @@ class Indexer:
         self._indexes = indexes
         self._vectors = vectors
         self._anchors = anchors
-        self._episodes = EpisodeDocs(client, journal, vectors)
+        self._episodes = EpisodeDocs(client, journal, vectors, drift.records.kinds)
         self._draining = asyncio.Lock()
 
     async def drain(self) -> int:
@@ -272,7 +272,7 @@ class Indexer:
         return done
 
     async def _rebuild_episodes(self, filling: _Filling) -> int:
-        episodes = EpisodeDocs(self._client, self._journal, filling.vectors)
+        episodes = EpisodeDocs(self._client, self._journal, filling.vectors, self.records.kinds)
         done, total, after = 0, await self._journal.count_turns(), 0
         while page := await self._journal.scan(after, _PAGE):
             await self._indexes.apply(filling.kept(await episodes.of(page)), [])

@@ -110,7 +110,8 @@ class Bookkeeper:
             later = len(await self._journal.vector_states.without())
             if vectors.get("records", 0) + later < len(await self._journal.records.nodes()):
                 return True
-            held.append({**vectors, "nodes": vectors.get("nodes", 0) + later})
+            sources = vectors.get("episodes", 0) + len(await self._journal.vector_states.sources())
+            held.append({**vectors, "nodes": vectors.get("nodes", 0) + later, "episodes": sources})
         # current and past facts count as one
         found = [{**one, "facts": one.get("facts", 0) + one.get("past_facts", 0)} for one in held]
         return any(one.get(collection, 0) < least for one in found for collection, least in wanted.items())
@@ -147,7 +148,10 @@ class Bookkeeper:
         A record whose text has no vectors is not in it, unless they are to be made later, or never.
         """
         held: tuple[set[str], set[str]] = (set(), set())
-        later = await self._journal.vector_states.without() if kind == "node" else set[str]()
+        states = self._journal.vector_states
+        later = (
+            await states.without() if kind == "node" else await states.sources() if kind == "episode" else set[str]()
+        )
         for collection in COLLECTIONS[kind]:
             vectors, text = await self._indexes.owners(collection)
             held[0].update(text)

@@ -212,7 +212,7 @@ class RecordVectors:
         told: list[_Told] = []
         for node, summary in records:
             kind, state = self.kinds.kind(node.kind), states.get(node.uuid, VectorState(node.uuid))
-            text = embedding_text(kind, node.name, summary, node.attributes)
+            text = embedding_text(kind, node.name, node.summary or summary, node.attributes)
             state = state if node.uuid in held else replace(state, hash="")
             digest = hashlib.sha256(text.encode()).hexdigest()
             told.append(_Told(node, text, digest, kind.priority, state, states.get(node.uuid)))

@@ -61,6 +61,11 @@ class VectorStates:
         query = "SELECT count(*) FROM record_vectors WHERE due IS NOT NULL"
         return await self._readers.read(lambda db: db.execute(query).fetchone()[0])
 
+    async def sources(self) -> set[str]:
+        """Return the turns that records of packs' kinds come from: they have no vectors, their records do."""
+        query = "SELECT turn FROM records WHERE pack <> ''"
+        return await self._readers.read(lambda db: {row[0] for row in db.execute(query)})
+
     async def without(self) -> set[str]:
         """Return the records that have no vectors: none yet, or never."""
         query = "SELECT node FROM record_vectors WHERE hash = ''"

@@ -14,20 +14,27 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
 from pps.core.time import now
-from pps.core.values import JSON, RelationDraft
+from pps.core.values import JSON
 from pps.ingest import drift as drifting
 from pps.memory import Memory
 from pps.models.protocols import Matrix
 from pps.operations import finding
 from pps.operations.finding import RecordHits
 from pps.records.finding import RecordSearch
+from pps.records.records import Join
+from pps.records.saving import RecordGiven, RelationGiven
 
 RECORDS = (
-    ("Goal", "Run the city marathon", "Forty-two kilometres through town before the first frost."),
-    ("Insight", "Coffee after four ruins my sleep", "Whenever I drink an espresso late, I lie awake."),
-    ("Insight", "The choir lifts my mood", "On Thursdays after singing everything weighs less."),
-    ("Task", "Buy trail shoes", "The old pair has no profile left."),
-    ("Decision", "No screens in the bedroom", "The phone charges in the hall from now on."),
+    ("Goal", "Run the city marathon", "Forty-two kilometres through town before the first frost.", {}),
+    (
+        "Insight",
+        "Coffee after four ruins my sleep",
+        "Whenever I drink an espresso late, I lie awake.",
+        {"confidence": 0.8},
+    ),
+    ("Insight", "The choir lifts my mood", "On Thursdays after singing everything weighs less.", {"confidence": 0.6}),
+    ("Task", "Buy trail shoes", "The old pair has no profile left.", {}),
+    ("Decision", "No screens in the bedroom", "The phone charges in the hall from now on.", {}),
 )
 
 
@@ -39,24 +46,20 @@ class Scene:
         return await finding.record_search.act(self.memory, finding.record_search.parse({"query": query, **given}))
 
 
-async def saved(memory: Memory, kind: str, title: str, summary: str) -> str:
-    receipt = await memory.records.add_event(summary, title=title, source="manual", kind=kind)
-    return receipt.node_id
-
-
 async def made(home: Path) -> dict[str, str]:
     async with App.open(Settings(home=home)) as app:
         await app.create("ana", packs=("constitution",))
         async with app.memory("ana") as memory:
-            ids = {title: await saved(memory, kind, title, summary) for kind, title, summary in RECORDS}
+            saved = await memory.records.save([RecordGiven(*one, fields=fields) for *one, fields in RECORDS])
             await memory.remember("Espresso is what Ana orders in the harbour café.")
-            relations = (
-                ("Buy trail shoes", "Run the city marathon", "SERVES"),
-                ("No screens in the bedroom", "Coffee after four ruins my sleep", "SERVES"),
+            await memory.records.join(
+                [
+                    Join("Buy trail shoes", RelationGiven("SERVES", "Run the city marathon")),
+                    Join("Coffee after four ruins my sleep", RelationGiven("TRIGGERS", "No screens in the bedroom")),
+                ]
             )
-            await memory.records.relate([RelationDraft(ids[a], ids[b], kind) for a, b, kind in relations])
             await memory.settled()
-    return ids
+            return {one.record.title: one.record.id for one in saved.records}
 
 
 @pytest.fixture(scope="module")
