@@ -43,6 +43,7 @@ from pps.recall.request import RecallOptions, TimelineOptions, known_by, make_re
 from pps.recall.why import Why
 from pps.records.finding import Finding
 from pps.records.records import Records
+from pps.records.session import Layers
 
 _READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 Item = Node | Fact | Episode | Turn
@@ -56,6 +57,7 @@ class Parts:
     store: str
     self_node: str
     kinds: Kinds
+    layers: Layers
     extraction: Literal["given", "rules", "command", "model"]
     redactor: Callable[[], KeyedRedactor]
     automatic: Automatic
@@ -110,6 +112,11 @@ class Memory:
     def kinds(self) -> Kinds:
         """What its packs say of the kinds of records."""
         return self._parts.kinds
+
+    @property
+    def layers(self) -> Layers:
+        """What sessions begin with, and how full the days are."""
+        return self._parts.layers
 
     @property
     def graph(self) -> Walks:
@@ -265,13 +272,10 @@ class Memory:
         check_range("ids", len(ids), 1, 200)
         wanted = [check_uuid(one, "ids") for one in await self._parts.journal.whole(ids)]
         found: dict[str, Item] = {}
-        for items in (
-            await self._parts.client.episodes(wanted),
-            await self._parts.journal.turns(wanted),
-            await self._parts.client.facts(wanted),
-            await self._parts.client.nodes(wanted),
-        ):
+        client, journal = self._parts.client, self._parts.journal
+        for items in (await client.episodes(wanted), await journal.turns(wanted), await client.facts(wanted)):
             found.update((item.uuid, item) for item in items)
+        found.update((node.uuid, node) for node in await client.nodes(wanted))
         if len(found) != len(set(wanted)):
             raise NotFound()
         return [found[one] for one in wanted]

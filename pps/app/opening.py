@@ -54,7 +54,9 @@ from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
 from pps.recall.query import Sources
+from pps.records.calendar import Calendars
 from pps.records.records import Records
+from pps.records.session import Layers
 
 
 @dataclass(slots=True)
@@ -178,6 +180,7 @@ class _Opening:
         self._shared = shared
         self._anew: Anew = anew
         self._journal = journal
+        self._own_calendar = own.calendar.model_dump(exclude_none=True)
         self._automatic = Automatic(own.automatic.tags, own.automatic.relations)
         self._extractor = settings.model_validate(
             {**settings.model_dump(), **own.extractor.model_dump(exclude_none=True)}
@@ -214,6 +217,8 @@ class _Opening:
         notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors, pipeline)
         mode = self._extractor.mode
         records = RecordParts(journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds)
+        kept = Records(records, merging, forgetter)
+        calendars = Calendars.of(shared.settings, self._own_calendar, self._entry.folder)
         tuning = shared.profiles.tuning
         sources = Sources(client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning)
         await self._start(worker, rules)
@@ -223,10 +228,11 @@ class _Opening:
                 store=self._entry.store,
                 self_node=self_node,
                 kinds=self.kinds,
+                layers=Layers(kept, self.kinds, calendars, journal),
                 extraction=mode,
                 redactor=redactor,
                 automatic=self._automatic,
-                records=Records(records, merging, forgetter),
+                records=kept,
                 costs=costs,
                 budget_tokens=shared.settings.recall.budget_tokens,
                 journal=journal,

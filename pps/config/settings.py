@@ -6,11 +6,19 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
-_Hours: TypeAlias = Annotated[float, Field(ge=0, le=24)]
-Week: TypeAlias = tuple[_Hours, _Hours, _Hours, _Hours, _Hours, _Hours, _Hours]
+
+def _known_zone(value: str) -> str:
+    if value not in available_timezones():
+        raise ValueError("must be a time zone of the IANA database, such as 'Europe/Lisbon'")
+    return value
+
+
+Hours: TypeAlias = Annotated[float, Field(ge=0, le=24)]
+Week: TypeAlias = Annotated[tuple[Hours, Hours, Hours, Hours, Hours, Hours, Hours], Field(strict=False)]
 """Hours a day, Monday first."""
+TimeZone: TypeAlias = Annotated[str, AfterValidator(_known_zone)]
 
 
 class _Section(BaseModel):
@@ -203,15 +211,8 @@ class CalendarSettings(_Section):
 
     files: tuple[Path, ...] = Field(default=(), max_length=50)
     urls: tuple[SecretStr, ...] = Field(default=(), max_length=50)
-    hours: _Hours | Week = 10.0
-    time_zone: str = "UTC"
-
-    @field_validator("time_zone")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if value not in available_timezones():
-            raise ValueError("must be a time zone of the IANA database, such as 'Europe/Lisbon'")
-        return value
+    hours: Hours | Week = 10.0
+    time_zone: TimeZone = "UTC"
 
 
 class Settings(_Section):

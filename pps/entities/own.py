@@ -7,10 +7,11 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pps.config.settings import Hours, TimeZone, Week
 from pps.core.errors import ConfigError, StoreError
 from pps.entities.folder import write
 
@@ -38,10 +39,10 @@ class ExtractorSection(_Section):
 class CalendarSection(_Section):
     """In place of the settings of the same names; relative files begin at the entity's folder."""
 
-    files: list[str] | None = None
-    urls: list[str] | None = None
-    hours: float | list[float] | None = None
-    time_zone: str | None = None
+    files: Annotated[list[str], Field(max_length=50)] | None = None
+    urls: Annotated[list[str], Field(max_length=50)] | None = None
+    hours: Hours | Week | None = None
+    time_zone: TimeZone | None = None
 
 
 class OwnSettings(_Section):

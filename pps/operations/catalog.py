@@ -15,6 +15,7 @@ from pps.operations.project_access import PROJECT_ACCESS
 from pps.operations.project_tools import PROJECT_TOOLS
 from pps.operations.records import RECORDS
 from pps.operations.schema import SCHEMA
+from pps.operations.session_start import SESSION_START
 from pps.operations.table import AnyOperation, Audience
 from pps.operations.upkeep import UPKEEP
 
@@ -23,6 +24,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *RECORDS,
     *SCHEMA,
     *FINDING,
+    *SESSION_START,
     *UPKEEP,
     *PROJECT_TOOLS,
     *AGENT_TASKS,

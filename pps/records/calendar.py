@@ -7,7 +7,7 @@ import re
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import httpx
 
-from pps.config.settings import CalendarSettings
+from pps.config.settings import CalendarSettings, Settings
 from pps.core.text import first_line
 from pps.core.time import now
 from pps.records.ics import Agenda, read_ics
@@ -50,6 +50,12 @@ class Calendars:
         self._fetched: dict[str, tuple[float, datetime, bytes]] = {}
         self._failed: dict[str, tuple[float, str]] = {}
         self._readings: OrderedDict[tuple[object, ...], Agenda] = OrderedDict()
+
+    @classmethod
+    def of(cls, settings: Settings, own: Mapping[str, object], folder: Path) -> Calendars:
+        """Return the calendars of an entity: the settings', but for what it sets itself; its files begin beside it."""
+        merged = CalendarSettings.model_validate({**settings.calendar.model_dump(), **own})
+        return cls(merged, folder if "files" in own else settings.home)
 
     def hours_of(self, day: date) -> float:
         """Return the hours that a day of the week has for work."""

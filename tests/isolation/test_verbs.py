@@ -50,6 +50,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
     "costs": [{}, {"days": 3660}],
     "injected": [{}, {"days": 30}],
+    "session_context": [{}, {"session": "morning"}],
+    "workload_assess": [{"include_task_details": True}, {"start_date": "2026-03-01", "end_date": "2026-04-01"}],
+    "context_usage": [{"session": "morning"}, {"session": "{turn}"}],
     "find_duplicates": [{}],
     "schema_inventory": [{}],
     "merge_nodes": [

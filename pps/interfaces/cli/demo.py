@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
+from datetime import date, timedelta
 from importlib.resources import as_file
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -13,10 +18,16 @@ from pps.app import App
 from pps.config import Settings, shipped
 from pps.core.recalled import Channel, Recall
 from pps.core.reports import Stats
+from pps.core.time import parse
 from pps.core.values import AnchorPassage
 from pps.ingest.importing import read_lines
+from pps.operations.session_start import context_words, workload_words
+from pps.records.saving import RecordGiven, RelationGiven
 
 ENTITIES = ("mira", "theo")
+YEAR, PACK = "iris", "constitution"
+"""Who has a year of records, and of which pack they are."""
+WEEK = date(2026, 3, 16)
 QUESTION = "kitchen morning Saturday Haven"
 _SHOWN = 3
 _BATCH = 64
@@ -45,12 +56,15 @@ async def demonstrate(settings: Settings, console: Console) -> None:
         for name in ENTITIES:
             async with app.memory(name) as memory:
                 asked.append((name, await memory.recall(QUESTION, limit=_SHOWN)))
+        year = await _year(app)
     console.print(table)
     for name, recalled in asked:
         console.print(f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({recalled.took_ms['total']:.0f} ms)")
         for channel in recalled.channels.values():
             _show_channel(console, channel)
     console.print(f"\n{_apart(asked)}", style="bold")
+    for line in year:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(_NEXT, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -94,3 +108,46 @@ async def _ingested(app: App, name: str, console: Console) -> tuple[Stats, float
                     await memory.settled()
             await memory.anchor_import(sample / name / "anchors")
         return await memory.stats(), time.perf_counter() - started
+
+
+async def keep_year(app: App) -> None:
+    """Make the entity of the sample that has a year of records, with its pack and its calendar, and keep them."""
+    entry = await app.create(YEAR)
+    with as_file(shipped(f"config/sample/{YEAR}")) as sample:
+        file = sample / "records.json"
+        year = json.loads(await asyncio.to_thread(file.read_text, encoding="utf-8"))
+        calendar = await asyncio.to_thread((sample / "week.ics").read_text, encoding="utf-8")
+    await asyncio.to_thread(_own_calendar, entry.folder, calendar)
+    await app.enable_pack(YEAR, PACK)
+    async with app.memory(YEAR) as memory:
+        saved = await memory.records.save([_record(one) for one in year["records"]])
+        ids = {one.record.title: one.record.id for one in saved.records}
+        for move in year["moves"]:
+            await memory.records.move(ids[move["title"]], move["to"], why=move["why"])
+
+
+def _record(one: dict[str, Any]) -> RecordGiven:
+    relations = tuple(RelationGiven(**relation) for relation in one.pop("relations", ()))
+    return RecordGiven(created_at=parse(one.pop("created_at")), relations=relations, **one)
+
+
+def _own_calendar(folder: Path, text: str) -> None:
+    (folder / "calendar.ics").write_text(text, encoding="utf-8")
+    with (folder / "entity.toml").open("a", encoding="utf-8") as own:
+        own.write('\n[calendar]\nfiles = ["calendar.ics"]\nhours = [8, 8, 8, 8, 8, 4, 0]\ntime_zone = "Europe/Oslo"\n')
+
+
+async def _year(app: App) -> list[str]:
+    """Return what a session of the third entity begins with, how full a week is, and why one task matters."""
+    await keep_year(app)
+    async with app.memory(YEAR) as memory:
+        context = await memory.layers.context()
+        week = await memory.layers.workload(WEEK, WEEK + timedelta(days=7))
+    shown = context_words(context).splitlines()
+    return [
+        f"\n{YEAR} begins a session with {context.nodes} records, {context.total_tokens:,} of at most "
+        f"{context.budget_tokens:,} tokens ({context.took_ms['total']:.0f} ms):",
+        *[f"  {line[:110]}" for line in shown if line.startswith(("## ", "- "))][:12],
+        f"\nThe week of {WEEK}:",
+        *(f"  {line}" for line in workload_words(week).splitlines()),
+    ]
