@@ -39,6 +39,8 @@ _OF_EDGES = ("id", "type", "source", "target")
 _Model = TypeVar("_Model", bound="_Part")
 _Path = tuple[str, ...]
 _Tree = dict[str, object]
+Operations = Mapping[str, Collection[str]]
+"""Names of operations with those of their arguments."""
 
 
 class _Part(BaseModel):
@@ -121,13 +123,15 @@ class Mistake:
         return f"line {self.line}: {self.where}: {self.problem}" if self.where else f"line {self.line}: {self.problem}"
 
 
-def read_pack(text: str, name: str = "", operations: Collection[str] = ()) -> tuple[Pack | None, tuple[Mistake, ...]]:
+def read_pack(
+    text: str, name: str = "", operations: Operations | None = None
+) -> tuple[Pack | None, tuple[Mistake, ...]]:
     """Return the pack that a TOML text is, or None and every mistake in it by its line.
 
     Args:
         text: The whole file.
         name: What the pack must be called, as its file is; any name when empty.
-        operations: Names of all operations, one of which a tool must call, and none of which it may be called.
+        operations: All that there are, with their arguments: what a tool may call, and may not be called.
     """
     if len(text.encode()) > MAX_BYTES:
         return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
@@ -146,11 +150,11 @@ def read_pack(text: str, name: str = "", operations: Collection[str] = ()) -> tu
 class _Reading:
     """One file on its way to a pack: each part is read by itself, so that one mistake hides no other."""
 
-    def __init__(self, tree: _Tree, lines: TomlLines, operations: Collection[str]) -> None:
+    def __init__(self, tree: _Tree, lines: TomlLines, operations: Operations | None) -> None:
         self.mistakes: list[Mistake] = []
         self._tree = tree
         self._lines = lines
-        self._operations = operations
+        self._operations = operations or {}
         self._open = tree.get("open") is True
         self._known = {key: [*_table(tree.get(key))] for key in ("layers", "kinds", "lifecycles")}
 
@@ -371,12 +375,24 @@ class _Reading:
             if name.replace(".", "_") in self._operations:
                 self._say(path, "an operation has this name, choose another")
             if (tool := self._model(_Tool, tree, path)) is not None:
-                if self._operations and tool.operation not in self._operations:
-                    near = difflib.get_close_matches(tool.operation, self._operations, 1)
-                    meant = f", did you mean {near[0]!r}?" if near else ""
-                    self._say((*path, "operation"), f"{tool.operation!r} is no operation{meant}")
+                if self._operations:
+                    self._call(tool, path)
                 found[name.replace(".", "_")] = ToolSpec(name, tool.operation, tool.fixed, tool.defaults, tool.about)
         return tuple(found.values())
+
+    def _call(self, tool: _Tool, path: _Path) -> None:
+        """Say what is wrong in the operation that a tool calls, or in the arguments that it gives it."""
+        said = [(("operation",), tool.operation, self._operations, "is no operation")]
+        if (known := self._operations.get(tool.operation)) is not None:
+            said = [
+                ((key, one), one, known, "is no argument of it")
+                for key in ("fixed", "defaults")
+                for one in getattr(tool, key)
+            ]
+        for where, name, names, problem in said:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                self._say((*path, *where), f"{name!r} {problem}{f', did you mean {near[0]!r}?' if near else ''}", name)
 
 
 def _table(value: object) -> _Tree:

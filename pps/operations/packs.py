@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pps.app import App
-from pps.config.pack_reading import Mistake, read_pack
+from pps.config.pack_reading import Mistake, Operations, read_pack
 from pps.config.packs import find_pack, pack_files
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.packs import Pack
@@ -122,10 +122,10 @@ def _checked(value: CheckedPack) -> str:
     return "\n".join(filter(None, (found, value.diagram)))
 
 
-def _operations() -> frozenset[str]:
+def known_operations() -> Operations:
     from pps.operations.catalog import OPERATIONS  # it has this module's own
 
-    return frozenset(one.name for one in OPERATIONS)
+    return {one.name: [*one.input.model_fields] for one in OPERATIONS}
 
 
 @operation(
@@ -183,7 +183,7 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
     Refused when a pack that it has, or PPS itself, has a kind, a layer or a tool of the same name.
     """
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
-    _, mistakes = read_pack(file.text, file.name, _operations())
+    _, mistakes = read_pack(file.text, file.name, known_operations())
     if mistakes:
         raise InvalidRequest("pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}")
     return EnabledPacks(given.entity, await app.enable_pack(given.entity, given.pack))
@@ -206,7 +206,7 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: cannot be read as text") from None
     shipped = [one.name for one in pack_files(app.settings.home).values() if not one.own]
-    pack, mistakes = read_pack(text, path.stem, _operations())
+    pack, mistakes = read_pack(text, path.stem, known_operations())
     if path.stem in shipped and path.parent == app.settings.home / "packs":
         mistakes = (Mistake(1, "name", "a shipped pack has this name, choose another"), *mistakes)
     if pack is None or mistakes:

@@ -12,7 +12,7 @@ from pps.config.packs import load_packs, packs_together, shipped_pack
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.packs import FieldSpec, Kinds
 from pps.core.values import JSON
-from pps.operations.catalog import OPERATIONS
+from pps.operations.packs import known_operations
 from pps.operations.schema import diagram
 from pps.records.kind_models import KindModels
 
@@ -237,7 +237,7 @@ def test_how_soon_each_kind_is_embedded() -> None:
 
 def test_the_shipped_packs_are_without_mistakes_and_call_operations_that_there_are() -> None:
     for file in sorted((ROOT / "config" / "packs").glob("*.toml")):
-        assert read_pack(file.read_text("utf-8"), file.stem, {one.name for one in OPERATIONS})[1] == ()
+        assert read_pack(file.read_text("utf-8"), file.stem, known_operations())[1] == ()
 
 
 MISTAKES = """\
@@ -287,11 +287,15 @@ write = ["cellar"]
 
 [tools."garden list"]
 operation = "record_lst"
+
+[tools."plants.list"]
+operation = "record_list"
+fixed = { kindes = ["Tree"] }
 """
 
 
 def test_a_file_with_20_mistakes_is_told_all_20_with_their_lines() -> None:
-    pack, mistakes = read_pack(MISTAKES, "garden", {"record_list"})
+    pack, mistakes = read_pack(MISTAKES, "garden", {"record_list": ["kinds"]})
     assert pack is None
     found = {(one.line, one.where) for one in mistakes}
     lines = MISTAKES.splitlines()
@@ -320,6 +324,7 @@ def test_a_file_with_20_mistakes_is_told_all_20_with_their_lines() -> None:
         ("authority.gardener.write", "write ="),
         ("tools.garden list", '[tools."garden list"]'),
         ("tools.garden list.operation", "operation ="),
+        ("tools.plants.list.fixed.kindes", "fixed ="),
     ):
         at = {number for number, line in enumerate(lines, 1) if line.startswith(text)}
         assert any((line, where) in found for line in at), (where, at, mistakes)
@@ -343,7 +348,7 @@ def test_what_is_no_toml_is_told_with_its_line(text: str) -> None:
 
 def test_the_documented_pack_is_right() -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "records.md").read_text("utf-8"), re.S)
-    pack, mistakes = read_pack(text, "garden", {one.name for one in OPERATIONS})
+    pack, mistakes = read_pack(text, "garden", known_operations())
     assert mistakes == ()
     assert pack is not None
     assert pack.kinds["Plant"].lifecycle is not None
