@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
+from pps.core.ids import short_id
 from pps.core.reports import JobReport, Ledger
 from pps.ingest.indexer import Progress
 from pps.journal.entries import JobState
@@ -134,6 +135,15 @@ def _examined(value: Examined) -> str:
     return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
 
 
+def _unfit(misfits: Mapping[str, str]) -> Iterator[str]:
+    """Say which records do not fit their packs as they are now, the first 20 of them."""
+    if misfits:
+        said = [f"{short_id(id_)} {why}" for id_, why in [*misfits.items()][:20]]
+        more = f"; and {len(misfits) - 20:,} more" if len(misfits) > 20 else ""
+        head = f"{counted(len(misfits), 'record')} no longer fit the packs, can be read and will be checked when saved"
+        yield f"{head}: {'; '.join(said)}{more}"
+
+
 def _verified(value: Verified) -> str:
     head = f"{counted(value.total, 'operation')} on {value.store}, {counted(len(value.leaks), 'leak')}"
     found = [*value.leaks, *value.told_apart, *value.broken]
@@ -244,7 +254,8 @@ async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examin
         told(progress, f"comparing {given.entity}")
         health = await memory.health()
         ledger = await memory.ledger()
-    problems, notes = (*health.problems, *ledger.problems), (*health.notes, *ledger.notes)
+        misfits = await memory.records.misfits()
+    problems, notes = (*health.problems, *ledger.problems), (*health.notes, *ledger.notes, *_unfit(misfits))
     return Examined(health.ok and not ledger.problems, problems, notes, ledger)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pps.core.packs import FieldSpec, KindSpec, Pack
+from pps.core.records import RecordQuery
 from pps.memory import Memory
 from pps.operations.inputs import Nothing
 from pps.operations.table import READS, operation
@@ -211,7 +212,8 @@ async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
 
     Returns layers, kinds, relations with the pairs that they join, life cycles, and how many records each kind has.
     """
-    return schema_of(tuple(pack for pack in memory.kinds.packs if not pack.open))
+    found = await memory.records.list(RecordQuery(limit=1))
+    return schema_of(tuple(pack for pack in memory.kinds.packs if not pack.open), found.by_kind)
 
 
 SCHEMA = (schema_inventory,)

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import date, timedelta
-from functools import cached_property
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
@@ -27,6 +26,7 @@ from pps.core.bounds import MAX_ATTRIBUTES_BYTES
 from pps.core.errors import InvalidRequest
 from pps.core.ids import ID_PATTERN
 from pps.core.packs import FieldSpec, FieldType, Kinds
+from pps.core.records import Record
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Moment, Tag, described_time
@@ -117,7 +117,7 @@ class KindModels:
         """Return fields by their names in the pack: camelCase is understood.
 
         Raises:
-            InvalidRequest: A name is none of the kind's, or is there in both forms.
+            InvalidRequest: A name is none of the kind's and has a value, or is there in both forms.
         """
         return _named(kind, given, [*self.model(kind).model_fields])
 
@@ -144,10 +144,19 @@ class KindModels:
             self._models[key] = create_model(name, __base__=_Strict, **typed)
         return _checked(name, self._models[key], _named(name, properties, [*fields]))
 
-    @cached_property
-    def common(self) -> tuple[str, ...]:
-        """The names of the fields that every kind has."""
-        return tuple(Common.model_fields)
+    def misfit(self, record: Record) -> str:
+        """Return why a record that was kept by another version of its pack no longer fits; empty when it does."""
+        if record.kind not in self._kinds:
+            return f"{record.kind}: no kind of this memory's packs any more"
+        cycle = self._kinds.kind(record.kind).lifecycle
+        if cycle and record.state and record.state not in cycle.states:
+            return f"{record.kind}: {record.state} is no state of its life cycle"
+        whole = {**record.fields, "title": record.title, "summary": record.summary, "status": record.status}
+        try:
+            self.check(record.kind, whole)
+        except InvalidRequest as error:
+            return error.message
+        return ""
 
 
 def _typed(spec: FieldSpec) -> tuple[Any, Any]:
@@ -206,7 +215,9 @@ def _named(what: str, given: Mapping[str, JSON], known: list[str]) -> dict[str, 
     found: dict[str, JSON] = {}
     for name, value in given.items():
         own = name if name in known else snake(name)
-        if own not in known:
+        if own not in known and value is None:
+            own = name  # what an older version of the pack had can be taken out
+        elif own not in known:
             near = difflib.get_close_matches(own, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
             raise InvalidRequest(f"{what}.{name[:100]}", f"no such field; {hint}")

@@ -41,7 +41,8 @@ def _check(kind: KindSpec, record: Record, to: str, actor: str) -> None:
     cycle = kind.lifecycle
     if cycle is None:
         raise InvalidRequest("id", f"{kind.name} has no life cycle; record_save changes its status and fields")
-    after = cycle.moves.get(record.state, ())
+    # A state that a changed pack no longer has, or none, goes back to the start.
+    after = cycle.moves.get(record.state, ()) if record.state in cycle.states else (cycle.start,)
     if to not in after:
         may = f"{', '.join(after)} may follow" if after else "nothing follows"
         raise InvalidRequest("to", f"{kind.name} is {record.state}: {may}, not {to[:100]!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -220,6 +221,16 @@ class Records(recorder.Records):
     async def graph(self) -> RecordGraph:
         """Return every record and the relations among them; the same object until something is written."""
         return await self._parts.journal.typed.graph()
+
+    async def misfits(self) -> dict[str, str]:
+        """Return record → why it no longer fits the packs as they are now. It can be read, and stays as it is."""
+        graph = await self.graph()
+
+        def look() -> dict[str, str]:
+            found = {one.id: self._models.misfit(one) for one in graph.records.values()}
+            return {id_: why for id_, why in found.items() if why}
+
+        return await asyncio.to_thread(look)
 
     async def cites(self, ids: Sequence[str]) -> dict[str, tuple[Cite, ...]]:
         """Return record → what it cites; those that cite nothing are left out."""
