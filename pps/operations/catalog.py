@@ -17,11 +17,13 @@ from pps.operations.records import RECORDS
 from pps.operations.schema import SCHEMA
 from pps.operations.session_start import SESSION_START
 from pps.operations.table import AnyOperation, Audience
+from pps.operations.typed_records import TYPED_RECORDS
 from pps.operations.upkeep import UPKEEP
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     *KNOWLEDGE,
     *RECORDS,
+    *TYPED_RECORDS,
     *SCHEMA,
     *FINDING,
     *SESSION_START,

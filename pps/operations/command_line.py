@@ -31,9 +31,9 @@ def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) 
     return _mark("option", flag=flag, inverts=inverts, value=value, **more)
 
 
-def json_file(flag: str) -> dict[str, Any]:
+def json_file(flag: str, about: str = "") -> dict[str, Any]:
     """Return the mark of a field that a JSON file holds under its name, with the others of the same flag."""
-    return _mark("file", flag=flag)
+    return _mark("file", flag=flag, about=about)
 
 
 def json_text(flag: str) -> dict[str, Any]:

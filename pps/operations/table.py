@@ -198,6 +198,10 @@ def _unheard(what: str, done: int, total: int) -> None:
     del what, done, total
 
 
+_USERS = ("attributes", "fields")
+"""Of a user's own names: a null takes one out."""
+
+
 def _without_nulls(value: JSON) -> JSON:
     """Return nested arguments without the names that are null; a user's own attributes stay as they are."""
     if isinstance(value, list):
@@ -205,7 +209,7 @@ def _without_nulls(value: JSON) -> JSON:
     if not isinstance(value, dict):
         return value
     kept = {name: one for name, one in value.items() if one is not None}
-    return {name: one if name == "attributes" else _without_nulls(one) for name, one in kept.items()}
+    return {name: one if name in _USERS else _without_nulls(one) for name, one in kept.items()}
 
 
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:

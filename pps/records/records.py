@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pps.core.bounds import check_length, check_range
 from pps.core.errors import NotFound
-from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Transition
+from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
 from pps.core.reports import Forgotten
 from pps.core.time import now
 from pps.ingest import recorder
@@ -235,6 +235,10 @@ class Records(recorder.Records):
     async def cites(self, ids: Sequence[str]) -> dict[str, tuple[Cite, ...]]:
         """Return record → what it cites; those that cite nothing are left out."""
         return await self._parts.journal.typed.read(lambda rows: rows.cites(ids))
+
+    async def relations(self, ids: Sequence[str]) -> Sequence[Relation]:
+        """Return the relations that begin or end at some records, oldest first."""
+        return await self._parts.journal.typed.read(lambda rows: rows.relations(ids))
 
     async def transitions(self, record: str) -> Sequence[Transition]:
         """Return a record's moves, oldest first."""

@@ -67,7 +67,7 @@ async def house(app: App) -> AsyncIterator[House]:
     watch, lent = Watch(), []
     async with asyncio.timeout(120):
         for name in NAMES:
-            created = await app.create(name)
+            created = await app.create(name, packs=["constitution"])
             assert created.entity.name == name
     ones: list[One] = []
     stack = [app.memory(name) for name in NAMES]

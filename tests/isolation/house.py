@@ -13,6 +13,7 @@ from pps.core.values import FactDraft, NodeDraft
 from pps.memory import Memory
 from pps.operations.calls import Calls
 from pps.proof.watch import Watch
+from pps.records.saving import RecordGiven, RelationGiven
 
 WHEN = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 NAMES = ("ana", "ana_2", "coffee")
@@ -33,6 +34,8 @@ class One:
     fact: str
     node: str
     slug: str
+    record: str = ""
+    relation: str = ""
 
 
 @dataclass
@@ -69,7 +72,20 @@ async def told(memory: Memory, watch: Watch) -> One:
     fact = next(fact for fact in page.facts if mark in fact.text)
     watch.own(memory.entity.name, *(one.uuid for one in page.facts), *(one.subject for one in page.facts))
     watch.own(memory.entity.name, receipt.turn_id, fact.object)
-    return One(memory, mark, receipt.turn_id, fact.uuid, fact.subject, anchor.slug)
+    one = One(memory, mark, receipt.turn_id, fact.uuid, fact.subject, anchor.slug)
+    if "Goal" in memory.kinds:
+        await _planned(one, watch)
+    return one
+
+
+async def _planned(one: One, watch: Watch) -> None:
+    """Keep records of a pack's kinds in a memory, whose words only it may show."""
+    serves = RelationGiven("SERVES", "Drink less coffee")
+    goal = RecordGiven("Goal", "Drink less coffee", one.mark, fields={"target": one.mark}, cites=(one.fact,))
+    saved = await one.memory.records.save([goal, RecordGiven("Task", "Buy tea", one.mark, relations=(serves,))])
+    one.record, one.relation = saved.records[0].record.id, saved.records[1].relations[0]
+    watch.own(one.memory.entity.name, one.relation, *(r.record.id for r in saved.records))
+    watch.own(one.memory.entity.name, *(r.record.turn for r in saved.records))
 
 
 async def everything(one: One) -> object:
@@ -81,6 +97,9 @@ async def everything(one: One) -> object:
         await memory.timeline(limit=1000),
         await memory.get([one.turn, one.fact, one.node]),
         await memory.anchor_list(),
+        await memory.records.graph() if "Goal" in memory.kinds else (),
+        await memory.records.cites([one.record]),
+        await memory.records.transitions(one.record),
         [(hit.id, hit.text) for hit in (await memory.recall("coffee kitchen Ana", limit=50))["facts"]],
         [(hit.id, hit.text) for hit in (await memory.recall(one.mark, limit=50))["episodes"]],
     )

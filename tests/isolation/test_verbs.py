@@ -48,6 +48,34 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "update": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "title": "Mine"}, {"id": "{fact}", "tags": []}],
     "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
     "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
+    "record_save": [
+        {"records": [{"id": "{record}", "summary": "Mine."}]},
+        {"records": [{"kind": "Goal", "title": "Mine", "summary": "Mine.", "cites": [cited]} for cited in ["{fact}"]]},
+        {"records": [{"kind": "Goal", "title": "Mine", "summary": "Mine.", "cites": ["{record}", "{turn}"]}]},
+        {
+            "records": [
+                {
+                    "kind": "Task",
+                    "title": "Mine",
+                    "summary": "Mine.",
+                    "relations": [{"type": "SERVES", "target": "{record}"}],
+                }
+            ]
+        },
+        {"records": [{"kind": "Note", "title": "{record}", "summary": "Mine.", "fields": {"actor": "{record}"}}]},
+    ],
+    "record_get": [{"ids": ["{record}"]}, {"ids": ["{node}", "{turn}"]}],
+    "record_list": [
+        {"include_relationships": True},
+        {"where": [{"field": "title", "op": "=", "value": "{record}"}], "cursor": "1:{record}"},
+    ],
+    "record_move": [{"id": "{record}", "to": "done"}, {"id": "{record}", "to": "done", "expected": "{record}"}],
+    "record_delete": [{"ids": ["{record}"], "dry_run": False}, {"ids": ["{node}", "{turn}"]}],
+    "record_relate": [
+        {"source": "{record}", "type": "SERVES", "target": "Drink less coffee"},
+        {"source": "Buy tea", "type": "SERVES", "target": "{record}"},
+    ],
+    "record_unrelate": [{"ids": ["{relation}"]}, {"ids": ["{fact}"]}],
     "costs": [{}, {"days": 3660}],
     "injected": [{}, {"days": 30}],
     "session_context": [{}, {"session": "morning"}],
@@ -72,7 +100,8 @@ def filled(value: Any, other: One) -> Any:
     if isinstance(value, list):
         return [filled(item, other) for item in value]
     if isinstance(value, str):
-        return value.format(mark=other.mark, turn=other.turn, fact=other.fact, node=other.node, slug=other.slug)
+        named = {"record": other.record, "relation": other.relation, "node": other.node, "slug": other.slug}
+        return value.format(mark=other.mark, turn=other.turn, fact=other.fact, **named)
     return value
 
 
@@ -90,7 +119,8 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
                 answer = await outcome(house.calls.answer(Caller.of_entity(owner), verb, given))
                 asked = "query" in arguments or "context" in arguments
                 said = str(answer).replace(other.mark, "") if asked else answer
-                assert house.seen(one, said, other.turn, other.fact, other.node) == [], (verb, arguments)
+                known = other.turn, other.fact, other.node, other.record, other.relation
+                assert house.seen(one, said, *known) == [], (verb, arguments)
         assert await everything(other) == before, verb
 
 

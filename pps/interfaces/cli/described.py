@@ -89,11 +89,14 @@ def _parameter(name: str, about: Mapping[str, Any], mark: Mapping[str, Any], req
     )
 
 
+_GIVEN = 'A JSON file (stdin if \'-\') such as {"nodes": […], "facts": […]}: what the text says.'
+
+
 def _help(description: str, mark: Mapping[str, Any]) -> str:
     if mark.get("inverts"):
         return "Do it; without, only what would come of it is said."
     if mark.get("kind") == "file":
-        return 'A JSON file (stdin if \'-\') such as {"nodes": […], "facts": […]}: what the text says.'
+        return mark.get("about") or _GIVEN
     if mark.get("path"):
         description = description.replace("Absolute p", "P").replace(", absolute", "")
     return description.replace(_UTC, _LOCAL)

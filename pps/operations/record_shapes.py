@@ -1,0 +1,346 @@
+"""Records of packs' kinds as operations take and show them: inputs, outputs and their words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from pps.core.packs import Status
+from pps.core.records import Cite, Compare, Record, Relation, Transition
+from pps.core.text import first_line
+from pps.core.time import iso
+from pps.core.values import JSON
+from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
+from pps.operations.command_line import argument, json_file, json_text, option
+from pps.operations.inputs import Id, Title
+from pps.records.listing import MAX_CONDITIONS, MAX_LIST
+from pps.records.records import SavedRecords
+from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven
+
+Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+Fields = Mapping[str, JsonValue]
+_FILE = json_file("--file", """A JSON file (stdin if '-') such as {"records": [{"kind": "Goal", "title": …}]}.""")
+_ALWAYS = ("id", "kind", "title")
+
+
+class RelationInput(Input):
+    """A relation from the record."""
+
+    type: Word = Field(description="Such as SERVES; schema_inventory says which kinds each joins.")
+    target: Title = Field(description="Id or title of a record, of this call too, or of another node.")
+    properties: Fields = Field(default={}, description="What the pack gives the relation, such as weight.")
+
+
+class RecordInput(Input):
+    """A record to make or to change; what is left out stays as it is."""
+
+    kind: str = Field(default="", max_length=64, description="One of schema_inventory. Not needed with an id.")
+    title: Title | None = Field(
+        default=None, description="What it is found by, with its kind: as long as there is one."
+    )
+    summary: str | None = Field(
+        default=None, min_length=1, max_length=2_000, description="What it says, in a few words."
+    )
+    id: Id | None = Field(default=None, description="Of the record to change.")
+    fields: Fields = Field(
+        default={}, description="Its kind's own, and description, metadata, provenance; null takes one out."
+    )
+    status: Status | None = None
+    tags: tuple[Tag, ...] | None = Field(default=None, max_length=20, description="All of them.")
+    relations: tuple[RelationInput, ...] = Field(default=(), max_length=MAX_RELATIONS, description="Made with it.")
+    cites: tuple[Id, ...] | None = Field(
+        default=None, max_length=MAX_CITES, description="Ids of the facts, turns and records that it rests on, all."
+    )
+    expected_version: int | None = Field(
+        default=None, ge=0, description="Change only this version; 0: only if there is none yet."
+    )
+    created_at: Annotated[Moment | None, described_time("When it happened, of a new one; now when not given.")] = None
+    ref: str = Field(default="", max_length=200, description="Its id where it comes from: the same is one record.")
+    another: bool = Field(default=False, description="A new one, even if there is one of that kind and title.")
+
+    def given(self) -> RecordGiven:
+        """Return the value that a save takes."""
+        named: dict[str, Any] = {**dict(self), "id": self.id or ""}
+        named["relations"] = tuple(RelationGiven(**dict(one)) for one in self.relations)
+        return RecordGiven(**named)
+
+
+class SaveRecordsInput(Input):
+    """Records to make or to change: all of them, or none when one is wrong."""
+
+    records: tuple[RecordInput, ...] = Field(
+        min_length=1,
+        max_length=MAX_RECORDS,
+        description="1 to 200.",
+        json_schema_extra=json_file(
+            "--file", """A JSON file (stdin if '-') such as {"records": [{"kind": "Goal", …}]}."""
+        ),
+    )
+
+
+class GetRecordsInput(Input):
+    """Ids that another operation returned."""
+
+    ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Of records.", json_schema_extra=argument())
+
+
+class ConditionInput(Input):
+    """What a field must be."""
+
+    field: Word = Field(description="Of the kind, or title, summary, status, state, created_at, updated_at.")
+    op: Compare = Field(default="=", description="'contains': a part of a text, or an item of a list.")
+    value: JsonValue = Field(default=None, description="A list with 'in', true or false with 'is_null'.")
+
+
+class ListRecordsInput(Input):
+    """Which records. Values of one argument are alternatives; arguments add up."""
+
+    kinds: tuple[Word, ...] = Field(default=(), max_length=100, json_schema_extra=option("--kind"))
+    layers: tuple[Word, ...] = Field(
+        default=(), max_length=20, description="Of the packs, such as vision.", json_schema_extra=option("--layer")
+    )
+    status: tuple[Status, ...] = Field(default=(), max_length=4)
+    states: tuple[Word, ...] = Field(
+        default=(), max_length=50, description="Of life cycles, such as todo.", json_schema_extra=option("--state")
+    )
+    tags: tuple[Tag, ...] = Field(default=(), max_length=50, json_schema_extra=option("--tag"))
+    where: tuple[ConditionInput, ...] = Field(
+        default=(), max_length=MAX_CONDITIONS, description="All must hold.", json_schema_extra=json_text("--where")
+    )
+    since: Annotated[Moment | None, described_time("Nothing that happened before.")] = None
+    until: Annotated[Moment | None, described_time("Nothing that happened at or after.")] = None
+    order: tuple[Word, ...] = Field(
+        default=(), max_length=5, description="Fields, '-' before one for the greatest first; then the oldest first."
+    )
+    limit: int = Field(default=100, ge=1, le=MAX_LIST, description="Most records a page.")
+    cursor: str = Field(default="", max_length=100, description="'next_cursor' of the page before.")
+    fields: tuple[Word, ...] = Field(
+        default=(), max_length=100, description="Only these of each record, beside id, kind and title."
+    )
+    exclude_fields: tuple[Word, ...] = Field(default=(), max_length=100, description="All but these.")
+    include_relationships: bool = Field(default=False, description="With what joins the records of the page.")
+
+
+class MoveRecordInput(Input):
+    """Which record goes on to which state."""
+
+    id: Id = Field(description="Of the record.", json_schema_extra=argument())
+    to: Word = Field(description="The state that it gets.", json_schema_extra=argument())
+    expected: Word | None = Field(default=None, description="The state that it must be in.")
+    why: str = Field(default="", max_length=2_000, description="Kept with the move.")
+
+
+class DeleteRecordsInput(Input):
+    """What to erase for good."""
+
+    ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Of records.", json_schema_extra=argument())
+    dry_run: bool = Field(
+        default=True,
+        description="True only says what would go. Ask the person, then call again with false.",
+        json_schema_extra=option("--yes", inverts=True),
+    )
+
+
+class RelateRecordsInput(Input):
+    """A relation to make."""
+
+    source: Name = Field(description="Id or title of the record that it begins at.", json_schema_extra=argument())
+    type: Word = Field(description="Such as SERVES.", json_schema_extra=argument())
+    target: Name = Field(description="Id or title of what it leads to.", json_schema_extra=argument())
+    properties: Fields = Field(
+        default={}, description="What the pack gives it, such as weight.", json_schema_extra=json_text("--properties")
+    )
+
+
+class UnrelateRecordsInput(Input):
+    """Which relations no longer hold."""
+
+    ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Of relations.", json_schema_extra=argument())
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """A record; ``fields`` are its kind's own. What was not asked for is left out."""
+
+    id: str
+    kind: str
+    title: str
+    summary: str | None = None
+    fields: Mapping[str, JSON] | None = None
+    status: str | None = None
+    state: str | None = None
+    tags: tuple[str, ...] | None = None
+    version: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    actor: str | None = None
+    author: str | None = None
+    pack: str | None = None
+    pack_version: int | None = None
+    turn: str | None = None
+    cites: tuple[Cite, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinView:
+    """A relation between two nodes."""
+
+    id: str
+    source: str
+    type: str
+    target: str
+    created_at: datetime
+    properties: Mapping[str, JSON]
+    actor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedView:
+    """What became of a record; ``relations`` are the ids of those given with it."""
+
+    id: str
+    kind: str
+    title: str
+    change: Change
+    version: int
+    status: str
+    state: str
+    turn: str
+    relations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SavedViews:
+    """What a save did. ``accepted`` is safe on disk, and in graph and indexes in a moment."""
+
+    records: tuple[SavedView, ...]
+    state: str
+    redacted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListStats:
+    """How many records match, by kind; what the page takes in tokens, and how those were counted."""
+
+    total_nodes: int
+    by_type: Mapping[str, int]
+    token_estimate: int
+    counted_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordList:
+    """A page of records; ``next_cursor`` is empty on the last."""
+
+    items: tuple[RecordView, ...]
+    relationships: tuple[JoinView, ...]
+    stats: ListStats
+    next_cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsWhole:
+    """Records with what joins them, and the moves of their life cycles."""
+
+    records: tuple[RecordView, ...]
+    relationships: tuple[JoinView, ...]
+    transitions: tuple[Transition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Relations by id; ``created`` is how many did not hold before."""
+
+    ids: tuple[str, ...]
+    created: int = 0
+
+
+def record_view(record: Record, cites: Sequence[Cite] = ()) -> RecordView:
+    """Return a record whole."""
+    own: dict[str, Any] = {one.name: getattr(record, one.name) for one in fields(Record)}
+    own |= {"state": record.state or None, "cites": tuple(cites) or None}
+    return RecordView(**own)
+
+
+def join_view(relation: Relation) -> JoinView:
+    """Return a relation as it is shown."""
+    own: dict[str, Any] = {one.name: getattr(relation, one.name) for one in fields(Relation)}
+    return JoinView(**own)
+
+
+def chosen(view: RecordView, only: Collection[str], without: Collection[str]) -> RecordView:
+    """Return a record with some fields alone, or without some; the names may be a record's or its kind's."""
+    own = view.fields or {}
+    if "fields" not in only:
+        own = {name: value for name, value in own.items() if name not in without and (not only or name in only)}
+    gone: dict[str, Any] = {
+        one.name: None
+        for one in fields(RecordView)
+        if one.name not in _ALWAYS and (one.name in without or (only and one.name not in only))
+    }
+    return replace(view, **{**gone, "fields": None if "fields" in without else own or None})
+
+
+def saved_views(found: SavedRecords) -> SavedViews:
+    """Return what a save did, as it is shown."""
+    views = tuple(
+        SavedView(
+            one.record.id,
+            one.record.kind,
+            one.record.title,
+            one.change,
+            one.record.version,
+            one.record.status,
+            one.record.state,
+            one.record.turn,
+            one.relations,
+        )
+        for one in found.records
+    )
+    return SavedViews(views, "done" if found.done else "accepted", found.redacted)
+
+
+def saved(view: SavedViews) -> str:
+    """Return one line a record."""
+    lines = [f"{one.kind} {one.title} [{one.id}]: {one.change}, version {one.version}" for one in view.records]
+    return "\n".join([*lines, *(["Safe on disk; graph and indexes follow."] if view.state == "accepted" else [])])
+
+
+def _line(one: RecordView) -> str:
+    state = "".join(f" ({word})" for word in (one.state, one.status) if word and word != "active")
+    return f"{one.kind} {one.title} [{one.id}]{state}" + (f": {first_line(one.summary, 200)}" if one.summary else "")
+
+
+def _joins(relations: Sequence[JoinView], titles: Mapping[str, str]) -> list[str]:
+    return [
+        f"{titles.get(one.source, one.source)} -{one.type}-> {titles.get(one.target, one.target)} [{one.id}]"
+        for one in relations
+    ]
+
+
+def listed(view: RecordList) -> str:
+    """Return one line a record, then one a relation."""
+    titles = {one.id: one.title for one in view.items}
+    lines = [*map(_line, view.items), *_joins(view.relationships, titles)]
+    more = [f"More: --cursor {view.next_cursor}"] if view.next_cursor else []
+    return "\n".join([f"{view.stats.total_nodes:,} records.", *lines, *more])
+
+
+def whole(view: RecordsWhole) -> str:
+    """Return records with their fields, cites, relations and moves, one line each."""
+    lines: list[str] = []
+    for one in view.records:
+        told = {"status": one.status, "version": one.version, **(one.fields or {})}
+        lines += [_line(one), *(f"  {name}: {_text(value)}" for name, value in told.items())]
+        lines += [f"  cites {cite.kind} [{cite.id}]{' (forgotten)' if cite.gone else ''}" for cite in one.cites or ()]
+    lines += _joins(view.relationships, {one.id: one.title for one in view.records})
+    return "\n".join([*lines, *(f"{iso(m.at)} {m.before} -> {m.after} {m.actor} {m.why}" for m in view.transitions)])
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,164 @@
+"""Records of packs' kinds: saved, read, listed, moved, related, deleted. What else has a title is in ``records``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from pps.core.records import Condition, RecordQuery
+from pps.core.reports import Forgotten
+from pps.memory import Memory
+from pps.models.token_counts import count_tokens, counter_name
+from pps.operations import record_shapes as shapes
+from pps.operations import words
+from pps.operations.records import WAIT_S
+from pps.operations.table import ADDS, ERASES, READS, SETS, Hints, operation
+from pps.records.kind_models import snake
+from pps.records.records import Join
+from pps.records.saving import RelationGiven
+
+
+@operation(
+    "Keep or change records of packs' kinds",
+    shapes.saved,
+    SETS,
+    toolset="records",
+    command="records save",
+    examples=("pps records save ana --file goals.json",),
+)
+async def record_save(memory: Memory, given: shapes.SaveRecordsInput) -> shapes.SavedViews:
+    """Use it to keep goals, tasks, decisions and whatever else has a kind in this memory's packs, or to change them.
+
+    A record is found by its id, or by kind and title, and made when there is none. One call is one transaction: when
+    one record is wrong nothing is kept. Returns ids and versions. The state of a life cycle is changed by record_move.
+    """
+    records = [one.given() for one in given.records]
+    return shapes.saved_views(await memory.records.save(records, timeout_s=WAIT_S))
+
+
+@operation(
+    "Read records whole",
+    shapes.whole,
+    READS,
+    toolset="records",
+    command="records get",
+    examples=("pps records get ana 1b4e28ba",),
+)
+async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.RecordsWhole:
+    """Use it to read records in full: fields, what they cite, their relations, and the moves of their life cycles."""
+    found = await memory.records.get(given.ids)
+    ids = [one.id for one in found]
+    cites, relations = await memory.records.cites(ids), await memory.records.relations(ids)
+    moves = [move for id_ in dict.fromkeys(ids) for move in await memory.records.transitions(id_)]
+    views = tuple(shapes.record_view(one, cites.get(one.id, ())) for one in found)
+    return shapes.RecordsWhole(views, tuple(map(shapes.join_view, relations)), tuple(moves))
+
+
+@operation(
+    "List records",
+    shapes.listed,
+    READS,
+    toolset="records",
+    command="records list",
+    examples=(
+        "pps records list ana --kind Goal --order deadline",
+        """pps records list ana --where '[{"field": "deadline", "op": "<", "value": "2027-01-01"}]'""",
+    ),
+)
+async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.RecordList:
+    """Use it to see which records there are: by kind, layer, status, state, tag, time and fields, in an order.
+
+    Returns a page of them, how many match by kind, and the tokens that the page takes.
+    """
+    kinds = given.kinds
+    if given.layers:
+        of_layers = memory.kinds.of_layers(given.layers)
+        kinds = tuple(one for one in of_layers if not kinds or one in kinds) or ("",)
+    query = RecordQuery(
+        kinds=kinds,
+        statuses=given.status,
+        states=given.states,
+        tags=given.tags,
+        where=tuple(Condition(snake(one.field), one.op, one.value) for one in given.where),
+        since=given.since,
+        until=given.until,
+        order=tuple(map(snake, given.order)),
+        limit=given.limit,
+        cursor=given.cursor,
+    )
+    page = await memory.records.list(query)
+    only, without = set(map(snake, given.fields)), set(map(snake, given.exclude_fields))
+    items = tuple(shapes.chosen(shapes.record_view(one), only, without) for one in page.records)
+    relations = await memory.records.relations([one.id for one in items]) if given.include_relationships else ()
+    joins = tuple(map(shapes.join_view, relations))
+    said = json.dumps([asdict(one) for one in (*items, *joins)], ensure_ascii=False, default=str)
+    stats = shapes.ListStats(page.total, page.by_kind, count_tokens(said), counter_name())
+    return shapes.RecordList(items, joins, stats, page.next_cursor)
+
+
+@operation(
+    "Move a record through its life cycle",
+    shapes.saved,
+    ADDS,
+    toolset="records",
+    command="records move",
+    examples=('pps records move ana 1b4e28ba done --why "The shoes fit."',),
+)
+async def record_move(memory: Memory, given: shapes.MoveRecordInput) -> shapes.SavedViews:
+    """Use it to let a record go on to another state of its kind's life cycle, such as todo to in_progress.
+
+    Who moved it, when and why is kept. Some moves only another than the record's author may do.
+    """
+    moved = await memory.records.move(given.id, given.to, expected=given.expected, why=given.why, timeout_s=WAIT_S)
+    return shapes.saved_views(moved)
+
+
+@operation(
+    "Delete records",
+    words.forgotten,
+    ERASES,
+    toolset="records",
+    command="records delete",
+    examples=("pps records delete ana 1b4e28ba --yes",),
+)
+async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> Forgotten:
+    """Use it only to erase records that must not be kept, with their versions and relations; it cannot be undone.
+
+    By default a dry run that returns what would go: show that, and only then call again with dry_run=false. What is
+    merely over is archived: record_save with status 'archived'.
+    """
+    return await memory.records.delete(given.ids, dry_run=given.dry_run)
+
+
+@operation(
+    "Relate two records",
+    lambda view: "\n".join(f"[{one}]{'' if view.created else ' held already'}" for one in view.ids),
+    SETS,
+    toolset="records",
+    command="records relate",
+    examples=('pps records relate ana "Buy shoes" SERVES "Run a marathon"',),
+)
+async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> shapes.Joined:
+    """Use it to join two records by a relation of the packs; made again, only its properties change.
+
+    Returns the relation's id. schema_inventory says which kinds a relation joins, and what its properties are.
+    """
+    relation = RelationGiven(given.type, given.target, given.properties)
+    ids, created = await memory.records.join([Join(given.source, relation)])
+    return shapes.Joined(tuple(ids), created)
+
+
+@operation(
+    "End relations between records",
+    lambda view: f"{words.counted(len(view.ids), 'relation')} ended.",
+    Hints(destructive=True),
+    toolset="records",
+    command="records unrelate",
+    examples=("pps records unrelate ana 1b4e28ba",),
+)
+async def record_unrelate(memory: Memory, given: shapes.UnrelateRecordsInput) -> shapes.Joined:
+    """Use it when relations no longer hold. What was is still shown by a question with as_of."""
+    return shapes.Joined(tuple(await memory.records.part(given.ids)))
+
+
+TYPED_RECORDS = (record_save, record_get, record_list, record_move, record_delete, record_relate, record_unrelate)
