@@ -87,8 +87,10 @@ class App:
             finally:
                 await app.close_all()
 
-    async def create(self, name: str, *, store: str | None = None, packs: Sequence[str] = ()) -> Created:
-        """Register an entity and make its folder, indexes, own node and token.
+    async def create(
+        self, name: str, *, store: str | None = None, packs: Sequence[str] = (), token: bool = True
+    ) -> Created:
+        """Register an entity and make its folder, indexes, own node and (unless it is to be a pool) token.
 
         What was cut short or failed is completed when it is asked for again: the token comes with the first that
         succeeds. One that is made already keeps the packs that it has.
@@ -105,11 +107,11 @@ class App:
             if names and not entry.made:
                 await asyncio.to_thread(set_packs, (await asyncio.to_thread(self.registry.mount, name)).folder, names)
         try:
-            async with self.memory(name) as memory:
-                token = await asyncio.to_thread(self.registry.first_token, memory.entity)
+            async with self.memory(name, pool=True) as memory:
+                shown = await asyncio.to_thread(self.registry.first_token, memory.entity) if token else None
         except UnknownEntity:
             raise StoreConflict(f"{name} was deleted while it was made; run this again") from None
-        return Created(memory.entity, entry.folder, token, token is not None)
+        return Created(memory.entity, entry.folder, shown, shown is not None)
 
     async def delete(self, name: str) -> Deletion:
         """Erase an entity: its memory is closed, its registration taken away, then its graph and files are removed.
@@ -218,8 +220,8 @@ class App:
         return Kinds(await asyncio.to_thread(load_packs, self.settings.home, own.packs))
 
     @contextlib.asynccontextmanager
-    async def memory(self, owner: str | EntityId) -> AsyncGenerator[Memory]:
-        """Lend an entity's memory, opening it when it is not open.
+    async def memory(self, owner: str | EntityId, *, pool: bool = False) -> AsyncGenerator[Memory]:
+        """Lend an entity's memory, opening it when it is not open; a squad's pool only to who asks for one.
 
         Raises:
             UnknownEntity: No such entity.
@@ -229,6 +231,8 @@ class App:
         """
         entry = await self._owned(owner)
         name = entry.entity.name
+        if not pool and (squad := await asyncio.to_thread(self.registry.squads.pool_of, name)):
+            raise InvalidRequest("entity", f"is the pool of the squad {squad!r}: only its members reach it")
         async with self._gate(name):
             held = await self._whole(entry) or await self._opened(entry)
             held.users += 1
@@ -306,18 +310,14 @@ class App:
         return list(self._open)
 
     async def resume_pending(self, patience_s: float = 3600.0) -> dict[str, str]:
-        """Finish deletions, then the jobs that closed entities still have, one entity after another.
+        """Finish deletions, then the jobs that closed entities still have, each for ``patience_s`` at most.
 
-        Args:
-            patience_s: How long one entity is waited for before the next one has its turn.
-
-        Returns:
-            What stands in the way, by the name of the entity; empty when all could be opened.
+        Return what stands in the way, by the name of the entity; empty when all could be opened.
         """
         in_the_way = await self.finish_deletions()
         for name in await self.closed_pending():
             try:
-                async with self.memory(name) as memory:
+                async with self.memory(name, pool=True) as memory:
                     await memory.settled(patience_s)
             except UnknownEntity:
                 continue  # deleted or archived meanwhile

@@ -18,9 +18,10 @@ from pathlib import Path
 from pps.core import time
 from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_actor, check_name, new_group
-from pps.entities import deletions, folder, paths, routing, tokens
+from pps.entities import deletions, folder, memberships, paths, routing, tokens
 from pps.entities.deletions import Deletions
 from pps.entities.folder import Entry
+from pps.entities.memberships import Squads
 from pps.entities.routing import Refusal, Routers, Routes, Watched
 from pps.entities.small_file import SmallFile
 
@@ -101,9 +102,7 @@ class Registry:
     def __init__(self, home: Path, refuse: Refusal = lambda _field, _text: None) -> None:
         """Open the registry of a data folder, making both (mode 0700) when they are not there.
 
-        Args:
-            home: The data folder.
-            refuse: Raises InvalidRequest for a field's text that must not be kept: one that holds a secret.
+        ``refuse`` raises InvalidRequest for a field's text that must not be kept: one that holds a secret.
         """
         self._home = home
         self._refuse = refuse
@@ -118,12 +117,13 @@ class Registry:
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
-        self._file = SmallFile(path, _SCHEMA, _CHANGES)
+        self._file = SmallFile(path, _SCHEMA + memberships.SCHEMA, _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
         self.watched = Watched(self._file, home, refuse)
         self.routers = Routers(self._file, refuse)
+        self.squads = Squads(self._file)
         self.deletions = Deletions(self._file, self.entities_folder)
 
     @classmethod
@@ -140,7 +140,7 @@ class Registry:
         if wrong := [place for place, card in cards if place.name != card.entity.name]:
             raise StoreError(f"{wrong[0]}: its card names another entity; give the folder that name")
         made = {card.entity.group for place, card in cards if any((place / "data").glob("*"))}
-        with SmallFile(path, _SCHEMA, _CHANGES).writing() as db:
+        with SmallFile(path, _SCHEMA + memberships.SCHEMA, _CHANGES).writing() as db:
             for _, card in cards:
                 row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
                 db.execute("INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)", row)
@@ -276,8 +276,8 @@ class Registry:
             return [self._entry(row) for row in db.execute(f"{_ENTITIES} {where} ORDER BY name")]
 
     def archive(self, name: str, *, undo: bool = False) -> None:
+        statement = "UPDATE entity SET archived = ? WHERE name = ? COLLATE BINARY"
         with self._file.writing() as db:
-            statement = "UPDATE entity SET archived = ? WHERE name = ? COLLATE BINARY"
             changed = db.execute(statement, (int(not undo), name)).rowcount
         if not changed:
             self.get(name)
@@ -295,6 +295,7 @@ class Registry:
         check_actor(actor)
         group = self.get(name).entity.group
         with self._file.writing() as db:
+            memberships.check_no_pool(db, group, "name")
             token = tokens.issue(db, "entity", group, actor)
             if toolsets:
                 db.execute("INSERT INTO token_toolsets VALUES (?, ?)", (token.token_id, ",".join(toolsets)))
@@ -393,8 +394,7 @@ class Registry:
 
 
 def _check_same(entry: Entry, store: str) -> None:
-    name = entry.entity.name
     if entry.archived:
-        raise InvalidRequest("name", f"{name!r} is taken by an archived entity")
+        raise InvalidRequest("name", f"{entry.entity.name!r} is taken by an archived entity")
     if entry.store != store:
-        raise InvalidRequest("store", f"{name!r} exists already in the store {entry.store!r}")
+        raise InvalidRequest("store", f"{entry.entity.name!r} exists already in the store {entry.store!r}")

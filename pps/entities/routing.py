@@ -14,6 +14,7 @@ from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.entities import tokens
+from pps.entities.memberships import check_no_pool
 from pps.entities.paths import ancestors, is_inside, outside, real_path
 from pps.entities.small_file import SmallFile
 
@@ -79,6 +80,7 @@ class Routes:
         self._refuse("path", path)
         with self._file.writing() as db:
             group = _group_of(db, name)
+            check_no_pool(db, group, "entity")
             row = mapped(db, path)
             if row is not None and row["grp"] != group:
                 raise InvalidRequest("path", f"belongs to {row['name']!r}; `pps route remove` it first")
@@ -122,6 +124,7 @@ class Watched:
             raise InvalidRequest("folder", f"there is none at {path}")
         with self._file.writing() as db:
             group = _group_of(db, name)
+            check_no_pool(db, group, "entity")
             for row in db.execute(_WATCHED).fetchall():
                 if row["path"] == path and row["grp"] == group:
                     return _folder(row)

@@ -98,7 +98,7 @@ async def _busy(app: App) -> bool:
     """Tell whether an open memory still has turns to take in."""
     for name in app.open_names():
         with contextlib.suppress(PPSError):  # what cannot be used has nothing to wait for; /health tells it
-            async with app.memory(name) as memory:
+            async with app.memory(name, pool=True) as memory:
                 if await memory.pending():
                     return True
     return False

@@ -207,6 +207,7 @@ async def entity_show(app: App, given: Named) -> EntityView:
 )
 async def entity_archive(app: App, given: ArchiveInput) -> EntityView:
     """Puts an entity to rest: nothing is lost, its tokens are refused; 'undo' brings it back."""
+    await _no_pool(app, given.name)
     await app.archive(given.name, undo=given.undo)
     return _entity(await asyncio.to_thread(app.registry.get, given.name))
 
@@ -225,6 +226,7 @@ async def entity_delete(app: App, given: Named) -> Deleted:
 
     Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut it short.
     """
+    await _no_pool(app, given.name)
     gone = await app.delete(given.name)
     return Deleted(given.name, left=_LEFT_ON_NEO4J if gone.store == "neo4j" else "")
 
@@ -310,6 +312,11 @@ def address(app: App) -> str:
     """Return where clients find the server as it is set, not where one that was started by need is just now."""
     server = app.settings.server
     return RunFile(0, server.host, server.port, "", False, "").url if server.port else ""
+
+
+async def _no_pool(app: App, name: str) -> None:
+    if squad := await asyncio.to_thread(app.registry.squads.pool_of, name):
+        raise InvalidRequest("name", f"is the pool of the squad {squad!r}; `pps squad delete {squad}` erases both")
 
 
 def _entity(

@@ -256,7 +256,7 @@ async def export(app: App, given: FileInput, progress: Progress | None) -> Expor
     path = Path(given.path)
     outside(app.settings.home, str(path))
     told(progress, "writing")
-    async with app.memory(given.entity) as memory:
+    async with app.memory(given.entity, pool=True) as memory:
         return Exported(str(path), await memory.documents.export(path))
 
 

@@ -210,7 +210,7 @@ async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Index
 )
 async def jobs_list(app: App, given: JobsInput) -> Jobs:
     """Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong."""
-    async with app.memory(given.entity) as memory:
+    async with app.memory(given.entity, pool=True) as memory:
         found = await memory.jobs.list(given.state, after=given.after, limit=given.limit)
     return Jobs(tuple(found), found[-1].id if len(found) == given.limit else None)
 
@@ -227,7 +227,7 @@ async def jobs_list(app: App, given: JobsInput) -> Jobs:
 async def jobs_retry(app: App, given: ChosenInput) -> Retried:
     """Takes turns in again, from the beginning: the ones named, or all that failed. What is there is not doubled."""
     chosen = given.chosen()
-    async with app.memory(given.entity) as memory:
+    async with app.memory(given.entity, pool=True) as memory:
         return Retried(tuple(await memory.jobs.retry(chosen)))
 
 
@@ -243,14 +243,14 @@ async def jobs_retry(app: App, given: ChosenInput) -> Retried:
 async def jobs_drop(app: App, given: ChosenInput) -> Dropped:
     """Gives up turns that failed or wait: the ones named, or all that failed. Texts stay; a retry takes them up."""
     chosen = given.chosen()
-    async with app.memory(given.entity) as memory:
+    async with app.memory(given.entity, pool=True) as memory:
         return Dropped(tuple(await memory.jobs.drop(chosen)))
 
 
 @operation("Examine a memory", _examined, READS, audience="owner", toolset="maintenance")
 async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examined:
     """Returns the health of an entity, and whether its journal, graph and indexes hold the same ids."""
-    async with app.memory(given.entity) as memory:
+    async with app.memory(given.entity, pool=True) as memory:
         told(progress, f"comparing {given.entity}")
         health = await memory.health()
         ledger = await memory.ledger()

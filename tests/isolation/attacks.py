@@ -53,6 +53,12 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "jobs_drop": [{**of, "all": True}],
         "doctor": [of],
         "verify_isolation": [{"operations": 20}],
+        "squad_create": [{"name": "duo", "file": "duo"}],
+        "squad_show": [{"name": "duo"}],
+        "squad_list": [{}],
+        "squad_remove": [{"name": "duo", "member": "kublai"}],
+        "squad_add": [{"name": "duo", "member": "kublai", "entity": entity}],
+        "squad_delete": [{"name": "duo"}],
         "entity_archive": [named, {**named, "undo": True}],
         "entity_delete": [named],
     }

@@ -64,7 +64,7 @@ class Condition:
             if name in lost:
                 continue
             try:
-                async with self._app.memory(name) as memory:
+                async with self._app.memory(name, pool=True) as memory:
                     health = await memory.health()
                 found.extend(Problem(name, text, health.outage) for text in health.problems)
             except PPSError as error:
@@ -132,7 +132,7 @@ class Condition:
         jobs = lag = 0
         for name in self._app.open_names():
             with contextlib.suppress(PPSError):  # it counts among the problems; the other numbers are told
-                async with self._app.memory(name) as memory:
+                async with self._app.memory(name, pool=True) as memory:
                     stats = await memory.stats()
                 jobs, lag = jobs + stats.unfinished_jobs, lag + stats.index_lag
         return [

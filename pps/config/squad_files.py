@@ -1,0 +1,193 @@
+"""Squads of agents as files: who they are, who hears of what, who may approve what; every mistake with its line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pps.config.border import problems
+from pps.config.pack_reading import MAX_BYTES, Mistake
+from pps.config.packaged import shipped
+from pps.config.packs import shipped_pack
+from pps.config.toml_lines import TomlLines
+from pps.core.errors import ConfigError, InvalidRequest
+
+PACK = "squad"
+"""The pack of kinds that members and pool have."""
+Gate: TypeAlias = Literal["confidence", "approve", "risk"]
+Tier: TypeAlias = Literal["direct", "pool", "orchestrator", "analyst", "ops"]
+
+_Text = Annotated[str, Field(max_length=500)]
+_Texts = Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)]
+_MemberId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,19}$")]
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PoolRules(_Part):
+    """How something gets into the pool: at once, after a reviewer, or after one where its kind is risky."""
+
+    gate: Gate = "confidence"
+    share_from: _Share = 0.7
+    risky: _Texts = []
+    reviewers: _Texts = []
+
+
+class MemberRules(_Part):
+    """Who a member is; types of what it makes and takes are advice."""
+
+    title: _Text = ""
+    aliases: _Texts = []
+    role: Annotated[str, Field(min_length=1, max_length=100)]
+    capabilities: _Texts = []
+    personality: _Text = ""
+    output_types: _Texts = []
+    input_types: _Texts = []
+    heartbeat_minute: int = Field(default=0, ge=0, le=59)
+    minimum: Annotated[str, Field(max_length=200)] = ""
+
+
+class BroadcastRule(_Part):
+    """What goes to everyone: what is not given is any."""
+
+    kinds: _Texts = []
+    source: str = Field(default="", alias="from")
+    states: _Texts = []
+
+
+class BroadcastRules(_Part):
+    """What goes to everyone, in batches of an interval."""
+
+    interval: timedelta = timedelta(0)
+    rules: list[BroadcastRule] = Field(default=[], max_length=50)
+
+
+class Subscription(_Part):
+    """Who hears of whose records; no ``interval`` is at once, and what is not given is any."""
+
+    to: str
+    source: str = Field(default="", alias="from")
+    kinds: _Texts = []
+    domains: _Texts = []
+    min_confidence: _Share = 0
+    interval: timedelta = timedelta(0)
+    tier: Tier = "direct"
+
+
+class _File(_Part):
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+    about: _Text = ""
+    pool: PoolRules = PoolRules()
+    members: Annotated[dict[_MemberId, MemberRules], Field(min_length=2, max_length=50)]
+    broadcast: BroadcastRules = BroadcastRules()
+    subscriptions: list[Subscription] = Field(default=[], max_length=500)
+
+
+@dataclass(frozen=True)
+class SquadRules:
+    """A squad's file."""
+
+    text: str = field(repr=False)
+    name: str
+    about: str
+    pool: PoolRules
+    members: Mapping[str, MemberRules]
+    broadcast: BroadcastRules
+    subscriptions: tuple[Subscription, ...]
+
+    @cached_property
+    def aliases(self) -> Mapping[str, str]:
+        """Every name of a member → its id."""
+        return {name: id_ for id_, one in self.members.items() for name in (id_, *one.aliases)}
+
+    def member(self, name: str, field_name: str = "member") -> str:
+        """Return a member's id for its id or alias; InvalidRequest names the members that there are."""
+        if name not in self.aliases:
+            raise InvalidRequest(field_name, f"{name!r} is no member; there are {', '.join(self.members)}")
+        return self.aliases[name]
+
+
+def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
+    """Return the squad that a TOML text is, or None and its mistakes by their lines."""
+    if len(text.encode()) > MAX_BYTES:
+        return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said, _, at = str(error).partition(" (at line ")
+        return None, (Mistake(int(at.partition(",")[0] or len(text.splitlines()) or 1), "", f"not valid TOML: {said}"),)
+    lines = TomlLines(text)
+    file, found = None, list[tuple[str, str]]()
+    try:
+        file = _File.model_validate(tree)
+        found = [*_wrong(file)]
+    except ValidationError as error:
+        found = [(one.path, "unknown key" if one.unknown else one.text) for one in problems(error, _File)]
+    if file is None or found:
+        told = [Mistake(lines.line(path.split("."), path.rpartition(".")[2]), path, problem) for path, problem in found]
+        return None, tuple(sorted(told, key=lambda one: one.line))
+    rest = (file.name, file.about, file.pool, file.members, file.broadcast, tuple(file.subscriptions))
+    return SquadRules(text, *rest), ()
+
+
+def _wrong(file: _File) -> Iterator[tuple[str, str]]:
+    """Yield what names nothing: members, kinds and states that there are not."""
+    names = [name for id_, one in file.members.items() for name in (id_, *one.aliases)]
+    if twice := {name for name in names if names.count(name) > 1}:
+        yield "members", f"the name {min(twice)!r} is of two members"
+    pack = shipped_pack(PACK)
+    states = {state for kind in pack.kinds.values() if kind.lifecycle for state in kind.lifecycle.states}
+    uses = [("pool.reviewers", name, file.members) for name in file.pool.reviewers]
+    uses += [("pool.risky", kind, pack.kinds) for kind in file.pool.risky]
+    for number, one in enumerate(file.subscriptions):
+        at = f"subscriptions.{number}"
+        uses += [(f"{at}.to", one.to, file.members), *((f"{at}.kinds", kind, pack.kinds) for kind in one.kinds)]
+        uses += [(f"{at}.from", one.source, file.members)] if one.source else []
+    for number, rule in enumerate(file.broadcast.rules):
+        at = f"broadcast.rules.{number}"
+        uses += [*((f"{at}.kinds", kind, pack.kinds) for kind in rule.kinds)]
+        uses += [(f"{at}.states", state, dict.fromkeys(states)) for state in rule.states]
+        uses += [(f"{at}.from", rule.source, file.members)] if rule.source else []
+    yield from ((path, f"there is no {name!r}") for path, name, there in uses if name not in there)
+    if file.pool.gate != "confidence" and not file.pool.reviewers:
+        yield "pool.gate", "needs reviewers: name a member in pool.reviewers"
+
+
+@lru_cache(maxsize=64)
+def squad_rules(text: str) -> SquadRules:
+    """Return a squad's rules; ConfigError names its first mistakes."""
+    rules, mistakes = read_squad(text)
+    if rules is None:
+        raise ConfigError(f"the squad's file: {'; '.join(map(str, mistakes[:3]))}")
+    return rules
+
+
+def load_squad(home: Path, name: str) -> SquadRules:
+    """Return the rules of a squad's file: one of the data folder's ``squads``, a shipped one, or a file's path.
+
+    Raises:
+        InvalidRequest: There is no such file.
+        ConfigError: It has mistakes; the first are named with their lines.
+    """
+    own = Path(name) if name.endswith(".toml") else home / "squads" / f"{name}.toml"
+    try:
+        return squad_rules(own.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        there = {one.name.removesuffix(".toml"): one for one in shipped("config/squads").iterdir()}
+        if name not in there:
+            raise InvalidRequest(
+                "from", f"there is no {own} and no squad {name!r}; there are {', '.join(there)}"
+            ) from None
+        return squad_rules(there[name].read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{own}: cannot be read as text") from None

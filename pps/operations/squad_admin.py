@@ -1,0 +1,218 @@
+"""Which agents share a pool: squads and their members, for operators and the owner."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from pps.app import App
+from pps.core.errors import InvalidRequest
+from pps.entities.memberships import Squad
+from pps.operations.command_line import argument, option
+from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.table import ERASES, READS, SETS, operation
+from pps.squad import founding
+
+Binding = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)]
+
+
+class SquadInput(Input):
+    """A squad, by its name."""
+
+    name: Label = Field(description="The squad's name.", json_schema_extra=argument())
+
+
+class SquadCreateInput(SquadInput):
+    """A squad to make."""
+
+    file: Label = Field(
+        default="openclaw",
+        description="A squad's file: one of the data folder's squads/, or 'openclaw', the six that are shipped.",
+        json_schema_extra=option("--from"),
+    )
+    members: tuple[Binding, ...] = Field(
+        default=(),
+        max_length=50,
+        description="member=entity: an entity that there is becomes that member; may be repeated. The others are made.",
+        json_schema_extra=option("--member"),
+    )
+    store: Label = Field(default="", description="Of what is made: 'embedded' or 'neo4j'; the setting's if not given.")
+
+
+class SquadAddInput(SquadInput):
+    """A member to add."""
+
+    member: Label = Field(description="Its id in the squad's file.", json_schema_extra=argument())
+    entity: Label = Field(
+        default="", description="An entity that there is; made if not given.", json_schema_extra=argument(default="")
+    )
+
+
+class SquadRemoveInput(SquadInput):
+    """A member to remove."""
+
+    member: Label = Field(description="Its id in the squad's file.", json_schema_extra=argument())
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member; ``token`` is shown once, when its memory is made for the squad."""
+
+    id: str
+    title: str
+    role: str
+    entity: str
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SquadView:
+    """A squad; ``missing`` has the members of its file that are none yet."""
+
+    name: str
+    pool: str
+    gate: str
+    created_at: datetime
+    members: tuple[MemberView, ...]
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SquadsView:
+    """The squads by name."""
+
+    squads: tuple[SquadView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disbanded:
+    """A squad that is gone."""
+
+    name: str
+    deleted: bool = True
+
+
+def _shown(one: SquadView) -> str:
+    lines = [f"{one.name}  pool {one.pool}, gate {one.gate}, since {one.created_at:%Y-%m-%d}"]
+    for member in one.members:
+        token = f"\n    its token, shown this once: {member.token}" if member.token else ""
+        lines.append(f"  {member.id}  {member.role}  {member.entity}{token}")
+    lines += [f"  {name}  is no member yet: `pps squad add {one.name} {name}`" for name in one.missing]
+    return "\n".join(lines)
+
+
+def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
+    rules = founding.rules_of(squad)
+    members = tuple(
+        MemberView(one.id, rules.members[one.id].title, one.role, one.entity.name, (tokens or {}).get(one.id))
+        for one in squad.members.values()
+        if one.id in rules.members
+    )
+    missing = tuple(name for name in rules.members if name not in squad.members)
+    return SquadView(squad.name, squad.pool.name, rules.pool.gate, squad.created_at, members, missing)
+
+
+@operation(
+    "Make a squad",
+    _shown,
+    SETS,
+    audience="operator",
+    toolset="registry",
+    command="squad create",
+    examples=("pps squad create team --from openclaw", "pps squad create team --member kublai=ana"),
+)
+async def squad_create(app: App, given: SquadCreateInput) -> SquadView:
+    """Makes a squad: a pool for what its members share, and a memory for each member that is not bound to one.
+
+    Done again it changes nothing but its rules, where the file was changed. Returns the members, with the tokens of
+    memories that were made, shown this once.
+    """
+    bound = dict(one.split("=", 1) for one in given.members)
+    if len(set(bound.values())) < len(given.members):
+        raise InvalidRequest("members", "must bind each member and each entity once")
+    made = await founding.found(app, given.name, given.file, bound, given.store or None)
+    return _view(made.squad, dict(made.tokens))
+
+
+@operation(
+    "Show a squad",
+    _shown,
+    READS,
+    audience="operator",
+    toolset="registry",
+    command="squad show",
+    examples=("pps squad show team",),
+)
+async def squad_show(app: App, given: SquadInput) -> SquadView:
+    """Returns a squad's pool and members."""
+    return _view(await asyncio.to_thread(app.registry.squads.get, given.name))
+
+
+@operation(
+    "List the squads",
+    lambda value: "\n".join(map(_shown, value.squads)) or "None yet: `pps squad create NAME` makes one.",
+    READS,
+    audience="operator",
+    toolset="registry",
+    command="squad list",
+    examples=("pps squad list",),
+)
+async def squad_list(app: App, _: Nothing) -> SquadsView:
+    """Returns the squads with their members."""
+    return SquadsView(tuple(map(_view, await asyncio.to_thread(app.registry.squads.list))))
+
+
+@operation(
+    "Add a member",
+    _shown,
+    SETS,
+    audience="operator",
+    toolset="registry",
+    command="squad add",
+    examples=("pps squad add team kublai ana",),
+)
+async def squad_add(app: App, given: SquadAddInput) -> SquadView:
+    """Makes an entity a member of a squad, or makes one for it. An entity is of one squad at most."""
+    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
+    token = await founding.join(app, squad, given.member, given.entity)
+    rules = founding.rules_of(squad)
+    tokens = {rules.member(given.member): token} if token else {}
+    return _view(await asyncio.to_thread(app.registry.squads.get, given.name), tokens)
+
+
+@operation(
+    "Remove a member",
+    _shown,
+    ERASES,
+    audience="operator",
+    toolset="registry",
+    command="squad remove",
+    examples=("pps squad remove team kublai --yes",),
+)
+async def squad_remove(app: App, given: SquadRemoveInput) -> SquadView:
+    """Takes a member out of its squad: it reaches the pool no longer, and keeps its own memory."""
+    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
+    await asyncio.to_thread(app.registry.squads.remove, squad.name, founding.rules_of(squad).member(given.member))
+    return _view(await asyncio.to_thread(app.registry.squads.get, given.name))
+
+
+@operation(
+    "Erase a squad",
+    lambda one: f"{one.name} is gone, with its pool.",
+    ERASES,
+    audience="operator",
+    toolset="registry",
+    command="squad delete",
+    examples=("pps squad delete team --yes",),
+)
+async def squad_delete(app: App, given: SquadInput) -> Disbanded:
+    """Erases a squad with all that is in its pool. The members keep their own memories."""
+    await founding.disband(app, await asyncio.to_thread(app.registry.squads.get, given.name))
+    return Disbanded(given.name)
+
+
+SQUAD_ADMIN = (squad_create, squad_show, squad_list, squad_add, squad_remove, squad_delete)

@@ -1,0 +1,1 @@
+"""Squads: members that each have a memory, and the pool of what they chose to share."""
