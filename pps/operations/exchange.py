@@ -21,6 +21,7 @@ from pps.ingest.importing import Imported, Wanted
 from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument
 from pps.operations.inputs import Input, Label
+from pps.operations.record_import import RecordsImported, WantedRecords, import_records
 from pps.operations.table import ADDS, READS, SETS, operation
 from pps.operations.words import counted
 
@@ -51,8 +52,10 @@ class ImportInput(OfEntity):
     format: Label = Field(
         default="auto",
         description="auto, jsonl, claude-code, chatgpt, claude, mem0, graphiti, basic-memory or markdown; 'auto' finds "
-        "it by the content of each file.",
+        "it by the content of each file. Or records: CSV or JSON of records of the packs' kinds.",
     )
+    kind: Label = Field(default="", description="With records: the kind of rows that name none.")
+    skip: bool = Field(default=False, description="With records: keep the others when some have mistakes.")
     dry_run: bool = Field(default=False, description="Only read and count; nothing is stored.")
 
 
@@ -84,9 +87,15 @@ class WatchedInput(Input):
 
 @dataclass(slots=True)
 class ImportView(Imported):
-    """What an import did; ``estimate`` is what a language model would take, of a dry run where one reads."""
+    """What an import did.
+
+    Attributes:
+        estimate: What a language model would take, of a dry run where one reads.
+        records: What became of records, where the format was that; their mistakes are ``unreadable`` too.
+    """
 
     estimate: CostEstimate | None = None
+    records: RecordsImported | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +170,20 @@ def estimated(value: CostEstimate) -> str:
     )
 
 
+def _recorded(value: RecordsImported, unreadable: int) -> str:
+    what = f"{value.created} new, {value.changed} changed, {value.unchanged} as they were"
+    kept = "kept" if value.kept else "nothing was kept"
+    head = f"read {counted(value.rows, 'record')}: {what if not unreadable or value.kept else 'not all can be'}; {kept}"
+    lines = [f"{one.what}: {one.why}" for one in value.mistakes[:_SHOWN]]
+    if unreadable:
+        shown = f", the first {_SHOWN} are above" if unreadable > _SHOWN else ""
+        lines.append(f"{counted(unreadable, 'mistake')}{shown}; --skip keeps the records that have none")
+    return "\n".join([head, *lines])
+
+
 def _imported(value: ImportView) -> str:
+    if value.records is not None:
+        return _recorded(value.records, value.unreadable_count)
     formats = ", ".join(f"{count} × {one}" for one, count in value.files.items())
     span = f", {value.first_at:%Y-%m-%d} to {value.last_at:%Y-%m-%d}" if value.first_at and value.last_at else ""
     lines = [
@@ -221,15 +243,19 @@ def told(progress: Progress | None, what: str) -> None:
         "pps import ana talk.jsonl",
         "pps import ana ~/.claude/projects",
         "pps import ana export.zip --dry-run",
+        "pps import ana goals.csv --format records --kind Goal --dry-run",
     ),
     name="import",
 )
 async def import_files(app: App, given: ImportInput, progress: Progress | None) -> ImportView:
     """Remembers what other programs kept: conversations, notes, memories, graphs; a second time adds nothing.
 
-    It may be cut short and asked again: it goes on from there. What could not be read is said, and the rest is stored.
+    It may be cut short and asked again: it goes on from there. What could not be read is said, and the rest is stored;
+    of records nothing is, unless 'skip' is true.
     """
     paths = [_existing(app, one, "paths", around=True) for one in given.paths]
+    if given.format == "records":
+        return await _records(app, given, paths, progress)
     wanted = Wanted(paths, format=given.format, dry_run=given.dry_run, avoid=app.settings.home)
     async with app.memory(given.entity) as memory:
         done = await memory.documents.import_files(wanted, progress)
@@ -237,6 +263,22 @@ async def import_files(app: App, given: ImportInput, progress: Progress | None) 
         new = done.characters * done.stored // max(1, done.turns)
         estimate = await memory.costs.estimate(done.stored, new) if reads else None
     return ImportView(**fields_of(done), estimate=estimate)
+
+
+async def _records(app: App, given: ImportInput, paths: list[Path], progress: Progress | None) -> ImportView:
+    async with app.memory(given.entity) as memory:
+        done = await import_records(memory, WantedRecords(paths, given.kind, given.skip, given.dry_run), progress)
+        settled = await memory.documents.settled(progress) if done.kept else True
+    return ImportView(
+        given.dry_run,
+        {"records": len(paths)},
+        stored=(done.created + done.changed) * done.kept,
+        duplicates=done.unchanged * done.kept,
+        unreadable=[*done.mistakes],
+        unreadable_count=len(done.mistakes),
+        settled=settled,
+        records=done,
+    )
 
 
 @operation(

@@ -15,6 +15,8 @@ from pps.records.kind_models import KindModels, snake
 TYPED = "-typed"
 """What follows a pack's name in the toolset of its generated tools: one to create and one to change for each kind."""
 _SAVE = "record_save"
+_OF_RECORD = frozenset(("title", "summary", "status", "tags"))
+_BESIDE = ("relations", "cites")
 _KIND_TOOLS = (("create", "Keep a new {kind}"), ("update", "Change a {kind}"))
 
 
@@ -62,25 +64,32 @@ class KindTool(PackTool):
 
     def parse(self, arguments: Mapping[str, JSON]) -> Any:
         """Return the input of ``record_save``; raises as ``Operation.parse``."""
-        given = {name: value for name, value in _in_snake(arguments).items() if value is not None}
-        if self.is_update != ("id" in given):
-            raise InvalidRequest("id", "field required" if self.is_update else "unknown argument")
-        of_record = _record_properties(self)
-        own = self.models.model(self.kind).model_fields.keys() - of_record.keys()
-        record: dict[str, JSON] = {name: value for name, value in given.items() if name not in own}
-        record["kind"], record["fields"] = self.kind, {name: given[name] for name in given if name in own}
+        given = _in_snake(arguments)
+        own = self.models.model(self.kind).model_fields.keys() - _OF_RECORD
+        if strange := given.keys() - own - {*_OF_RECORD, *self.beside}:
+            raise InvalidRequest(min(strange)[:100], "unknown argument")
+        record = {name: value for name, value in given.items() if name not in own and value is not None}
+        if self.is_update and "id" not in record:
+            raise InvalidRequest("id", "field required")
+        new: dict[str, JSON] = {} if self.is_update else {"expected_version": 0}
+        fields = {name: value for name, value in given.items() if name in own}  # a null takes one out
+        record = {**record, **new, "kind": self.kind, "fields": fields}
         return Operation[Any, Any, Any].parse(self, {"records": [record]})
 
     @property
     def is_update(self) -> bool:
-        return "update" in self.dotted
+        return self.dotted.endswith(".update.v1")
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What is taken of a record beside its kind's fields."""
+        return ("id", "expected_version", *_BESIDE) if self.is_update else ("created_at", *_BESIDE)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the schema of the kind's fields, and of what a record has beside them; kept to what tools need."""
         schema = self.models.model(self.kind).model_json_schema(ref_template=refs)
-        beside = ("id", "expected_version", "relations", "cites") if self.is_update else ("relations", "cites")
         more = _record_properties(self)
-        properties = {**{n: more[n] for n in beside if n in more}, **schema["properties"]}
+        properties = {**{name: more[name] for name in self.beside}, **schema["properties"]}
         required = ["id"] if self.is_update else schema.get("required", [])
         base = Operation[Any, Any, Any].input_schema(self, refs)
         defs = {**base.get("$defs", {}), **schema.get("$defs", {})}

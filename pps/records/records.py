@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from pps.core.bounds import check_length, check_range
-from pps.core.errors import NotFound
+from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
 from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
 from pps.core.reports import Forgotten
 from pps.core.time import now
@@ -63,6 +63,14 @@ class Join:
     relation: RelationGiven
 
 
+class _Undone(Exception):
+    """Ends a trial: what it wrote is taken back."""
+
+    def __init__(self, saved: list[Saved], error: PPSError | None) -> None:
+        super().__init__()
+        self.saved, self.error = saved, error
+
+
 class Records(recorder.Records):
     """The records of one entity. No method takes a group or a name of an entity.
 
@@ -104,6 +112,29 @@ class Records(recorder.Records):
         joined = any(one.relations and not one.job for one in saved)
         done = await self._taken_in([one.job for one in saved], wait, timeout_s, joined=joined)
         return SavedRecords(tuple(saved), done, redactor.count)
+
+    async def tried(self, saves: Sequence[Sequence[RecordGiven]]) -> tuple[list[Saved], PPSError | None]:
+        """Return what saves, one after another, would do, and what stands in the way of the next; nothing is changed.
+
+        It takes one transaction, which is undone. The saves may have any number of records.
+        """
+        redactor = self._parts.redactor()
+        given = [[redacted(one, redactor) for one in save] for save in saves]
+
+        def work(rows: RecordRows) -> None:
+            done: list[Saved] = []
+            try:
+                for save in given:
+                    done += Saving(self._writing(), save)(rows)
+            except (InvalidRequest, NotFound, StoreConflict) as error:
+                raise _Undone(done, error) from None
+            raise _Undone(done, None)
+
+        try:
+            await self._when_idle(lambda: self._parts.journal.typed.write(work))
+        except _Undone as undone:
+            return undone.saved, undone.error
+        raise AssertionError("a trial was not undone")
 
     async def move(
         self,

@@ -1,0 +1,247 @@
+"""Records from files: CSV with a column a field, JSON as ``record_save`` takes it. All of it is kept, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from pydantic import ValidationError
+
+from pps.config import problems
+from pps.core.errors import InvalidRequest, Overloaded
+from pps.core.packs import FieldSpec, Kinds
+from pps.core.values import JSON, Skipped
+from pps.ingest.indexer import Progress
+from pps.memory import Memory
+from pps.operations.record_shapes import RecordInput
+from pps.records.kind_models import snake
+from pps.records.saving import MAX_RECORDS, RecordGiven, Saved
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_MISTAKES = 100
+"""Most mistakes that are looked for, where none may be passed over."""
+_ITEMS = ";"
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+_PLACE = re.compile(r"records\[(\d+)\]\.?([^ :]*)[: ]*")
+_LONGEST_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsImported:
+    """What an import of records did, or would do when it was a dry run or has mistakes.
+
+    Attributes:
+        rows: Records that were read.
+        kept: They are in the memory; where a row is wrong none is, unless mistakes are passed over.
+        mistakes: What is wrong, by file, row and field; at most 100 where none is passed over.
+    """
+
+    rows: int
+    created: int
+    changed: int
+    unchanged: int
+    kept: bool
+    mistakes: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRecords:
+    """Files of records to import.
+
+    Attributes:
+        kind: Of the rows that name none.
+        skip: Keep the rows without mistakes all the same.
+    """
+
+    paths: Sequence[Path]
+    kind: str = ""
+    skip: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    where: str
+    given: RecordGiven
+
+
+async def import_records(memory: Memory, wanted: WantedRecords, progress: Progress | None = None) -> RecordsImported:
+    """Save the records of files; the same files again change nothing.
+
+    All is tried first, as one save that is undone; then it is saved by 200, records before relations.
+
+    Raises:
+        InvalidRequest: A file cannot be read as records at all.
+    """
+    rows, mistakes = await asyncio.to_thread(_read, wanted, memory.kinds)
+    count = len(rows) + len(mistakes)
+    saved, further = await _tried(memory, rows, most=count if wanted.skip else MAX_MISTAKES - len(mistakes))
+    mistakes += further
+    keeps = not wanted.dry_run and bool(rows) and (wanted.skip or not mistakes)
+    if keeps:
+        saved = await _saved(memory, rows, progress)
+    changes = [one.change for one in saved[: len(rows)]]
+    created, changed, unchanged = (changes.count(one) for one in ("created", "changed", "unchanged"))
+    return RecordsImported(count, created, changed, unchanged, keeps, tuple(mistakes))
+
+
+def _calls(rows: Sequence[_Row]) -> list[list[int]]:
+    """Return which rows are saved together: all of them by 200, then those with relations, once more."""
+    related = [number for number, row in enumerate(rows) if row.given.relations]
+    return [
+        [*numbers[at : at + MAX_RECORDS]]
+        for numbers in (range(len(rows)), related)
+        for at in range(0, len(numbers), MAX_RECORDS)
+    ]
+
+
+def _given(rows: Sequence[_Row], call: Sequence[int], *, related: bool) -> list[RecordGiven]:
+    """Return the records of a call: without their relations at first, with nothing else that changes them then."""
+    if not related:
+        return [replace(rows[number].given, relations=()) for number in call]
+    return [replace(rows[number].given, expected_version=None) for number in call]
+
+
+async def _tried(memory: Memory, rows: list[_Row], *, most: int) -> tuple[list[Saved], list[Skipped]]:
+    """Return what a save of all rows would do; rows with mistakes are taken out and named, ``most`` at most."""
+    mistakes: list[Skipped] = []
+    while rows:
+        calls, bare = _calls(rows), -(-len(rows) // MAX_RECORDS)
+        given = [_given(rows, call, related=number >= bare) for number, call in enumerate(calls)]
+        saved, error = await memory.records.tried(given)
+        if error is None:
+            return saved, mistakes
+        found = _PLACE.match(error.message)
+        if found is None or len(mistakes) >= most:
+            if found is None:
+                raise error
+            return [], mistakes
+        row = rows.pop(calls[_calls_done(saved, given)][int(found[1])])
+        mistakes.append(Skipped(f"{row.where}{': ' + found[2] if found[2] else ''}", error.message[found.end() :]))
+    return [], mistakes
+
+
+def _calls_done(saved: Sequence[Saved], given: Sequence[Sequence[RecordGiven]]) -> int:
+    done, left = 0, len(saved)
+    while done < len(given) and left >= len(given[done]) > 0:
+        left -= len(given[done])
+        done += 1
+    return done
+
+
+async def _saved(memory: Memory, rows: Sequence[_Row], progress: Progress | None) -> list[Saved]:
+    calls, bare = _calls(rows), -(-len(rows) // MAX_RECORDS)
+    saved: list[Saved] = []
+    for number, call in enumerate(calls):
+        given = _given(rows, call, related=number >= bare)
+        while True:
+            try:
+                saved += (await memory.records.save(given, wait="journal")).records
+                break
+            except Overloaded as error:
+                await asyncio.sleep(min(error.retry_after_s, _LONGEST_WAIT_S))
+        if progress:
+            progress("records" if number < bare else "relations", min((number + 1) * MAX_RECORDS, len(rows)), len(rows))
+    return saved
+
+
+def _read(wanted: WantedRecords, kinds: Kinds) -> tuple[list[_Row], list[Skipped]]:
+    rows: list[_Row] = []
+    mistakes: list[Skipped] = []
+    for path in wanted.paths:
+        for where, row in _rows_of(path):
+            try:
+                rows.append(_Row(where, _as_given(where, {"kind": wanted.kind, **row}, kinds)))
+            except ValidationError as error:
+                mistakes += [Skipped(f"{where}: {one.path}", one.text) for one in problems(error, RecordInput)]
+            except InvalidRequest as error:
+                mistakes.append(Skipped(f"{where}: {error.field}", error.message.removeprefix(f"{error.field}: ")))
+    return rows, mistakes
+
+
+def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    """Yield each row of a file with where it is; InvalidRequest when it holds no rows."""
+    name = path.name
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InvalidRequest("paths", f"{name} has more than {MAX_BYTES // 2**20} MiB; split it")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidRequest("paths", f"{name} is no file that can be read as UTF-8") from None
+    if path.suffix.lower() in (".csv", ".tsv"):
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        for number, cells in enumerate(reader, 2):  # as a spreadsheet counts: the first has the names
+            yield f"{name} row {number}", {n.strip(): v.strip() for n, v in cells.items() if n and v and v.strip()}
+        return
+    try:
+        lines = path.suffix.lower() in (".jsonl", ".ndjson")
+        found: JSON = [json.loads(one) for one in text.splitlines() if one.strip()] if lines else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest("paths", f"{name} is neither CSV nor JSON ({error})") from None
+    items = found.get("records") if isinstance(found, dict) else found
+    if not isinstance(items, list):
+        raise InvalidRequest("paths", f'{name} must hold a list of records, or {{"records": […]}}')
+    for number, one in enumerate(items, 1):
+        yield f"{name} record {number}", cast("Mapping[str, JSON]", one) if isinstance(one, dict) else {"": one}
+
+
+def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
+    """Return a row as a save takes it: what is none of a record's own names is a relation or a field of its kind."""
+    relations = {one.name for one in kinds.relations()}
+    kind = str(row.get("kind", ""))
+    of_kind: Mapping[str, FieldSpec] = kinds.kind(kind).fields if kind or not row.get("id") else {}
+    record: dict[str, JSON] = {"fields": {}}
+    fields: dict[str, JSON] = {}
+    joins: list[JSON] = []
+    for name, value in row.items():
+        if name in relations and isinstance(value, str):
+            joins += [{"type": name, "target": one} for one in _items(value)]
+        elif (own := snake(name)) in of_kind or own not in RecordInput.model_fields:
+            fields[own] = _cell(of_kind.get(own), value) if isinstance(value, str) else value
+        elif own == "fields" and isinstance(value, dict):
+            fields |= value
+        elif own == "relations" and isinstance(value, list):
+            joins += value
+        else:
+            record[own] = _items(value) if own in ("tags", "cites") and isinstance(value, str) else _whole(own, value)
+    record["fields"], record["relations"] = fields, joins
+    given = RecordInput.model_validate_json(json.dumps(record)).given()
+    if given.another and not given.ref:  # found again when the file is imported again
+        given = replace(given, another=False, ref=hashlib.sha256(f"{where}{json.dumps(record)}".encode()).hexdigest())
+    return given
+
+
+def _items(text: str) -> list[JSON]:
+    return [one.strip() for one in text.split(_ITEMS) if one.strip()]
+
+
+def _whole(name: str, value: JSON) -> JSON:
+    return int(value) if name == "expected_version" and isinstance(value, str) and value.isdigit() else value
+
+
+def _cell(spec: FieldSpec | None, text: str) -> JSON:
+    """Return a cell as its field's type; what cannot be one stays a text, which the kind's check refuses by name."""
+    try:
+        match spec.type if spec else "text":
+            case "integer":
+                return int(text)
+            case "number":
+                return float(text)
+            case "json":
+                return cast("JSON", json.loads(text))
+            case "list":
+                return [_cell(spec.of if spec else None, str(one)) for one in _items(text)]
+            case "bool" if text.lower() in (*_YES, *_NO):
+                return text.lower() in _YES
+            case _:
+                return text
+    except ValueError:
+        return text
