@@ -8,7 +8,8 @@ import time as clock
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from pps.context.fence import escaped, marks_of
@@ -140,6 +141,7 @@ class Layers:
         self._kinds = kinds
         self._journal = journal
         self.calendars = calendars
+        self._loaded: dict[LayerSpec, tuple[RecordGraph, LoadedLayer]] = {}
 
     async def context(self, session: str = "") -> SessionContext:
         """Return what a session begins with: every layer that is always loaded, and the workload, side by side.
@@ -189,9 +191,14 @@ class Layers:
         )
 
     async def _layer(self, spec: LayerSpec) -> tuple[LoadedLayer, float]:
+        """Return a layer and how long it took; as it was, as long as nothing was written since."""
         started = clock.perf_counter()
         graph = await self._reads.graph()
-        return load_layer(spec, graph, self._kinds), _ms(started)
+        known, layer = self._loaded.get(spec, (None, None))
+        if known is not graph or layer is None:
+            layer = load_layer(spec, graph, self._kinds)
+            self._loaded[spec] = graph, layer
+        return layer, _ms(started)
 
     async def _load(self) -> tuple[Workload, int, float]:
         started = clock.perf_counter()
@@ -212,24 +219,29 @@ def load_layer(spec: LayerSpec, graph: RecordGraph, kinds: Kinds) -> LoadedLayer
     ups = _parents(graph, {one.id for one in records})
     order = {name: rank for rank, name in enumerate(own)}
 
-    def shown(record: Record) -> LoadedRecord:
+    @cache
+    def shown(at: int) -> LoadedRecord:
+        record = records[at]
         return _loaded(record, own[record.kind], ups.get(record.id, ()))
 
+    def place(at: int) -> tuple[int, int, datetime, str]:
+        one = records[at]
+        return order[one.kind], _horizon(one, own[one.kind]), one.created_at, one.id
+
     def layer(count: int) -> LoadedLayer:
-        kept, rest = records[:count], records[count:]
-        kept = sorted(kept, key=lambda one: (order[one.kind], _horizon(one, own[one.kind]), one.created_at, one.id))
+        rest = records[count:]
         made = LoadedLayer(
             spec.name,
             spec.budget_tokens,
             0,
             len(records),
-            tuple(map(shown, kept)),
+            tuple(map(shown, sorted(range(count), key=place))),
             tuple(LeftOut(one.id, escaped(one.title)) for one in rest[:_NAMED]),
             dict(Counter(one.kind for one in rest)),
         )
         return replace(made, tokens=_tokens(made) + 1)
 
-    found = layer(trimmed(records, spec.budget_tokens, lambda one: _json(shown(one))))
+    found = layer(trimmed(range(len(records)), spec.budget_tokens, lambda at: _json(shown(at))))
     while found.tokens > spec.budget_tokens and found.items:
         found = layer(len(found.items) - max(1, len(found.items) // 20))
     return found

@@ -273,12 +273,11 @@ def _recommended(
     if late:
         hours = sum(one.hours or 0 for one in late)
         said.append(f"{len(late)} overdue with {hours:g} h are counted today: do, move or drop them")
-    room = max(days, key=lambda one: one.hours_available - one.task_hours - one.calendar_hours)
-    for one in [day for day in days if day.zone == "red"][:3]:
-        over = one.task_hours + one.calendar_hours - one.hours_available * YELLOW / 100
+    room = min(days, key=_over)
+    for one in sorted((day for day in days if day.zone == "red"), key=_over, reverse=True)[:3]:
         to = f", such as to {room.day} ({room.utilisation:g} %)" if room.zone == "green" else ""
         what = _movable(one, tasks)
-        said.append(f"{one.day} is at {one.utilisation:g} %: move {over:.1f} h away{to}{what}")
+        said.append(f"{one.day} is at {one.utilisation:g} %: move {_over(one):.1f} h away{to}{what}")
     if whole > RED:
         said.append(
             "The whole time is overbooked: put off or drop what serves no goal, before anything new is taken on"
@@ -292,6 +291,10 @@ def _recommended(
     if problems:
         said.append("Not every calendar could be read: events may be missing")
     return tuple(said)
+
+
+def _over(day: DayLoad) -> float:
+    return day.task_hours + day.calendar_hours - day.hours_available * YELLOW / 100
 
 
 def _movable(day: DayLoad, tasks: Sequence[TaskLoad]) -> str:
