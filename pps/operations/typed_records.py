@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from pps.core.records import Condition, RecordQuery
 from pps.core.reports import Forgotten
@@ -16,6 +16,7 @@ from pps.operations.table import ADDS, ERASES, READS, SETS, Hints, operation
 from pps.records.kind_models import snake
 from pps.records.records import Join
 from pps.records.saving import RelationGiven
+from pps.records.session import QUERY_TOKENS
 
 
 @operation(
@@ -68,7 +69,8 @@ async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.Re
 async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.RecordList:
     """Use it to see which records there are: by kind, layer, status, state, tag, time and fields, in an order.
 
-    Returns a page of them, how many match by kind, and the tokens that the page takes.
+    Returns a page of them, shorter than 'limit' where that is more than 15,000 tokens, how many match by kind, and the
+    tokens that the page takes.
     """
     kinds = given.kinds
     if given.layers:
@@ -86,6 +88,15 @@ async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.
         limit=given.limit,
         cursor=given.cursor,
     )
+    found = await _page(memory, given, query)
+    while found.stats.token_estimate > QUERY_TOKENS and len(found.items) > 1:
+        share = 0.95 * QUERY_TOKENS / found.stats.token_estimate
+        query = replace(query, limit=max(1, int(len(found.items) * share)))
+        found = await _page(memory, given, query)
+    return found
+
+
+async def _page(memory: Memory, given: shapes.ListRecordsInput, query: RecordQuery) -> shapes.RecordList:
     page = await memory.records.list(query)
     only, without = set(map(snake, given.fields)), set(map(snake, given.exclude_fields))
     items = tuple(shapes.chosen(shapes.record_view(one), only, without) for one in page.records)

@@ -16,8 +16,9 @@ from pps.core.text import estimate_tokens
 from pps.interfaces.cli.demo import WEEK, YEAR, keep_year
 from pps.memory import Memory
 from pps.operations.session_start import SESSION_START, context_words
+from pps.operations.typed_records import record_list
 from pps.records.saving import RecordGiven
-from pps.records.session import SESSION_TOKENS
+from pps.records.session import QUERY_TOKENS, SESSION_TOKENS
 from tests.sampling import sized
 
 SIZES = (45, 500, 1_000, 5_000)[: sized(2, 4)]
@@ -131,3 +132,16 @@ async def test_days_are_dates_of_the_callers(iris: Memory) -> None:
     assert answer.data["start_date"] == "2026-03-16"
     assert "tasks" not in answer.data or answer.data["tasks"] == []
     assert date.fromisoformat(str(answer.data["end_date"])) == WEEK + timedelta(days=1)
+
+
+async def test_one_answer_of_a_list_stays_within_its_budget_and_pages_bring_all(iris: Memory) -> None:
+    many = [RecordGiven("Vision", f"Vision {at}", "w " * 600) for at in range(120)]
+    await iris.records.save(many, wait="journal")
+    seen: list[str] = []
+    cursor = ""
+    while not seen or cursor:
+        found = await record_list.act(iris, record_list.parse({"limit": 1_000, "kinds": ["Vision"], "cursor": cursor}))
+        assert found.stats.token_estimate <= QUERY_TOKENS
+        seen += [one.id for one in found.items]
+        cursor = found.next_cursor
+    assert len(seen) == len(set(seen)) == 121
