@@ -41,6 +41,7 @@ from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
 from pps.recall.request import RecallOptions, TimelineOptions, known_by, make_request
 from pps.recall.why import Why
+from pps.records.asks import Asks
 from pps.records.finding import Finding
 from pps.records.records import Records
 from pps.records.session import Layers
@@ -62,6 +63,7 @@ class Parts:
     redactor: Callable[[], KeyedRedactor]
     automatic: Automatic
     records: Records
+    asks: Asks
     costs: Costs
     budget_tokens: int
     journal: Journal
@@ -142,6 +144,11 @@ class Memory:
     def finding(self) -> Finding:
         """Records by meaning; how the indexes are that they are found by."""
         return Finding(self.recall, self.kinds, self._parts.journal, self._parts.indexes, self._parts.indexer)
+
+    @property
+    def asks(self) -> Asks:
+        """Ranks of records, named queries along their relations, and everything page by page."""
+        return self._parts.asks
 
     @property
     def documents(self) -> Documents:

@@ -54,6 +54,7 @@ from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
 from pps.recall.query import Sources
+from pps.records.asks import Asks
 from pps.records.calendar import Calendars
 from pps.records.records import Records
 from pps.records.session import Layers
@@ -222,6 +223,7 @@ class _Opening:
         tuning = shared.profiles.tuning
         sources = Sources(client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning)
         await self._start(worker, rules)
+        engine = RecallEngine(sources, shared.profiles)
         return Memory(
             Parts(
                 entity=entity,
@@ -233,6 +235,7 @@ class _Opening:
                 redactor=redactor,
                 automatic=self._automatic,
                 records=kept,
+                asks=Asks(kept, self.kinds, client, engine, self.embedder),
                 costs=costs,
                 budget_tokens=shared.settings.recall.budget_tokens,
                 journal=journal,
@@ -244,7 +247,7 @@ class _Opening:
                 jobs=Jobs(entity.name, journal, worker, rules, shared.work.settings, costs),
                 bookkeeper=bookkeeper,
                 anchors=anchors,
-                engine=RecallEngine(sources, shared.profiles),
+                engine=engine,
                 forgetter=forgetter,
                 closing=self._stack.pop_all(),
                 notes=notes if self.embedder else ("no embedder is set: recall goes by text and graph",),

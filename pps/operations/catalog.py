@@ -13,6 +13,7 @@ from pps.operations.maintenance import MAINTENANCE
 from pps.operations.packs import PACKS
 from pps.operations.project_access import PROJECT_ACCESS
 from pps.operations.project_tools import PROJECT_TOOLS
+from pps.operations.record_asks import RECORD_ASKS
 from pps.operations.records import RECORDS
 from pps.operations.schema import SCHEMA
 from pps.operations.session_start import SESSION_START
@@ -25,6 +26,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *KNOWLEDGE,
     *RECORDS,
     *TYPED_RECORDS,
+    *RECORD_ASKS,
     *SCHEMA,
     *FINDING,
     *SESSION_START,

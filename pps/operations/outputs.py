@@ -240,7 +240,7 @@ def item_view(
 ) -> NodeView | FactView | TurnView | EpisodeView:
     """Return the view of an item, whole; of a record with the turn whose text it is."""
     if isinstance(item, Node):
-        view = _node(item)
+        view = node_view(item)
         return replace(view, content=text.content, created_at=text.occurred_at) if text else view
     if isinstance(item, Fact):
         return fact_view(item, {})
@@ -339,7 +339,8 @@ def _stats(stats: SearchStats) -> StatsView:
     return StatsView(stats.total_results, average, stats.token_estimate)
 
 
-def _node(node: Node) -> NodeView:
+def node_view(node: Node) -> NodeView:
+    """Return the view of a node."""
     return NodeView(
         id=node.uuid,
         name=node.name,

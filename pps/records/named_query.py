@@ -240,7 +240,12 @@ def answer(name: str, said: str, ranked: Sequence[Found], limit: int) -> Asked:
 
 def way(start: Record, path: Sequence[Step]) -> str:
     """Return a path as text: “Write” (Task) —SERVES→ “Finish” (Goal) —ALIGNS_WITH .8→ “Learn” (Value)."""
-    parts = [f"“{start.title}” ({start.kind})"]
+    return path_words(start.title, start.kind, path)
+
+
+def path_words(title: str, kind: str, path: Sequence[Step]) -> str:
+    """Return a path from a record of a title and kind as text; as ``way``."""
+    parts = [f"“{title}” ({kind})"]
     for one in path:
         weight = "" if one.weight is None else f" {one.weight:g}"
         arrow = f"—{one.relation}{weight}→" if one.forward else f"←{one.relation}{weight}—"

@@ -83,6 +83,22 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "context_usage": [{"session": "morning"}, {"session": "{turn}"}],
     "find_duplicates": [{}],
     "schema_inventory": [{}],
+    "graph_rank": [
+        {"algorithm": "pagerank"},
+        {"algorithm": "communities"},
+        {"algorithm": "betweenness"},
+        {"algorithm": "shortest_path", "source": "{node}", "target": "{turn}"},
+    ],
+    "record_ask": [
+        {},
+        {"query": "expand", "parameters": {"id": "{node}"}},
+        {"query": "bridge", "parameters": {"id": "{node}", "other": "{turn}"}},
+        {"query": "evolution", "parameters": {"id": "{turn}"}},
+        {"query": "analogy", "parameters": {"id": "{node}"}},
+        {"query": "contradictions"},
+        {"query": "drift_alerts"},
+    ],
+    "graph_all": [{}, {"limit": 1000}, {"cursor": "nodes:{node}"}, {"cursor": "facts:{fact}"}],
     "merge_nodes": [
         {"keep": "{node}", "drop": "{fact}", "dry_run": False},
         {"keep": "{turn}", "drop": "{node}"},

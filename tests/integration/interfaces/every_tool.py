@@ -36,6 +36,9 @@ TOOLS = {
     "undo_merge",
     "job_status",
     "ingestion_stats",
+    "graph_rank",
+    "record_ask",
+    "graph_all",
 }
 TIMED = {"remember", "add_event", "update", "append"}
 """Tools whose answer says how long it took."""
@@ -114,6 +117,10 @@ async def use_every_tool(client: Client) -> None:
     await done(client, "anchor_delete", slug=saved["slug"])
     assert (await done(client, "anchor_list"))["anchors"] == []
 
+    assert (await done(client, "graph_rank", algorithm="pagerank"))["records"] == 0
+    assert "why" in [one["name"] for one in (await done(client, "record_ask"))["queries"]]
+    assert "no pack of this memory" in await refused(client, "record_ask", query="why", parameters={"id": "Mira"})
+    assert [one["id"] for one in (await done(client, "graph_all"))["facts"]] == [fact["id"]]
     assert (await done(client, "costs"))["tokens_today"] == 0
     given = await done(client, "injected")
     assert (given["sessions"], given["prompts"]) == (1, 1)

@@ -1,0 +1,236 @@
+"""What is asked of records as a whole: ranks, named queries, and everything page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from pps.core.records import Record, Relation
+from pps.memory import Memory
+from pps.operations import inputs, words
+from pps.operations.command_line import argument, json_text, option
+from pps.operations.outputs import FactView, NodeView, fact_view, node_view
+from pps.operations.table import READS, operation
+from pps.records.named_query import Found, path_words
+from pps.records.ranks import LIVE, Algorithm, Ranked, Ranking, RankRequest
+
+Named = Annotated[str, StringConstraints(max_length=500)]
+Cursor = Annotated[str, StringConstraints(max_length=100)]
+
+
+class GraphRankInput(inputs.Input):
+    """What to rank records by, and which."""
+
+    algorithm: Algorithm = Field(
+        description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, 'communities' for what "
+        "belongs together, 'shortest_path' for how two are joined.",
+        json_schema_extra=argument(),
+    )
+    layers: tuple[inputs.Label, ...] = Field(
+        default=(), max_length=20, description="Only records of these layers.", json_schema_extra=option("--layer")
+    )
+    kinds: tuple[inputs.Label, ...] = Field(
+        default=(), max_length=50, description="Only records of these kinds.", json_schema_extra=option("--kind")
+    )
+    relations: tuple[inputs.Label, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Only over these relations, such as SERVES.",
+        json_schema_extra=option("--relation"),
+    )
+    statuses: tuple[inputs.Label, ...] = Field(
+        default=LIVE, max_length=4, description="Only records with one of these."
+    )
+    source: Named = Field(default="", description="Where a shortest path begins: id or title of a record.")
+    target: Named = Field(default="", description="Where it ends.")
+    limit: int = Field(
+        default=20, ge=1, le=1_000, description="Most records; most communities, and most members of each."
+    )
+
+
+class RecordAskInput(inputs.Input):
+    """Which query, with what."""
+
+    query: inputs.Label = Field(
+        default="",
+        description="Its name; without one the answer lists all, with their parameters.",
+        json_schema_extra=argument(default=""),
+    )
+    parameters: Mapping[str, JsonValue] = Field(
+        default={},
+        description='Its parameters by name, such as {"id": "Finish the thesis"}: an id or a title names a record.',
+        json_schema_extra=json_text("--with"),
+    )
+
+
+class GraphAllInput(inputs.Input):
+    """Which page."""
+
+    cursor: Cursor = Field(default="", description="'next_cursor' of the page before.")
+    limit: int = Field(default=200, ge=1, le=1_000, description="Most items a page.")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a query."""
+
+    name: str
+    about: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLine:
+    """A query that can be asked."""
+
+    name: str
+    about: str
+    kinds: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAnswer:
+    """What a query answers, or without one the ``queries`` that there are.
+
+    Each of ``found`` has a sentence in ``said``, and where one leads to it a ``path`` of relations.
+    """
+
+    query: str
+    said: str
+    total: int
+    found: tuple[Found, ...] = ()
+    queries: tuple[QueryLine, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """A page of everything: records, then other nodes, relations of records, facts."""
+
+    records: tuple[Record, ...]
+    nodes: tuple[NodeView, ...]
+    relations: tuple[Relation, ...]
+    facts: tuple[FactView, ...]
+    next_cursor: str | None
+
+
+def ranking_words(view: Ranking) -> str:
+    """Return how many were ranked and by what, then a line a record, a community or a hop."""
+    lines = [f"{words.counted(view.records, 'record')}, {words.counted(view.relations, 'relation')}; {view.formula}."]
+    lines += [f"{at}. {_ranked(one)}" for at, one in enumerate(view.ranked, 1)]
+    if view.modularity is not None:
+        lines.append(f"modularity {view.modularity:.3f}")
+    for at, part in enumerate(view.communities, 1):
+        lines.append(f"community {at}, {words.counted(part.size, 'record')}:")
+        lines += [f"  {_ranked(one)}" for one in part.members]
+    if view.start is not None:
+        joined = "nothing joins them" if view.length is None else f"length {view.length:.3f}"
+        lines.append(f"{path_words(view.start.title, view.start.kind, view.path)}: {joined}")
+    return "\n".join(lines)
+
+
+def answer_words(view: RecordAnswer) -> str:
+    """Return the answer in a sentence, then a line each; of the list of queries a line a query and parameter."""
+    lines = [view.said, *(f"{at}. {one.said}{_id(one.id)}" for at, one in enumerate(view.found, 1))]
+    for one in view.queries or ():
+        lines.append(f"{one.name}: {one.about}")
+        lines += [f"    {it.name}{'' if it.required else ' (may be left out)'}: {it.about}" for it in one.parameters]
+    if view.found and view.total > len(view.found):
+        lines.append(f"{view.total - len(view.found)} more: ask with a higher limit.")
+    return "\n".join(lines)
+
+
+def everything_words(view: Everything) -> str:
+    """Return a line an item."""
+    lines = [f"{one.title} ({one.kind}, {one.status}): {one.summary}{_id(one.id)}" for one in view.records]
+    lines += [f"{one.name} ({one.kind}){_id(one.id)}" for one in view.nodes]
+    lines += [f"{one.source} —{one.type}→ {one.target}" for one in view.relations]
+    lines += [f"{one.subject} —{one.relation}→ {one.object}: {one.text}{_id(one.id)}" for one in view.facts]
+    more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
+    return "\n".join([*(lines or ["Nothing yet."]), *more])
+
+
+@operation(
+    "Rank records by their relations",
+    ranking_words,
+    READS,
+    toolset="records",
+    command="rank",
+    examples=(
+        "pps rank ana pagerank --layer foundation",
+        'pps rank ana shortest_path --source "Pay the bill" --target Honesty',
+    ),
+)
+async def graph_rank(memory: Memory, given: GraphRankInput) -> Ranking:
+    """Use it to see which records matter most, which join the others, which belong together, or how two are joined.
+
+    Weights of relations count. Returns scores, communities with their modularity, or the path, and the formula.
+    """
+    return await memory.asks.rank(RankRequest(**inputs.options(given)))
+
+
+@operation(
+    "Ask records a named query",
+    answer_words,
+    READS,
+    toolset="records",
+    command="ask",
+    examples=("pps ask ana", 'pps ask ana why --with \'{"id": "Pay the bill"}\''),
+)
+async def record_ask(memory: Memory, given: RecordAskInput) -> RecordAnswer:
+    """Use it for questions along relations: why something matters, what a goal serves, what is due, what contradicts.
+
+    Without 'query' it lists the queries and their parameters. Returns records, each with a sentence and the path to it.
+    """
+    if given.query:
+        asked = await memory.asks.ask(given.query, given.parameters)
+        return RecordAnswer(asked.query, asked.said, asked.total, asked.found)
+    queries = tuple(
+        QueryLine(
+            one.name,
+            one.about,
+            one.kinds,
+            tuple(
+                Parameter(name, it.description or "", it.is_required()) for name, it in one.given.model_fields.items()
+            ),
+        )
+        for one in memory.asks.queries
+    )
+    return RecordAnswer("", f"{len(queries)} queries can be asked.", len(queries), queries=queries)
+
+
+@operation(
+    "Read the whole graph",
+    everything_words,
+    READS,
+    toolset="records",
+    command="graph-all",
+    examples=("pps graph-all ana --json",),
+)
+async def graph_all(memory: Memory, given: GraphAllInput) -> Everything:
+    """Use it to export or draw everything; to find something use 'recall' or 'record_ask'.
+
+    Returns records, other nodes, relations and facts, a page at a time: pass 'next_cursor' as 'cursor' for the next.
+    """
+    page = await memory.asks.page(given.cursor, given.limit)
+    return Everything(
+        page.records,
+        tuple(map(node_view, page.nodes)),
+        page.relations,
+        tuple(fact_view(one, {}) for one in page.facts),
+        page.next_cursor or None,
+    )
+
+
+def _ranked(one: Ranked) -> str:
+    return f"{one.title} ({one.kind}) {one.score:.4f}{_id(one.id)}"
+
+
+def _id(id_: str) -> str:
+    return f" [{id_}]" if id_ else ""
+
+
+RECORD_ASKS = (graph_rank, record_ask, graph_all)
