@@ -195,10 +195,7 @@ class Memory:
         return replace(receipt, duration_ms=(clock.perf_counter() - started) * 1000)
 
     async def remember_many(self, items: Sequence[tuple[str, RememberOptions]]) -> list[Receipt]:
-        """Keep many texts in one transaction: all are on disk when it returns, or none is.
-
-        Receipts say ``accepted`` or ``duplicate``; ``settled`` waits for graph and indexes.
-        """
+        """Keep many texts in one transaction, all or none; ``settled`` waits until graph and indexes have them."""
         for _, options in items:
             check_keywords("remember_many", options, RememberOptions)
         started = clock.perf_counter()
@@ -299,7 +296,7 @@ class Memory:
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         await self._parts.worker.saved(5.0)
-        ids = await self._parts.journal.whole(ids, strict=False)
+        await self.records.check_write(ids := await self._parts.journal.whole(ids, strict=False))
         return await self._parts.forgetter.forget(ids, dry_run=dry_run)
 
     async def anchor_save(
@@ -310,8 +307,8 @@ class Memory:
 
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""
-        recalled = await self._parts.engine.recall(make_request(query, {"channels": ("anchors",), "limit": limit}))
-        return recalled["anchors"]
+        request = make_request(query, {"channels": ("anchors",), "limit": limit})
+        return (await self._parts.engine.recall(request))["anchors"]
 
     async def anchor_list(self) -> list[AnchorInfo]:
         """Return the anchors by slug."""
@@ -340,8 +337,8 @@ class Memory:
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
         problems = [*await self._parts.jobs.problems(), *await self._parts.indexer.records.problems(self.entity.name)]
-        drifted = await self._parts.indexer.drift.notes(self.entity.name)
-        notes = (*self._parts.notes, *await self._parts.jobs.notes(), *drifted)
+        own, drifted = self._parts.notes, await self._parts.indexer.drift.notes(self.entity.name)
+        notes = (*own, *await self._parts.jobs.notes(), *drifted)
         return Health(not problems, tuple(problems), notes, self._parts.worker.outage)
 
     async def ledger(self) -> Ledger:
@@ -351,6 +348,7 @@ class Memory:
     async def reindex(self, progress: Progress | None = None, which: Cleared = "all") -> dict[str, int]:
         """Rebuild text and vector index, or one, from journal, graph and anchors; return documents by kind."""
         async with self._parts.worker.held():
+            await self.records.index_fields()
             return await self._parts.indexer.rebuild(progress, which)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
@@ -377,6 +375,7 @@ class Memory:
         kept = await without_packs(content, self._parts.journal, options.get("occurred_at"))
         if content.strip() and not kept.strip():
             raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
+        self.kinds.check_nodes(options.get("nodes", ()))
         redactor = self._parts.redactor()
         return *make_draft(kept, options, self._parts.extraction, redactor, self._parts.automatic), redactor.count
 

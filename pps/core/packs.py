@@ -5,12 +5,12 @@ Only values: ``config.packs`` reads them from TOML files; whoever knows of kinds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from pps.core.errors import InvalidRequest
-from pps.core.values import JSON
+from pps.core.values import JSON, NodeDraft
 
 FieldType: TypeAlias = Literal[
     "text", "number", "integer", "bool", "date", "datetime", "duration", "enum", "list", "ref", "json"
@@ -241,6 +241,11 @@ class Kinds:
             raise InvalidRequest(
                 field, f"{kind} is a kind of the pack {pack}: use record_save, which checks its fields"
             )
+
+    def check_nodes(self, nodes: Sequence[NodeDraft]) -> None:
+        """Raise InvalidRequest when one of the nodes given with a text is of a kind that only records have."""
+        for number, node in enumerate(nodes):
+            self.check_free(f"nodes[{number}].kind", node.kind)
 
 
 NO_KINDS = Kinds()

@@ -43,16 +43,23 @@ class Moves:
     mentions: tuple[str, ...]
     new_mentions: tuple[str, ...]
     record: bool
+    typed: bool = False
+    """Whether the kept one is a record of a pack's kind: only names, facts and mentions go over to it."""
 
 
-def merged(kept: Node, gone: Node) -> Node:
-    """Return what two nodes become: the first one's name, the names, tags and fields of both."""
+def merged(kept: Node, gone: Node, *, typed: bool = False) -> Node:
+    """Return what two nodes become: the first one's name, the names, tags and fields of both.
+
+    Of a record of a pack's kind nothing but its names changes.
+    """
     names = {fold(kept.name)}
     aliases: list[str] = []
     for name in (*kept.aliases, gone.name, *gone.aliases):
         if fold(name) not in names:
             names.add(fold(name))
             aliases.append(name)
+    if typed:
+        return replace(kept, aliases=tuple(aliases))
     return replace(
         kept,
         kind=gone.kind if kept.kind == "Thing" else kept.kind,
@@ -63,9 +70,9 @@ def merged(kept: Node, gone: Node) -> Node:
     )
 
 
-def unmerged(now_kept: Node, before: Node, gone: Node) -> Node:
+def unmerged(now_kept: Node, before: Node, gone: Node, *, typed: bool = False) -> Node:
     """Return the kept node without what the merge gave it; what it got since then stays."""
-    after = merged(before, gone)
+    after = merged(before, gone, typed=typed)
     if now_kept == after:
         return before
     added = {fold(name) for name in after.aliases} - {fold(name) for name in before.aliases}
@@ -86,7 +93,7 @@ def unmerged(now_kept: Node, before: Node, gone: Node) -> Node:
 
 def plan_of(id_: str, moves: Moves) -> MergePlan:
     """Return what a merge does, to be shown; without an id it was not done."""
-    after, facts = merged(moves.kept, moves.gone), len({*moves.subjects, *moves.objects})
+    after, facts = merged(moves.kept, moves.gone, typed=moves.typed), len({*moves.subjects, *moves.objects})
     shown = after.name, after.kind, after.aliases, after.tags, facts, len(moves.mentions)
     return MergePlan(id_, moves.kept.uuid, moves.gone.uuid, *shown, dry_run=not id_)
 
@@ -104,7 +111,9 @@ def load(text: str) -> Moves:
     """Return the change that ``dump`` wrote."""
     data: dict[str, Any] = json.loads(text)
     ids: dict[str, Any] = {name: tuple(data[name]) for name in _IDS}
-    return Moves(kept=_node(data["kept"]), gone=_node(data["gone"]), record=data["record"], **ids)
+    return Moves(
+        kept=_node(data["kept"]), gone=_node(data["gone"]), record=data["record"], typed=data.get("typed", False), **ids
+    )
 
 
 def _node(data: dict[str, Any]) -> Node:
@@ -234,6 +243,9 @@ class Merging:
         records = await self._journal.records.of_nodes([keep, drop])
         if len(records) == 2:
             raise InvalidRequest("drop", "both are records with texts of their own; append one text to the other")
+        typed = await self._journal.typed.read(lambda rows: rows.find([keep, drop]))
+        if drop in typed:
+            raise InvalidRequest("drop", f"is a {typed[drop].kind}, a record of its own: keep it and drop the other")
         facts = await self._client.facts_of_nodes([drop], _ALL)
         mentioned = await self._client.episodes_of_nodes([keep, drop])
         before, mentions = set(mentioned.get(keep, ())), tuple(mentioned.get(drop, ()))
@@ -245,13 +257,14 @@ class Merging:
             mentions,
             tuple(episode for episode in mentions if episode not in before),
             record=drop in records,
+            typed=keep in typed,
         )
 
     async def _apply(self, moves: Moves) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         facts = await self._moved(moves, kept)
         await self._mark(moves)
-        await self._client.save_nodes([merged(moves.kept, moves.gone)], {})
+        await self._client.save_nodes([merged(moves.kept, moves.gone, typed=moves.typed)], {})
         await self._client.save_facts(facts, {})
         await self._client.save_mentions([(one, kept) for one in await self._there(moves.new_mentions)])
         await self._client.delete_nodes([gone])
@@ -265,7 +278,7 @@ class Merging:
         await self._mark(moves)
         vectors = await self._vectors.of([moves.gone.name]) if self._vectors else {}
         await self._client.save_nodes(
-            [moves.gone, *(unmerged(node, moves.kept, moves.gone) for node in found)],
+            [moves.gone, *(unmerged(node, moves.kept, moves.gone, typed=moves.typed) for node in found)],
             {gone: vectors[moves.gone.name]} if vectors else {},
         )
         facts = await self._moved(moves, gone)
@@ -279,6 +292,7 @@ class Merging:
     async def _moved(self, moves: Moves, to: str) -> list[Fact]:
         """Return the facts that a merge concerns, as far as they are still there, with ends at ``to``."""
         subjects, objects = set(moves.subjects), set(moves.objects)
+        await self._journal.typed.repoint(moves.subjects, moves.objects, to)
         return [
             replace(
                 fact,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from pps.core.ids import is_uuid, stable_id
+from pps.core.records import Record
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import JSON, Fact, Node, RecordDraft, RelationDraft, Skipped, Turn
@@ -24,6 +25,8 @@ from pps.journal.record_rows import Pending
 REFERENCES, CHILD_OF = "references", "child_of"
 FROM_TEXT = "ingestion"
 """Who a relation is ``created_by`` when a text's own links or parent made it."""
+TYPED_SOURCE = "record"
+"""Where the turns of records of packs' kinds come from."""
 PERSON = "person"
 """The same where no actor is named."""
 _PLAIN = "Thing"
@@ -138,7 +141,13 @@ def _place(batch: Batch, turn: Turn, draft: RecordDraft) -> str:
     return named if batch.known[named].kind == _PLAIN else own
 
 
-def typed_node(known: Node, turn: Turn, draft: RecordDraft) -> Node:
+def draft_of(record: Record) -> RecordDraft:
+    """Return what makes the turn of a record of a pack's kind the source of its node."""
+    of = record.pack, record.summary, record.status, record.state
+    return RecordDraft(record.title, record.kind, "", record.fields, *of)
+
+
+def typed_node(known: Node, tags: tuple[str, ...], draft: RecordDraft) -> Node:
     """Return the node of a record of a pack's kind: all but its aliases is what the record says."""
     state: dict[str, JSON] = {"state": draft.state} if draft.state else {}
     return replace(
@@ -146,14 +155,14 @@ def typed_node(known: Node, turn: Turn, draft: RecordDraft) -> Node:
         name=draft.title,
         kind=draft.kind,
         summary=draft.summary,
-        tags=turn.tags,
-        attributes={**draft.attributes, "status": draft.status, **state, "source": turn.source},
+        tags=tags,
+        attributes={**draft.attributes, "status": draft.status, **state, "source": TYPED_SOURCE},
     )
 
 
 def _node(batch: Batch, known: Node | None, uuid: str, title: str, turn: Turn, draft: RecordDraft) -> Node:
     if draft.pack:
-        return typed_node(known or Node(uuid, title, batch.at), turn, draft)
+        return typed_node(known or Node(uuid, title, batch.at), turn.tags, draft)
     before: dict[str, JSON] = dict(known.attributes) if known else {}
     # A plain node that becomes a record keeps its tags; a record has those of its text.
     others = known.tags if known and uuid not in batch.record_nodes else ()

@@ -24,7 +24,7 @@ from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs
 from pps.ingest.drafts import tags_in
 from pps.ingest.indexer import Indexer
-from pps.ingest.linking import Linker, plan_made
+from pps.ingest.linking import Linker, draft_of, plan_made, typed_node
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
 from pps.ingest.statements import pair_of, plan_given, said
@@ -227,6 +227,7 @@ class Pipeline:
     async def _extract_by_model(self, job: Job) -> Changes:
         """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""
         changes = await self._client.extract_episode(job.turn.uuid)
+        await self._keep_records(changes.nodes)
         await self._note_said(job.turn.uuid)
         mentioned = await self._client.mentioned_nodes([job.turn.uuid])
         await self._journal.mirror_mentions([(turn, node) for turn, nodes in mentioned.items() for node in nodes])
@@ -240,6 +241,20 @@ class Pipeline:
         await self._indexer.drain()
         await self._link({fold(node.name) for node in nodes})
         return changes
+
+    async def _keep_records(self, nodes: Sequence[str]) -> None:
+        """Let records be as they were before a model read a text; what it called by a pack's kind is a plain thing."""
+        records = await self._journal.typed.read(lambda rows: rows.find(nodes))
+        found = await self._client.nodes(list(nodes))
+        kept = [
+            typed_node(one, records[one.uuid].tags, draft_of(records[one.uuid]))
+            if one.uuid in records
+            else replace(one, kind="Thing")
+            for one in found
+            if one.uuid in records or one.kind in self._kinds
+        ]
+        if kept:
+            await self._client.save_nodes(kept, {})
 
     async def _note_said(self, turn: str) -> None:
         """Let what a reading found hold again where the text had taken it back: Graphiti takes it as it finds it."""

@@ -324,7 +324,8 @@ def _read_later(connection: sqlite3.Connection, since: datetime | None, limit: i
 
 
 def _replay(connection: sqlite3.Connection) -> None:
-    """Queue all jobs again that were saved once, from their first stage."""
+    """Queue all jobs again that were saved once, from their first stage; no relation is in the graph any more."""
+    connection.execute("UPDATE record_relations SET pending = pending + 1")
     connection.execute(
         """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
             WHERE state = 'done' OR stage = 1""",

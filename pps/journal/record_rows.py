@@ -296,6 +296,16 @@ class TypedRecords:
         await self._writer.write(partial(_forget, turns=turns, facts=facts, nodes=nodes), secure=True)
         self.touch()
 
+    async def repoint(self, from_: Sequence[str], to: Sequence[str], node: str) -> None:
+        """Let relations begin, and others end, at another node: two became one, or two again."""
+
+        def work(db: sqlite3.Connection) -> None:
+            for column, ids in (("source", from_), ("target", to)):
+                db.execute(f"UPDATE record_relations SET {column} = ? WHERE id IN {LIST}", (node, listed(ids)))  # noqa: S608 - literals
+
+        await self._writer.write(work)
+        self.touch()
+
     async def pending(self, limit: int) -> list[Pending]:
         """Return relations that the graph does not have as they are, and whose ends it has."""
 

@@ -8,9 +8,10 @@ from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.packs import KindSpec
 from pps.core.records import Record, Transition
 from pps.core.time import now
+from pps.ingest.linking import draft_of
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Text
-from pps.records.saving import Saved, Writing, draft_of
+from pps.records.saving import Saved, Writing
 
 
 def moved(rows: RecordRows, by: Writing, id_: str, to: str, expected: str | None, why: str) -> Saved:

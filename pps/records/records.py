@@ -22,7 +22,7 @@ from pps.journal.entries import Job
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
 from pps.records.kind_models import KindModels
-from pps.records.listing import wanted_of
+from pps.records.listing import field_values, wanted_of
 from pps.records.moving import moved
 from pps.records.saving import (
     GAP,
@@ -227,10 +227,25 @@ class Records(recorder.Records):
     async def delete(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
         """Forget records with their versions, relations and moves, and what only they support; as ``Memory.forget``."""
         found = await self.get(ids)
-        for kind in {one.kind for one in found}:
-            self._parts.kinds.check_write(self._actor, kind)
+        await self.check_write([one.id for one in found])
         await self._parts.worker.saved(5.0)
         return await self._forgetter.forget([one.turn for one in found], dry_run=dry_run)
+
+    async def check_write(self, ids: Sequence[str]) -> None:
+        """Raise InvalidRequest when the actor may not write a record that one of some ids is."""
+        found = await self._parts.journal.typed.read(lambda rows: rows.find(ids))
+        for kind in {one.kind for one in found.values()}:
+            self._parts.kinds.check_write(self._actor, kind)
+
+    async def index_fields(self) -> None:
+        """Make anew what records are found by: the indexed fields of their kinds, as the packs are now."""
+        kinds = self._parts.kinds
+
+        def work(rows: RecordRows) -> None:
+            for one in rows.every():
+                rows.put_fields(one.id, field_values(kinds.kind(one.kind), one.fields) if one.kind in kinds else {})
+
+        await self._parts.journal.typed.write(work)
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
         """Return records by id, or by 8 or more first characters of it, in order; NotFound when one is none."""

@@ -15,9 +15,9 @@ from pps.core.packs import FieldSpec, Kinds, KindSpec
 from pps.core.records import Cite, Record, Relation
 from pps.core.text import fold, normalise
 from pps.core.time import now
-from pps.core.values import JSON, RecordDraft
+from pps.core.values import JSON
 from pps.ingest.drafts import Automatic, tags_in
-from pps.ingest.linking import record_id, relation_id
+from pps.ingest.linking import TYPED_SOURCE, draft_of, record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.journal.record_rows import RecordRows
@@ -29,8 +29,6 @@ from pps.records.listing import field_values
 MAX_RECORDS = 200
 MAX_RELATIONS = 200
 MAX_CITES = 200
-SOURCE = "record"
-"""Where the turns of records come from."""
 _PLAIN = "Thing"
 GAP = "\n\n"
 """Between a record's summary and its description, in its text."""
@@ -141,12 +139,6 @@ def content_of(summary: str, fields: Mapping[str, JSON]) -> str:
     return f"{summary}{GAP}{description}" if description else summary
 
 
-def draft_of(record: Record) -> RecordDraft:
-    """Return what makes a record's turn the source of its node."""
-    of = record.pack, record.summary, record.status, record.state
-    return RecordDraft(record.title, record.kind, "", record.fields, *of)
-
-
 class Saving:
     """One call: what it raises says which record it is about, and undoes all of them."""
 
@@ -190,7 +182,7 @@ class Saving:
             place = _Place(before, before.id, before.turn, kind)
         else:
             ref = self._minted[number]
-            turn = turn_id(self._by.group, SOURCE, ref, ref)
+            turn = turn_id(self._by.group, TYPED_SOURCE, ref, ref)
             place = _Place(None, record_id(self._by.group, turn), turn, kind, ref)
         if place.id in {other.id for other in others} or (not before and self._repeats(one, number)):
             raise InvalidRequest("id" if one.id else "title", "the same record is given twice in one call")
@@ -204,7 +196,7 @@ class Saving:
                 raise NotFound(f"records[{number}].id")
             return found[whole]
         if one.ref:
-            turn = turn_id(self._by.group, SOURCE, one.ref, one.ref)
+            turn = turn_id(self._by.group, TYPED_SOURCE, one.ref, one.ref)
             return rows.find([turn]).get(turn)
         if one.another or not one.title:
             return None
@@ -263,7 +255,7 @@ class Saving:
             content_of(record.summary, record.fields),
             actor=record.actor,
             session=place.ref,
-            source=SOURCE,
+            source=TYPED_SOURCE,
             source_ref=place.ref,
             occurred_at=record.created_at,
             kind=record.kind,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -10,10 +12,14 @@ import pytest
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.records import Condition, RecordQuery
-from pps.core.values import Fact, Node
+from pps.core.values import Fact, Node, NodeDraft, RelationDraft
+from pps.ingest.batch import Batch
+from pps.ingest.statements import plan_given
+from pps.journal.entries import Reading
 from pps.memory import Memory
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
+from tests.sampling import LONG
 
 
 @pytest.fixture
@@ -187,3 +193,116 @@ async def test_a_deleted_record_is_gone_and_who_cites_it_is_marked(memory: Memor
     for absent in (goal.id, task.relations[0]):
         with pytest.raises(NotFound):
             await memory.get([absent])
+
+
+async def test_every_other_door_refuses_the_kinds_of_a_pack(memory: Memory) -> None:
+    """Each door against a kind with a life cycle and one without: refused with record_save named, or unchanged."""
+    task, goal = (await memory.records.save([TASK, GOAL])).records
+    before = await memory.records.graph()
+    for kind in ("Task", "Goal"):
+        for refused in (
+            memory.records.add_event("A text.", title="New", kind=kind),
+            memory.remember("A text.", nodes=[NodeDraft("New", kind=kind)]),
+            memory.records.update((await memory.records.add_event("Plain.", title="Plain")).node_id, kind=kind),
+        ):
+            with pytest.raises(InvalidRequest, match=f"{kind} is a kind of the pack constitution: use record_save"):
+                await refused
+    for one in (task.record, goal.record):
+        for refused in (
+            memory.records.update(one.id, content="Other."),
+            memory.records.update(one.turn, metadata={"state": "done"}),
+            memory.records.append(one.id, "More."),
+        ):
+            with pytest.raises(InvalidRequest, match="of the pack constitution: use record_save"):
+                await refused
+        told = await memory.remember(
+            f"{one.kind} is done.",
+            nodes=[NodeDraft(one.title, summary="Done.", tags=("x",), attributes={"state": "done"})],
+        )
+        assert [left.what for left in told.skipped] == [one.title]
+        other = await memory.remember(f"About {one.kind}.", nodes=[NodeDraft(f"the {one.title}", summary="Other.")])
+        thing = (await memory._parts.client.mentioned_nodes([other.turn_id]))[other.turn_id][0]
+        with pytest.raises(InvalidRequest, match="a record of its own"):
+            await memory.records.merging.merge(thing, one.id, dry_run=False)
+        merge = await memory.records.merging.merge(one.id, thing, dry_run=False)
+        kept = await node(memory, one.id)
+        assert (kept.name, kept.summary, kept.aliases) == (one.title, one.summary, (f"the {one.title}",))
+        await memory.records.merging.undo(merge.id)
+        related = await memory.records.relate([RelationDraft(one.id, thing, "near")])
+        assert "record_relate" in related.skipped[0].why
+    assert await memory.records.graph() == replace(before, stamp=(await memory.records.graph()).stamp)
+    reading = await memory.remember("Ana reads.", extraction="none")
+    job = await memory._parts.journal.queue.of_turn(reading.turn_id)
+    assert job
+    found = Reading(nodes=(NodeDraft("Learn Greek", kind="Goal"),))
+    assert job.id
+    outcome = plan_given(Batch(memory.entity, job.turn.occurred_at, kinds=memory.kinds), job.turn, found.nodes, ())
+    assert [(left.what, "record_save" in left.why) for left in outcome.skipped] == [("Learn Greek", True)]
+
+
+async def test_what_an_actor_may_not_write_it_may_not_forget(memory: Memory) -> None:
+    task = (await memory.records.save([GOAL, TASK])).records[1]
+    plan = memory.by("plan")
+    for refused in (
+        plan.forget([task.record.id], dry_run=False),
+        plan.forget([task.record.turn], dry_run=False),
+        plan.records.delete([task.record.id], dry_run=False),
+        plan.records.save([RecordGiven(id=task.record.id, summary="Other.")]),
+        plan.records.part(task.relations),
+        plan.records.join([Join(task.record.id, RelationGiven("SERVES", "Run a marathon"))]),
+    ):
+        with pytest.raises(InvalidRequest, match="'plan' may not write Task"):
+            await refused
+    assert (await memory.records.get([task.record.id]))[0].version == 1
+
+
+async def test_a_rebuild_and_a_reindex_bring_all_back(app: App, memory: Memory) -> None:
+    task, goal = (await memory.records.save([TASK, GOAL])).records
+    await memory.records.move(task.record.id, "in_progress")
+    await memory.records.relate([RelationDraft("Run a marathon", "Ana", "of")])
+    before = await memory.records.graph()
+    listed = RecordQuery(where=(Condition("deadline", "=", "2027-05-01"),))
+    await memory._parts.journal.typed.write(lambda rows: rows.put_fields(goal.record.id, {}))
+    assert (await memory.records.list(listed)).total == 0
+    await memory.reindex()
+    assert (await memory.records.list(listed)).total == 1
+    client = memory._parts.client
+    facts = {fact.uuid: fact.attributes for fact in await client.facts_of_nodes([goal.record.id], 100)}
+    await memory._parts.journal.queue.replay()
+    await client.clear()
+    memory._parts.worker.notify()
+    await memory.settled()
+    after = await memory.records.graph()
+    assert (after.records, after.relations) == (before.records, before.relations)
+    assert (await node(memory, task.record.id)).attributes["state"] == "in_progress"
+    again = {fact.uuid: fact.attributes for fact in await client.facts_of_nodes([goal.record.id], 100)}
+    assert again == {uuid: one for uuid, one in facts.items() if uuid in again}
+    assert task.relations[0] in again
+
+
+async def test_two_actors_change_one_record_at_once_and_no_change_is_lost(memory: Memory) -> None:
+    record = (
+        (await memory.records.save([RecordGiven("Note", "Tally", "Who counted.", fields={"content": "0"})]))
+        .records[0]
+        .record
+    )
+    lost = 0
+
+    async def count(times: int) -> None:
+        nonlocal lost
+        for _ in range(times):
+            while True:
+                [now] = await memory.records.get([record.id])
+                given = RecordGiven(id=record.id, fields={"content": str(int(str(now.fields["content"])) + 1)})
+                try:
+                    await memory.records.save([replace(given, expected_version=now.version)], wait="journal")
+                    break
+                except StoreConflict:
+                    lost += 1
+
+    times = 50 if not LONG else 500
+    await asyncio.gather(count(times), count(times))
+    [now] = await memory.records.get([record.id])
+    assert (now.fields["content"], now.version) == (str(2 * times), 2 * times + 1)
+    assert lost, "the two met"
+    assert len(await memory.records.versions(record.id)) == 2 * times + 1
