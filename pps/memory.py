@@ -400,7 +400,7 @@ class Memory:
     async def _pack(self, request: AmbientRequest) -> Pack:
         session = self._identifier(request.session or "")
         request = replace(request, session=session or None)
-        ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client)
+        ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client, self._parts.layers.lines)
         pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
         given = self._parts.journal.given
         self._later(given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
 from pps.context.fence import marks_of
+from pps.context.lines import Line
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import identity_of, startup_recall
 from pps.core.bounds import check_range
@@ -36,6 +37,8 @@ _RECENT, _SUMMARIES = 5, 2
 _LATEST_SESSIONS = 20
 PACK_CHARS = 8_000
 """Most characters of a pack for a hook: the agent's client cuts what a hook adds at about 10,000."""
+AlwaysLoaded = Callable[[int], Awaitable[Sequence[tuple[str, Line]]]]
+"""Returns so many lines of the layers that are always loaded, with their ids."""
 Recaller = Callable[[str, RecallOptions], Awaitable[Recall]]
 
 
@@ -65,8 +68,11 @@ class AmbientRequest:
 class Ambient:
     """Makes packs of one entity's memory."""
 
-    def __init__(self, entity: str, journal: Journal, client: IsolatedGraphitiClient) -> None:
+    def __init__(
+        self, entity: str, journal: Journal, client: IsolatedGraphitiClient, always: AlwaysLoaded | None = None
+    ) -> None:
         self._entity = entity
+        self._always = always
         self._journal = journal
         self._client = client
         self._folder = journal.path.parents[1]
@@ -97,6 +103,7 @@ class Ambient:
                 mark=marks.new(),
                 recent=await self._recent(request, seen),
                 summaries=await self._summaries(request, seen) if at_start else (),
+                records=await self._records(request, seen) if at_start else (),
                 budget_tokens=request.budget_tokens,
                 budget_chars=request.budget_chars,
                 mode=request.mode,
@@ -127,6 +134,10 @@ class Ambient:
             return hit.id not in seen.ids and not own and (near is None or hit.id in near)
 
         return _only(found, is_wanted, limit)
+
+    async def _records(self, request: AmbientRequest, seen: Seen) -> Sequence[tuple[str, Line]]:
+        lines = await self._always(request.limit_per_layer) if self._always else ()
+        return [(id_, line) for id_, line in lines if id_ not in seen.ids]
 
     async def _summaries(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
         """Return the latest summaries, for a start; at a prompt they come as what is near it, or not at all."""

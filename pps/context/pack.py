@@ -17,11 +17,12 @@ from pps.core.time import now
 from pps.core.values import ChannelName, Node, Turn
 from pps.models.token_counts import count_tokens, counter_name
 
-SECTIONS = ("identity", "nodes", "facts", "episodes", "anchors", "turns", "summaries")
+SECTIONS = ("identity", "records", "nodes", "facts", "episodes", "anchors", "turns", "summaries")
 """Sections in the order in which they are shown."""
 
 _TITLES = {
     "identity": "You",
+    "records": "What always holds",
     "nodes": "Nodes",
     "facts": "Facts",
     "episodes": "Said before",
@@ -31,6 +32,7 @@ _TITLES = {
 }
 _ONE = {
     "identity": "identity",
+    "records": "record",
     "nodes": "node",
     "facts": "fact",
     "episodes": "episode",
@@ -39,7 +41,7 @@ _ONE = {
     "summaries": "summary",
 }
 # What is kept first when there is no room for all: a round is one line of each section in this order.
-_ROUND = ("identity", "facts", "nodes", "episodes", "turns", "anchors", "summaries")
+_ROUND = ("identity", "records", "facts", "nodes", "episodes", "turns", "anchors", "summaries")
 _MANIFEST = 24
 """Tokens by which the last line may grow once it tells of every section."""
 _MANIFEST_UNITS = 160
@@ -57,6 +59,7 @@ class PackRequest:
     Attributes:
         mark: The fence's, from ``fence.Marks.new``.
         recent: The latest turns, oldest first.
+        records: Ids and lines of the layers that are always loaded, for a start.
         summaries: The latest ones, for a start; those that were recalled are shown beside them.
         budget_tokens: The text is never longer than this.
         budget_chars: Nor than this many UTF-16 units, the characters of JavaScript; None is no bound.
@@ -74,6 +77,7 @@ class PackRequest:
     mark: str
     recent: Sequence[Turn] = ()
     summaries: Sequence[Turn] = ()
+    records: Sequence[tuple[str, Line]] = ()
     mode: Literal["turn", "startup"] = "turn"
     clock: datetime | None = None
     started: float | None = None
@@ -214,6 +218,7 @@ def _tells(hit: Hit) -> bool:
 
 def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
     ids = {name: [hit.id for hit in hits] for name, hits in _hits(request).items()}
+    ids["records"] = [id_ for id_, _ in request.records]
     ids["turns"] = [turn.uuid for turn in reversed(request.recent)]
     ids["summaries"] += [turn.uuid for turn in request.summaries]
     return tuple(some[at] for name, some in ids.items() for at in sorted(draft.kept[name] | draft.again[name]))
@@ -222,6 +227,7 @@ def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
 def _lines(request: PackRequest) -> dict[str, list[Line]]:
     lines = {name: [line_of(hit) for hit in hits] for name, hits in _hits(request).items()}
     lines["identity"] = [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
+    lines["records"] = [line for _, line in request.records]
     lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]
     lines["summaries"] += [turn_line(turn) for turn in request.summaries]
     return lines

@@ -13,8 +13,10 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 from pps.context.fence import escaped, marks_of
+from pps.context.lines import Line, bullet
 from pps.core.packs import Kinds, KindSpec, LayerSpec
 from pps.core.records import Record, RecordGraph
+from pps.core.text import fold
 from pps.core.time import now
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, PartUsed
@@ -176,6 +178,17 @@ class Layers:
             shown = [record.id for one in loaded for record in one.items]
             await self._journal.given.record_parts(session, found.tokens, shown)
         return found
+
+    async def lines(self, limit: int) -> list[tuple[str, Line]]:
+        """Return ids and lines of the records that are always loaded, at most so many, of each layer as many."""
+        always = [one for one in self._kinds.layers.values() if one.load == "always"]
+        layers = [layer for layer, _ in await asyncio.gather(*map(self._layer, always))]
+        each = -(-limit // max(1, len(layers)))
+        items = [one for layer in layers for one in layer.items[:each]]
+        return [
+            (one.id, Line(bullet(f"{one.title} ({one.kind}): {one.summary}", one.id), fold(one.summary)))
+            for one in items[:limit]
+        ]
 
     async def usage(self, session: str) -> ContextUsage:
         """Return what a session was given, by part, in the last 30 days and since it was compacted."""

@@ -69,6 +69,15 @@ async def test_a_session_knows_what_it_was_given_by_part(iris: Memory) -> None:
     assert (await iris.layers.usage("s2")).parts == ()
 
 
+async def test_a_start_up_pack_has_what_always_holds_unless_the_session_has_it(iris: Memory) -> None:
+    pack = await iris.ambient_recall("", mode="startup", session="s1")
+    assert pack.sections["records"] >= 6
+    assert "Health is the ground (Value)" in pack.text
+    assert "A life of my own making (Vision)" in pack.text
+    await iris.layers.context("s2")
+    assert "records" not in (await iris.ambient_recall("", mode="startup", session="s2")).sections
+
+
 async def test_the_week_of_the_sample_is_full(iris: Memory) -> None:
     found = await iris.layers.workload(WEEK, WEEK + timedelta(days=7))
     days = [(one.task_hours, one.calendar_hours) for one in found.days]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from datetime import date, timedelta
 from importlib.resources import as_file
 from pathlib import Path
@@ -21,6 +22,7 @@ from pps.core.reports import Stats
 from pps.core.time import parse
 from pps.core.values import AnchorPassage
 from pps.ingest.importing import read_lines
+from pps.operations.record_asks import record_ask
 from pps.operations.session_start import context_words, workload_words
 from pps.records.saving import RecordGiven, RelationGiven
 
@@ -28,6 +30,7 @@ ENTITIES = ("mira", "theo")
 YEAR, PACK = "iris", "constitution"
 """Who has a year of records, and of which pack they are."""
 WEEK = date(2026, 3, 16)
+TASK = "Resew the herbal of 1790"
 QUESTION = "kitchen morning Saturday Haven"
 _SHOWN = 3
 _BATCH = 64
@@ -143,11 +146,14 @@ async def _year(app: App) -> list[str]:
     async with app.memory(YEAR) as memory:
         context = await memory.layers.context()
         week = await memory.layers.workload(WEEK, WEEK + timedelta(days=7))
+        why = await record_ask.answer(memory, record_ask.parse({"query": "why", "parameters": {"id": TASK}}))
     shown = context_words(context).splitlines()
     return [
         f"\n{YEAR} begins a session with {context.nodes} records, {context.total_tokens:,} of at most "
         f"{context.budget_tokens:,} tokens ({context.took_ms['total']:.0f} ms):",
         *[f"  {line[:110]}" for line in shown if line.startswith(("## ", "- "))][:12],
         f"\nThe week of {WEEK}:",
-        *(f"  {line}" for line in workload_words(week).splitlines()),
+        *(f"  {line}" for line in workload_words(replace(week, tasks=(), events=())).splitlines()),
+        f"\nWhy does “{TASK}” matter?",
+        *[f"  {line}" for line in why.text.splitlines()][:8],
     ]

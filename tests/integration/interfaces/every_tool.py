@@ -31,6 +31,9 @@ TOOLS = {
     "costs",
     "extract",
     "injected",
+    "session_context",
+    "workload_assess",
+    "context_usage",
     "find_duplicates",
     "merge_nodes",
     "undo_merge",
@@ -125,6 +128,11 @@ async def use_every_tool(client: Client) -> None:
     given = await done(client, "injected")
     assert (given["sessions"], given["prompts"]) == (1, 1)
     assert [one["session"] for one in given["latest"]] == ["", "s2"]
+    begun = await done(client, "session_context", session="s3")
+    assert (begun["nodes"], begun["layers"], begun["total_tokens"] < 25_000) == (0, [], True)
+    used = await done(client, "context_usage", session="s3")
+    assert [one["part"] for one in used["parts"]] == ["workload"]
+    assert (await done(client, "workload_assess", start_date="2026-03-02"))["hours_available"] == 70
     unread = await done(client, "extract")
     assert (unread["dry_run"], unread["turns"]) == (True, 0)
     assert "pps hooks install --entity NAME --extract claude" in unread["why"]  # no command is set here
