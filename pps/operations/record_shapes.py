@@ -21,6 +21,7 @@ from pps.operations.inputs import Id, Title
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
 from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven
+from pps.records.session import Parent
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Fields = Mapping[str, JsonValue]
@@ -122,7 +123,15 @@ class ListRecordsInput(Input):
     fields: tuple[Word, ...] = Field(
         default=(), max_length=100, description="Only these of each record, beside id, kind and title."
     )
-    exclude_fields: tuple[Word, ...] = Field(default=(), max_length=100, description="All but these.")
+    exclude_fields: tuple[Word, ...] = Field(
+        default=(),
+        max_length=100,
+        description="All but these; 'properties' are its kind's own, and the description of most kinds.",
+    )
+    include_hierarchy: bool = Field(
+        default=False,
+        description="With what each is supported by, serves and aligns with; a page by kind and horizon.",
+    )
     include_relationships: bool = Field(default=False, description="With what joins the records of the page.")
 
 
@@ -184,6 +193,7 @@ class RecordView:
     pack_version: int | None = None
     turn: str | None = None
     cites: tuple[Cite, ...] | None = None
+    parents: tuple[Parent, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from pps.core.packs import Kinds
 from pps.core.records import Condition, RecordQuery
 from pps.core.reports import Forgotten
 from pps.memory import Memory
@@ -16,7 +18,7 @@ from pps.operations.table import ADDS, ERASES, READS, SETS, Hints, operation
 from pps.records.kind_models import snake
 from pps.records.records import Join
 from pps.records.saving import RelationGiven
-from pps.records.session import QUERY_TOKENS
+from pps.records.session import QUERY_TOKENS, Parent, parents_of
 
 
 @operation(
@@ -99,12 +101,41 @@ async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.
 async def _page(memory: Memory, given: shapes.ListRecordsInput, query: RecordQuery) -> shapes.RecordList:
     page = await memory.records.list(query)
     only, without = set(map(snake, given.fields)), set(map(snake, given.exclude_fields))
-    items = tuple(shapes.chosen(shapes.record_view(one), only, without) for one in page.records)
+    views = [shapes.record_view(one) for one in page.records]
+    if given.include_hierarchy:
+        views = _by_horizon(memory.kinds, views, parents_of(await memory.records.graph(), [one.id for one in views]))
+    items = tuple(shapes.chosen(one, only, _hidden(memory.kinds, one, without)) for one in views)
     relations = await memory.records.relations([one.id for one in items]) if given.include_relationships else ()
     joins = tuple(map(shapes.join_view, relations))
     said = json.dumps([asdict(one) for one in (*items, *joins)], ensure_ascii=False, default=str)
     stats = shapes.ListStats(page.total, page.by_kind, count_tokens(said), counter_name())
     return shapes.RecordList(items, joins, stats, page.next_cursor)
+
+
+def _by_horizon(
+    kinds: Kinds, views: Sequence[shapes.RecordView], parents: Mapping[str, Sequence[Parent]]
+) -> list[shapes.RecordView]:
+    """Return records with what is above each, in the packs' order of kinds, then by horizon, nearest first."""
+    places = {kind.name: number for number, kind in enumerate(kinds)}
+
+    def place(one: shapes.RecordView) -> tuple[int, int]:
+        spec = kinds.by_name[one.kind].fields.get("horizon") if one.kind in kinds else None
+        horizon = (one.fields or {}).get("horizon")
+        return places.get(one.kind, len(places)), spec.enum.index(horizon) if spec and horizon in spec.enum else 99
+
+    return [replace(one, parents=tuple(parents.get(one.id, ())) or None) for one in sorted(views, key=place)]
+
+
+def _hidden(kinds: Kinds, one: shapes.RecordView, without: Collection[str]) -> set[str]:
+    """Return which fields of a record are left out: ``properties`` are its kind's own.
+
+    Its description then goes too, unless the pack wants it in lists.
+    """
+    if "properties" not in without:
+        return set(without)
+    spec = kinds.by_name.get(one.kind)
+    own = set(one.fields or ()) - {"description", "metadata", "provenance"}
+    return {*without, *own, *(() if spec and spec.describe else ("description",))}
 
 
 @operation(

@@ -229,7 +229,7 @@ def load_layer(spec: LayerSpec, graph: RecordGraph, kinds: Kinds) -> LoadedLayer
     own = {kind.name: kind for kind in kinds if kind.layer == spec.name}
     records = [one for one in graph.records.values() if one.kind in own and one.status in _STATUSES]
     records.sort(key=lambda one: _need(one, own[one.kind]))
-    ups = _parents(graph, {one.id for one in records})
+    ups = parents_of(graph, {one.id for one in records})
     order = {name: rank for rank, name in enumerate(own)}
 
     @cache
@@ -313,7 +313,7 @@ def _loaded(record: Record, kind: KindSpec, parents: Sequence[Parent]) -> Loaded
     )
 
 
-def _parents(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]]:
+def parents_of(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]]:
     """Return record → what it is for, over the relations that say so, by relation and title."""
     wanted = set(ids)
     found: dict[str, list[Parent]] = defaultdict(list)

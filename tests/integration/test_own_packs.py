@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -11,10 +12,13 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.packs import Kinds
 from pps.core.records import RecordQuery
+from pps.core.values import JSON
 from pps.journal.filters import ItemFilter
+from pps.operations.catalog import operations_for
 from pps.operations.maintenance import doctor
+from pps.operations.pack_tools import PackTools
 from pps.operations.schema import schema_inventory
-from pps.records.saving import RecordGiven
+from pps.records.saving import RecordGiven, RelationGiven
 
 FIRST = """
 name = "garden"
@@ -119,3 +123,39 @@ async def test_a_pack_that_cannot_be_read_is_named_when_its_memory_is_opened(tmp
                 pass
         async with app.memory("bea") as memory:
             assert "Plant" not in memory.kinds
+
+
+async def test_the_origins_lists_are_short_and_the_vision_is_shown_with_what_it_serves(tmp_path: Path) -> None:
+    async with App.open(Settings(home=tmp_path / "home")) as app:
+        await app.create("ana", packs=["constitution"])
+        async with app.memory("ana") as memory:
+            said: dict[str, JSON] = {"description": "At length.", "metadata": {"a": 1}}
+            await memory.records.save(
+                [
+                    RecordGiven("Value", "Honesty", "Say what is so.", fields={**said, "priority": "core"}),
+                    RecordGiven("Core", "Roots", "Where I am from.", fields={**said, "pillar": "Home"}),
+                    RecordGiven("Season", "Spring", "It grows.", fields={**_SPRING}),
+                    RecordGiven("Goal", "Run", "Far.", fields={"horizon": "year"}, relations=(_SERVES,)),
+                    RecordGiven("Goal", "Walk", "Near.", fields={**said, "horizon": "week"}, status="archived"),
+                    RecordGiven("Goal", "Read", "Much.", fields={**said, "horizon": "month", "target": "12 books"}),
+                    RecordGiven("Vision", "A long life", "In health.", fields={"horizon": "10y"}),
+                ]
+            )
+            tools = PackTools(operations_for("entity")).of(memory.kinds)
+            lists: list[list[dict[str, Any]]] = []
+            for name in ("foundation_list_v2", "vision_list_v2"):
+                answer = await tools[name].answer(memory, tools[name].parse({}))
+                lists.append(cast("Any", answer.data["items"]))
+        foundation, vision = lists
+        assert [(one["title"], one.get("fields")) for one in foundation] == [
+            ("Honesty", {"description": "At length."}),
+            ("Roots", None),
+        ]
+        assert [one["title"] for one in vision] == ["A long life", "Read", "Run", "Spring"]
+        run = vision[2]
+        assert [(one["relation"], one["title"]) for one in run["parents"]] == [("SERVES", "A long life")]
+        assert vision[1]["fields"] == {"description": "At length.", "horizon": "month", "target": "12 books"}
+
+
+_SPRING: dict[str, JSON] = {"start_date": "2026-03-01", "end_date": "2026-05-31"}
+_SERVES = RelationGiven("SERVES", "A long life")

@@ -347,7 +347,9 @@ def test_what_is_no_toml_is_told_with_its_line(text: str) -> None:
 
 
 def test_the_documented_pack_is_right() -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "records.md").read_text("utf-8"), re.S)
+    (text,) = re.findall(
+        r"```toml\n(name = \"garden\"\n.*?)```", (ROOT / "docs" / "records.md").read_text("utf-8"), re.S
+    )
     pack, mistakes = read_pack(text, "garden", known_operations())
     assert mistakes == ()
     assert pack is not None
@@ -373,7 +375,7 @@ def test_own_packs_lie_beside_the_settings_and_take_no_shipped_name(tmp_path: Pa
         packs_together(tmp_path, ["constitution", "weeds"])
     with pytest.raises(ConfigError, match="both have the kind Goal"):
         load_packs(tmp_path, ["constitution", "weeds"])
-    with pytest.raises(ConfigError, match="there are constitution, events, garden, weeds; take it out"):
+    with pytest.raises(ConfigError, match=r"there are constitution, .*garden, weeds; take it out"):
         load_packs(tmp_path, ["gone"])
     (tmp_path / "packs" / "garden.toml").write_text('name = "garden"\nversion = 2\n[kinds.plant]\n')
     with pytest.raises(ConfigError, match=r"the pack garden: line 3: kinds\.plant: .* lists every mistake"):

