@@ -12,8 +12,12 @@ from pps.config.packs import load_packs, packs_together, shipped_pack
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.packs import FieldSpec, Kinds
 from pps.core.values import JSON
+from pps.operations.catalog import operations_for
+from pps.operations.pack_tools import PackTools
 from pps.operations.packs import known_operations
 from pps.operations.schema import diagram
+from pps.operations.table import AnyOperation
+from pps.records.asks import QUERIES
 from pps.records.kind_models import KindModels
 
 ROOT = Path(__file__).parents[2]
@@ -238,6 +242,25 @@ def test_how_soon_each_kind_is_embedded() -> None:
 def test_the_shipped_packs_are_without_mistakes_and_call_operations_that_there_are() -> None:
     for file in sorted((ROOT / "config" / "packs").glob("*.toml")):
         assert read_pack(file.read_text("utf-8"), file.stem, known_operations())[1] == ()
+
+
+def refused(one: AnyOperation) -> str:
+    """Return what is wrong with a call that gives nothing."""
+    try:
+        one.parse({})
+    except InvalidRequest as error:
+        return error.message
+    return ""
+
+
+def test_each_tool_of_the_constitution_gives_its_operation_what_it_takes() -> None:
+    tools = PackTools(operations_for("entity")).of(Kinds([PACK]))
+    rows = {name: one for name, one in tools.items() if one.toolset == "constitution"}
+    assert len(rows) == len(PACK.tools) == 30
+    wrong = {name: refused(one) for name, one in rows.items()}
+    assert {name: why for name, why in wrong.items() if why and "required" not in why} == {}
+    asked = {str(one.fixed["query"]) for one in PACK.tools if one.operation == "record_ask"}
+    assert asked <= {one.name for one in QUERIES}
 
 
 MISTAKES = """\
