@@ -129,9 +129,11 @@ class PackTools:
         return PackTool(**columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults)
 
     def _of_kind(self, pack: Pack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
-        generic = self._generic[_SAVE]
+        generic, rows = self._generic[_SAVE], {spec.name for spec in pack.tools}
         for verb, title in _KIND_TOOLS:
             dotted = f"{snake(kind.name)}.{verb}.v1"
+            if dotted in rows:  # such as relationship.create.v1, which joins two records
+                dotted = f"{snake(kind.name)}_record.{verb}.v1"
             said = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns what record_save does."
             columns = _columns(generic, dotted, said, pack.name + TYPED)
             yield KindTool(**columns, dotted=dotted, kind=kind.name, models=models)
