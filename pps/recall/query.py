@@ -137,7 +137,7 @@ class Ask:
         self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
         self.as_of = request.as_of or request.filters.as_of
-        self.filters: tuple[ItemFilter, ...] = ()
+        self.filters: tuple[ItemFilter, ...] = (request.filters,)  # an empty one too: ``as_of`` is asked of each
         self.narrow(request.filters)
         self.items: dict[str, Item] = {}
         self.names: dict[str, str] = {}
