@@ -32,7 +32,7 @@ def clustered(rows: int, queries: int, *, dimension: int = DIMENSION, seed: int 
 
 def rows_of(vectors: Matrix, *, parts: int = 1, start: int = 0) -> list[VectorRow]:
     """Return rows ``o0``, ``o1``, …, each owner with so many parts."""
-    return [VectorRow(f"o{start + at // parts}", at % parts, vector, at) for at, vector in enumerate(vectors)]
+    return [VectorRow(f"o{start + at // parts}", at % parts, vector) for at, vector in enumerate(vectors)]
 
 
 def best(vectors: Matrix, probe: Matrix, k: int, *, parts: int = 1, allowed: set[str] | None = None) -> list[str]:

@@ -263,7 +263,7 @@ def _apply_vectors(index: VectorIndex, docs: dict[str, list[IndexDoc]], gone: di
                 continue
             if doc.passages and len(doc.passages) != len(doc.vectors):
                 raise InvalidRequest("vectors", "must have one row a passage")
-            rows += [VectorRow(doc.owner, part, vector, doc.at) for part, vector in enumerate(doc.vectors)]
+            rows += [VectorRow(doc.owner, part, vector) for part, vector in enumerate(doc.vectors)]
         index.delete(collection, bare)
         index.replace(collection, rows)
 

@@ -233,7 +233,7 @@ class VectorIndex:
             changed = self._rows.changed(collection, vectors)
             older = self._rows.keys(collection, {owner for owner, _ in latest}) if alone else []
             surplus = [key for key in older if key not in latest]
-            kept = [VectorRow(row.owner, row.part, vectors[key], row.at) for key, row in latest.items()]
+            kept = [VectorRow(row.owner, row.part, vectors[key]) for key, row in latest.items()]
             self._rows.put(collection, kept, surplus)
             self._follow(collection, changed, np.array([vectors[key] for key in changed]), surplus)
 

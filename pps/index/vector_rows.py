@@ -28,7 +28,7 @@ RowKey: TypeAlias = tuple[str, int]
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS marks (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rows (
-    collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, at INTEGER, vector BLOB NOT NULL);
+    collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, vector BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS rows_key ON rows (collection, owner, part);
 CREATE TABLE IF NOT EXISTS sizes (collection TEXT PRIMARY KEY, size INTEGER NOT NULL);
 CREATE TRIGGER IF NOT EXISTS rows_in AFTER INSERT ON rows BEGIN
@@ -49,12 +49,11 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorRow:
-    """One vector of an owner. ``at`` is a time in microseconds since 1970 UTC, kept beside it as a number."""
+    """One vector of an owner."""
 
     owner: str
     part: int
     vector: Vector
-    at: int | None = None
 
 
 class Keyed(NamedTuple):
@@ -113,9 +112,9 @@ class RowStore:
         with self._changing() as db:
             insert(
                 db,
-                "INSERT INTO rows",
-                [(collection, row.owner, row.part, row.at, row.vector.tobytes()) for row in rows],
-                "ON CONFLICT (collection, owner, part) DO UPDATE SET at = excluded.at, vector = excluded.vector",
+                "INSERT INTO rows (collection, owner, part, vector)",
+                [(collection, row.owner, row.part, row.vector.tobytes()) for row in rows],
+                "ON CONFLICT (collection, owner, part) DO UPDATE SET vector = excluded.vector",
             )
             db.execute(
                 "DELETE FROM rows WHERE collection = ? AND (owner, part) IN "

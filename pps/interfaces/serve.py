@@ -18,9 +18,9 @@ from pps.interfaces.hooks.desk import Desk
 from pps.interfaces.http import life
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import Trust
-from pps.interfaces.http.guard import Names
 from pps.interfaces.http.health import Condition
 from pps.interfaces.http.routes import Parts, Routes
+from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.mcp.endpoint import Endpoint
 from pps.interfaces.watching import FolderWatch
 from pps.operations.calls import Calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import time as clock
 from collections import defaultdict
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pps.app import App
-from pps.core.errors import InvalidRequest, PPSError
+from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.log_context import serving
 from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _BEAT_S = 10.0
 _LEAST_PAUSE_S = 0.1
+_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
+_MOST_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -232,6 +235,8 @@ class Calls:
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
+            if isinstance(error, NotFound):
+                error.message = _with_ids(error.message, arguments)
             if "owner" not in caller.audiences:
                 error.message = without_paths(error.message, self._app.settings.home)
             raise
@@ -258,3 +263,12 @@ class Calls:
         tally.times += 1
         tally.seconds += seconds
         _log.info("%s operation=%s outcome=%s ms=%.1f", caller.name, name, outcome, seconds * 1000)
+
+
+def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
+    """Return what was not found with what was asked for, so that another's id reads as one that is nobody's."""
+    if message != "id not found":
+        return message
+    asked = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value])]
+    named = [repr(one) for one in asked if isinstance(one, str) and _ID.fullmatch(one)][:_MOST_NAMED]
+    return f"{message}: {' or '.join(named)}; recall and timeline show the ids that there are" if named else message

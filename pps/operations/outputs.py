@@ -108,6 +108,7 @@ class HitView:
     role: str | None = None
     actor: str | None = None
     session: str | None = None
+    source: str | None = None
     title: str | None = None
     between: tuple[str, str] | None = None
     valid_at: datetime | None = None
@@ -315,7 +316,7 @@ def hit_view(hit: Hit) -> HitView:
     if isinstance(item, Fact):
         return replace(view, relation=item.relation, valid_at=item.valid_at, invalid_at=item.invalid_at)
     if isinstance(item, Turn):
-        said = {"role": item.role, "actor": item.actor or None, "session": item.session}
+        said = {"role": item.role, "actor": item.actor or None, "session": item.session, "source": item.source}
         return replace(view, occurred_at=item.occurred_at, **said)
     if isinstance(item, Episode):
         return replace(view, occurred_at=item.valid_at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
+import httpx2
 import pytest
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import Field
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,9 +21,11 @@ from starlette.routing import Route
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, NotFound
+from pps.ingest.indexer import Progress
 from pps.interfaces.http.problems import answered
 from pps.interfaces.http.v1 import V1
+from pps.interfaces.mcp.endpoint import Endpoint
 from pps.interfaces.mcp.tools import tool
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
@@ -49,14 +55,29 @@ async def echo(memory: Memory, given: EchoInput) -> Echo:
     return Echo(f"{given.word} ({memory.entity.name})")
 
 
-TABLE = (*OPERATIONS, echo)
+@operation("Count", lambda done: f"{done.said}.", READS, toolset="upkeep", command="count")
+async def count(memory: Memory, given: EchoInput, progress: Progress | None) -> Echo:
+    """Use it to hear a word letter by letter. Returns the word."""
+    for done, letter in enumerate(given.word, 1):
+        if progress is not None:
+            progress(letter, done, len(given.word))
+        await asyncio.sleep(0.11)  # more often nobody is told
+    return Echo(given.word)
+
+
+TABLE = (*OPERATIONS, echo, count)
 
 
 @pytest.fixture
-async def calls(tmp_path: Path) -> AsyncIterator[Calls]:
-    async with App.open(Settings(home=tmp_path / "home")) as app:
-        await app.create("ana")
-        yield Calls(app, TABLE)
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    async with App.open(Settings(home=tmp_path / "home")) as opened:
+        await opened.create("ana")
+        yield opened
+
+
+@pytest.fixture
+def calls(app: App) -> Calls:
+    return Calls(app, TABLE)
 
 
 async def test_it_is_asked_for_over_http_and_is_in_the_document(calls: Calls) -> None:
@@ -90,7 +111,39 @@ async def test_it_is_a_tool_of_its_toolset_alone(calls: Calls) -> None:
         await calls.answer(Caller(("router",)), "echo", {"word": "Rye"})
 
 
+async def test_over_mcp_a_long_one_tells_how_far_it_is_whoever_asks_to_be_told(app: App, calls: Calls) -> None:
+    ana = app.registry.get("ana").entity
+
+    async def whose(_: str) -> Caller:
+        return Caller.of_entity(ana)
+
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def tell(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+
+    endpoint = Endpoint(calls, whose, hosts=["x"], origins=[])
+    headers = {"Authorization": "Bearer x"}
+    async with (
+        endpoint.running(),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(endpoint), headers=headers) as http,
+        Client(streamable_http_client("http://x/mcp?toolset=all", http_client=http), mode="2026-07-28") as client,
+    ):
+        answer = await client.call_tool("count", {"word": "rye"}, progress_callback=tell)
+        assert answer.structured_content == {"said": "rye"}
+        assert told == [(1, 3, "r"), (2, 3, "y"), (3, 3, "e")]
+        assert (await client.call_tool("count", {"word": "rye"})).structured_content == {"said": "rye"}
+
+
+async def test_what_is_not_found_is_told_with_the_id_that_was_asked_for(calls: Calls) -> None:
+    caller = Caller.of_entity("ana")
+    for id_ in ("1b4e28ba", "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"):
+        with pytest.raises(NotFound) as caught:
+            await calls.answer(caller, "get", {"ids": [id_]})
+        assert caught.value.message.startswith(f"id not found: '{id_}'; recall and timeline show")
+
+
 def test_it_is_in_the_reference_and_fails_the_build_without_an_attack(tmp_path: Path) -> None:
     assert shown(echo).startswith("### `echo`\n\nUse it to hear a word again.")
-    assert unattacked(TABLE, tmp_path) == {"entity echo"}
+    assert unattacked(TABLE, tmp_path) == {"entity echo", "entity count"}
     assert operations_for("entity", table=TABLE)["echo"] is echo

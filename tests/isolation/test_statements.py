@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,17 +56,22 @@ def test_the_look_up_of_owners_binds_the_group_in_every_branch() -> None:
     assert all("$group_id" in branch for branch in FOREIGN_IDS.split("UNION ALL"))
 
 
-def calls(name: str) -> set[str]:
-    """Return the files, of the product or the benchmarks, that call a function or make a class of this name."""
-    found: set[str] = set()
+@cache
+def callers() -> dict[str, set[str]]:
+    """Return by the name of a function or class the files, of the product or the benchmarks, that call or make it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for file in (*SOURCE.rglob("*.py"), *BENCHMARKS.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call):
                 called = node.func
                 spelled = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-                if spelled == name:
-                    found.add(file.relative_to(SOURCE if file.is_relative_to(SOURCE) else SCRIPTS).as_posix())
+                place = file.relative_to(SOURCE if file.is_relative_to(SOURCE) else SCRIPTS)
+                found[spelled].add(place.as_posix())
     return found
+
+
+def calls(name: str) -> set[str]:
+    return callers()[name]
 
 
 def test_few_hands_hold_a_driver_below_the_guard() -> None:

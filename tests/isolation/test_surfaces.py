@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from pps.interfaces.cli.main import build
 from pps.interfaces.http.routes import Parts, Routes
 from pps.operations.catalog import operations_for
 from tests.integration.interfaces.every_tool import done
-from tests.integration.interfaces.serving import ERAS, Served, serving
+from tests.integration.interfaces.every_tool import text as text_of
+from tests.integration.interfaces.serving import ERAS, Served, pps, serving
 
 CANARY = "4711-canary"
+ANY_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -254,7 +257,8 @@ async def test_no_tool_shows_or_changes_what_is_theirs(neighbours: Neighbours, e
             if tool in ("get", "forget", "job_status") or "<node>" in json.dumps(attack):
                 nobodys = await client.call_tool(tool, neighbours.filled(attack, absent=True))
                 assert theirs.is_error
-                assert theirs.content == nobodys.content
+                # Each is told the ids that it asked for itself, and nothing else differs.
+                assert ANY_ID.sub("id", text_of(theirs)) == ANY_ID.sub("id", text_of(nobodys))
     await asyncio.to_thread(neighbours.untouched)
 
 
@@ -266,6 +270,18 @@ def test_no_command_shows_or_changes_what_is_theirs(neighbours: Neighbours, comm
     ended = served.pps(*command.split(), *arguments)
     assert CANARY not in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
+    neighbours.untouched()
+
+
+def test_an_export_to_stdout_is_ones_own_alone_and_leaves_no_file(neighbours: Neighbours, tmp_path: Path) -> None:
+    served = neighbours.served
+    served.pps("remember", "mine", "The kettle is red.")
+    ended = pps({**served.env, "TMPDIR": str(tmp_path)}, "export", "mine", "-")
+    assert "The kettle is red." in ended.stdout
+    assert CANARY not in ended.stdout + ended.stderr
+    assert list(tmp_path.iterdir()) == []
+    for name in ("theirs/../mine", "*"):
+        assert served.pps("export", name, "-").stdout == ""
     neighbours.untouched()
 
 

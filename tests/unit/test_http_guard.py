@@ -14,8 +14,8 @@ from starlette.websockets import WebSocket
 
 from pps.entities import Registry, Router
 from pps.interfaces.http.auth import Trust, bearer
-from pps.interfaces.http.guard import HostGuard, Names
 from pps.interfaces.http.problems import Refused
+from pps.interfaces.http.trusted_hosts import HostGuard, Names
 from pps.server.runfile import new_secret
 
 NAMES = Names("127.0.0.1", ("memory.example.org", "lan.example:8377"), ("https://memory.example.org",))

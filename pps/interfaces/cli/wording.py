@@ -36,7 +36,7 @@ def of_error(error: PPSError, parameters: Iterable[Parameter], given: Mapping[st
     """Return an error's text with what was typed in place of fields: ``--at 'soon'`` for ``occurred_at``."""
     known = {one.field: one for one in parameters}
     if isinstance(error, NotFound):
-        what = error.message.removesuffix(" not found")
+        what = error.message.partition(" not found")[0]
         asked = [one for one in known.values() if one.kind == "argument" and not one.stdin and one.label != "NAME"]
         named = [_quoted(one.label, given[one.field]) for one in asked if given.get(one.field)]
         remedy = f"; {_REMEDIES[what]}" if what in _REMEDIES else ""

@@ -21,9 +21,9 @@ from pps.app import App
 from pps.core.values import JSON
 from pps.interfaces.http.activity import Activity, ActivityMeter
 from pps.interfaces.http.auth import Trust
-from pps.interfaces.http.guard import HostGuard, Names
 from pps.interfaces.http.health import Condition
 from pps.interfaces.http.problems import Answered, Handler, Refused, answered, body, no_route
+from pps.interfaces.http.trusted_hosts import HostGuard, Names
 from pps.interfaces.http.v1 import V1
 from pps.operations.calls import Calls
 
