@@ -34,6 +34,9 @@ def page() -> str:
         "## MCP tools",
         "The entity comes from the connection, never from an argument. Every tool refuses unknown arguments.",
         *(shown(verb) for verb in operations_for("entity").values()),
+        "## Tools of a squad's members",
+        "There for an entity that is a member of a squad, in the toolset `squad`; for anybody else they do not exist.",
+        *(shown(verb) for verb in operations_for("member").values()),
         "## Project tools",
         "For router tokens and `pps mcp --router`; see [projects.md](projects.md). What a router does not reach reads "
         "as what is not there.",
@@ -105,8 +108,8 @@ def _about(schema: dict[str, Any]) -> str:
 def tools() -> str:
     """Return the file from which the bridge lists its tools: by audience and toolset."""
     found: dict[str, dict[str, list[Any]]] = {}
-    for audience in ("entity", "router"):
-        for one in operations_for(audience).values():
+    for audience, offered in (("entity", operations_for("entity", "member")), ("router", operations_for("router"))):
+        for one in offered.values():
             shown = tool(one).model_dump(mode="json", by_alias=True, exclude_none=True)
             found.setdefault(audience, {}).setdefault(one.toolset, []).append(shown)
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"

@@ -21,6 +21,7 @@ from pps.journal.entries import Appended, Change, DirtyChange, JobPayload, TurnD
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
+from pps.journal.pool_rows import PoolRows
 from pps.journal.reader import Readers
 from pps.journal.record_book import Merges, RecordBook
 from pps.journal.record_rows import TypedRecords
@@ -54,6 +55,7 @@ class Journal:
         self.queue = JobQueue(self._writer, self._readers)
         self.records = RecordBook(self._writer, self._readers)
         self.typed = TypedRecords(self._writer, self._readers)
+        self.pool = PoolRows(self._writer, self._readers)
         self.merges = Merges(self._writer, self._readers)
         self.vector_states = VectorStates(self._writer, self._readers)
         self.spending = Spending(self._writer, self._readers)

@@ -48,6 +48,10 @@ class RecordRows:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
+    def beside(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` on other tables, in the same transaction."""
+        return work(self._db)
+
     def find(self, ids: Iterable[str]) -> dict[str, Record]:
         """Return id → record, by the ids of nodes or of turns; those that are none are left out."""
         wanted = listed(ids)

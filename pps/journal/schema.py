@@ -328,6 +328,54 @@ _TYPED = (
     "CREATE INDEX record_cites_by_id ON record_cites (id)",
 )
 
+# What a squad's pool keeps of its records (`shared_cites` is a member's), see ``pool_rows``.
+_POOL = (
+    """CREATE TABLE shared (
+        record TEXT PRIMARY KEY,
+        member TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        confidence REAL NOT NULL,
+        trust TEXT NOT NULL,
+        state TEXT NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX shared_by_member ON shared (member, origin)",
+    """CREATE TABLE shared_root (
+        record TEXT NOT NULL,
+        via TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        confidence REAL NOT NULL,
+        PRIMARY KEY (record, via, digest)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX shared_root_by_via ON shared_root (via)",
+    """CREATE TABLE shared_use (
+        record TEXT NOT NULL,
+        member TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        applied INTEGER NOT NULL,
+        PRIMARY KEY (record, member)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE inbox (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        member TEXT NOT NULL,
+        record TEXT NOT NULL,
+        why TEXT NOT NULL,
+        due_at INTEGER NOT NULL,
+        acked INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (member, record, why)
+    )""",
+    "CREATE INDEX inbox_due ON inbox (member, acked, due_at)",
+    """CREATE TABLE shared_cites (
+        record TEXT NOT NULL,
+        id TEXT NOT NULL,
+        relation TEXT NOT NULL DEFAULT '',
+        properties TEXT NOT NULL DEFAULT '{}',
+        gone INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (record, id, relation)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX shared_cites_by_id ON shared_cites (id)",
+)
+
 MIGRATIONS: Migrations = (
     _TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,
     _NO_MARKS,
@@ -338,5 +386,6 @@ MIGRATIONS: Migrations = (
     _RECORD_VECTORS,
     _PARTS,
     _TYPED,
+    _POOL,
 )
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -21,6 +21,7 @@ from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.pack_tools import TYPED, PackTools
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
+from pps.squad.desk import desk_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pps.entities import Router
     from pps.ingest.indexer import Progress
     from pps.memory import Memory
+    from pps.squad.desk import Desk
 
 _log = logging.getLogger(__name__)
 _BEAT_S = 10.0
@@ -159,11 +161,19 @@ class Calls:
 
     async def toolsets(self, caller: Caller) -> frozenset[str]:
         """Return the toolsets that there are for a caller's audiences: the table's, and those of its entity's packs."""
-        of_table = {one.toolset for one in self.table if one.audience in caller.audiences}
+        audiences = self._audiences(caller)
+        of_table = {one.toolset for one in self.table if one.audience in audiences}
         return frozenset(of_table) | {one.toolset for one in (await self._of_packs(caller)).values()}
 
     def _of_table(self, caller: Caller) -> dict[str, AnyOperation]:
-        return operations_for(*caller.audiences, toolsets=caller.toolsets, table=self.table)
+        return operations_for(*self._audiences(caller), toolsets=caller.toolsets, table=self.table)
+
+    def _audiences(self, caller: Caller) -> tuple[Audience, ...]:
+        """Return whose operations a caller may ask for: an entity's that is a member of a squad, those of members."""
+        named = caller.entity if isinstance(caller.entity, str) or caller.entity is None else caller.entity.name
+        if named is None or "entity" not in caller.audiences or not self._app.registry.squads.is_member(named):
+            return caller.audiences
+        return (*caller.audiences, "member")
 
     async def _of_packs(self, caller: Caller) -> Mapping[str, AnyOperation]:
         if caller.entity is None or "entity" not in caller.audiences:
@@ -248,8 +258,12 @@ class Calls:
         return answer
 
     @asynccontextmanager
-    async def _subject(self, caller: Caller, audience: Audience) -> AsyncGenerator[Memory | Projects | App]:
+    async def _subject(self, caller: Caller, audience: Audience) -> AsyncGenerator[Memory | Desk | Projects | App]:
         app = self._app.by(caller.actor)
+        if audience == "member" and caller.entity is not None:
+            async with desk_of(app, caller.entity) as desk:
+                yield desk
+            return
         if audience == "entity" and caller.entity is not None:
             async with app.memory(caller.entity) as memory:
                 yield memory

@@ -18,6 +18,7 @@ from pps.operations.records import RECORDS
 from pps.operations.schema import SCHEMA
 from pps.operations.session_start import SESSION_START
 from pps.operations.squad_admin import SQUAD_ADMIN
+from pps.operations.squad_tools import SQUAD_TOOLS
 from pps.operations.table import AnyOperation, Audience
 from pps.operations.typed_records import TYPED_RECORDS
 from pps.operations.upkeep import UPKEEP
@@ -34,6 +35,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *PROJECT_TOOLS,
     *AGENT_TASKS,
     *ADMINISTRATION,
+    *SQUAD_TOOLS,
     *SQUAD_ADMIN,
     *PROJECT_ACCESS,
     *EXCHANGE,

@@ -17,11 +17,12 @@ from pps.core.values import JSON
 from pps.ingest.indexer import Progress
 from pps.operations.inputs import Input
 
-Audience: TypeAlias = Literal["entity", "router", "runner", "operator", "owner"]
-"""Who may ask, and what the act is given: an entity its ``Memory``; a router and a runner of tasks their ``Projects``;
-an operator and the owner of the machine (who may ask whatever all others may) the ``App``."""
+Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
+"""Who may ask, and what the act is given: an entity its ``Memory``; one that is a member of a squad its ``Desk``;
+a router and a runner of tasks their ``Projects``; an operator and the owner of the machine (who may ask whatever all
+others may) the ``App``."""
 
-TOOLSETS = ("core", "anchors", "records", "upkeep")
+TOOLSETS = ("core", "anchors", "records", "upkeep", "squad")
 """Those of an entity; a client gets ``core`` unless it asks for others."""
 
 Subject = TypeVar("Subject")

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from pps.core.bounds import check_length, check_range
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
@@ -19,6 +19,7 @@ from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.revising import RecordParts, Wait
 from pps.journal.entries import Job
+from pps.journal.pool_rows import PoolRows
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
 from pps.records.kind_models import KindModels
@@ -39,6 +40,8 @@ from pps.records.saving import (
 )
 
 T = TypeVar("T")
+Also: TypeAlias = Callable[[RecordRows, Sequence[Saved]], None]
+"""What a squad keeps beside what is saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,16 @@ class Records(recorder.Records):
         super().__init__(parts, merging)
         self._forgetter = forgetter
         self._models = KindModels(parts.kinds)
+        self._also: Also | None = None
 
-    def by(self, actor: str) -> Records:
-        """Return the same records, written by an actor. It comes from the connection, never from an argument."""
+    def by(self, actor: str, also: Also | None = None) -> Records:
+        """Return the same records, written by an actor. It comes from the connection, never from an argument.
+
+        ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes all of it.
+        """
         own = copy.copy(self)
         own._actor = actor
+        own._also = also
         return own
 
     async def save(
@@ -108,7 +116,8 @@ class Records(recorder.Records):
         check_range("records", len(records), 1, MAX_RECORDS)
         redactor = self._parts.redactor()
         given = [redacted(one, redactor) for one in records]
-        saved = await self._written(len(given), Saving(self._writing(), given), lambda done: [one.job for one in done])
+        work = _with(Saving(self._writing(), given), self._also)
+        saved = await self._written(len(given), work, lambda done: [one.job for one in done])
         joined = any(one.relations and not one.job for one in saved)
         done = await self._taken_in([one.job for one in saved], wait, timeout_s, joined=joined)
         return SavedRecords(tuple(saved), done, redactor.count)
@@ -163,9 +172,11 @@ class Records(recorder.Records):
         check_length("why", why, 0, 2_000)
         redactor = self._parts.redactor()
         moving = partial(moved, by=self._writing(), id_=id, to=to, expected=expected, why=redactor.text(why))
-        saved = await self._written(1, moving, lambda done: [done.job])
-        done = await self._taken_in([saved.job], wait, timeout_s)
-        return SavedRecords((saved,), done, redactor.count)
+        saved = await self._written(
+            1, _with(lambda rows: [moving(rows)], self._also), lambda done: [one.job for one in done]
+        )
+        done = await self._taken_in([one.job for one in saved], wait, timeout_s)
+        return SavedRecords(tuple(saved), done, redactor.count)
 
     async def join(self, relations: Sequence[Join]) -> tuple[list[str], int]:
         """Make 1 to 500 relations that the packs have; made again, their properties change.
@@ -246,6 +257,10 @@ class Records(recorder.Records):
                 rows.put_fields(one.id, field_values(kinds.kind(one.kind), one.fields) if one.kind in kinds else {})
 
         await self._parts.journal.typed.write(work)
+    @property
+    def pool(self) -> PoolRows:
+        """What is kept beside the records of a squad's pool, and what of a member's own rests on them."""
+        return self._parts.journal.pool
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
         """Return records by id, or by 8 or more first characters of it, in order; NotFound when one is none."""
@@ -319,6 +334,16 @@ class Records(recorder.Records):
             return not any(jobs)
         waited: Mapping[int, Job] = await self._ended_within([job for job in jobs if job], timeout_s)
         return all(job == 0 or (job in waited and waited[job].state == "done") for job in jobs)
+
+
+def _with(work: Callable[[RecordRows], list[Saved]], also: Also | None) -> Callable[[RecordRows], list[Saved]]:
+    def both(rows: RecordRows) -> list[Saved]:
+        saved = work(rows)
+        if also:
+            also(rows, saved)
+        return saved
+
+    return both
 
 
 def _as_it_was(latest: Record, version: Version) -> Record:

@@ -66,8 +66,11 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
 
 def unattacked(table: Iterable[AnyOperation], folder: Path) -> set[str]:
     """Return the operations that no test carries out against another: each of these tables is what a test asks."""
+    from tests.isolation import test_squads
+
     attacked = {
         "entity": set(test_verbs.ARGUMENTS),
+        "member": set(test_squads.MEMBERS),
         "router": {tool for tool, _ in test_projects.calls("/work/proj")} | {"list_vaults"},
         "runner": set(test_projects.RUNNER),
         "operator": set(owners(folder, "ana")),

@@ -5,7 +5,9 @@ The commands (squad create, show, list, add, remove, delete) are asked with all 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,10 @@ from pps.core.errors import InvalidRequest
 from pps.entities.routing import owner as owner_router
 from pps.operations.calls import Caller, Calls, owner
 from pps.operations.catalog import operations_for
+from pps.proof.watch import Watch
 from pps.squad import founding
 from tests.isolation.attacks import owners
+from tests.isolation.house import One, everything, outcome, told
 from tests.isolation.test_verbs import ARGUMENTS
 from tests.squads import write_squad
 
@@ -51,3 +55,71 @@ async def test_no_operation_of_an_entity_reaches_a_pool_whoever_asks(squad: App)
                 await calls.answer(caller, name, ARGUMENTS[name][0])
     with pytest.raises(InvalidRequest, match="is the pool of the squad 'team'"):
         await calls.answer(Caller.of_entity(pool), "stats", {})
+
+
+MEMBERS: dict[str, list[dict[str, Any]]] = {
+    "memory_store": [
+        {"content": "Mine.", "type": "Belief", "confidence": 0.9, "cites": ["{record}"]},
+        {"content": "Mine.", "type": "Belief", "confidence": 0.9, "cites": ["{turn}", "{fact}"]},
+        {"content": "Mine.", "type": "Belief", "confidence": 0.9, "supersedes": "{record}"},
+        {"content": "Mine.", "type": "Application", "fields": {"success": True, "concept_applied": "{record}"}},
+        {
+            "content": "Mine.",
+            "type": "Belief",
+            "confidence": 0.9,
+            "relations": [{"type": "SUPPORTS", "target": "{record}"}],
+        },
+    ],
+    "memory_query": [{"topic": "{mark}"}, {"topic": "Ana drinks coffee", "types": ["Belief"]}],
+    "memory_reflect": [{}],
+    "memory_share": [{"id": "{record}"}, {"id": "{turn}"}],
+    "memory_revoke": [{"ids": ["{record}"], "dry_run": False}, {"ids": ["{record}"]}],
+    "squad_inbox": [{}],
+    "squad_ack": [{"seqs": [1, 2, 3, 999]}],
+}
+
+
+async def test_every_operation_of_members_is_attacked_here() -> None:
+    assert set(MEMBERS) == set(operations_for("member"))
+
+
+async def test_a_member_sees_and_changes_nothing_of_anothers_own_memory(squad: App) -> None:
+    calls, watch = Calls(squad), Watch()
+    found = squad.registry.squads.get("team")
+    one, other = found.members["mongke"].entity, found.members["jochi"].entity
+    async with squad.memory(other) as memory:
+        theirs = await told(memory, watch)
+        secret = {"content": f"A secret belief of {theirs.mark}.", "type": "Belief", "confidence": 0.9, "private": True}
+        kept = await calls.answer(Caller.of_entity(other), "memory_store", secret)
+        record = str(kept.data["id"])
+        watch.own(other.name, record)
+        before = (await everything(theirs), await memory.records.graph())
+        for name, attacks in MEMBERS.items():
+            for arguments in attacks:
+                given = json.loads(json.dumps(arguments).replace("{record}", record).replace("{mark}", theirs.mark))
+                given = filled_in(given, theirs)
+                answer = await outcome(calls.answer(Caller.of_entity(one), name, given))
+                said = str(answer).replace(theirs.mark, "") if "topic" in given else answer
+                assert watch.leaks(one.name, said, frozenset((record, theirs.turn, theirs.fact))) == [], (name, given)
+        assert (await everything(theirs), await memory.records.graph()) == before
+    async with squad.memory(POOL, pool=True) as pool:
+        held = repr(
+            (await pool.records.graph(), await pool.recall("coffee", limit=50), await pool.records.pool.shared())
+        )
+        assert theirs.mark not in held
+        assert record not in held
+
+
+async def test_no_operation_of_members_is_there_for_anybody_else(squad: App) -> None:
+    await squad.create("stranger")
+    calls = Calls(squad)
+    for caller in (Caller.of_entity("stranger"), Caller.of_entity(POOL)):
+        offered = await calls.operations(caller)
+        assert not set(offered) & set(MEMBERS)
+        for name in MEMBERS:
+            with pytest.raises(InvalidRequest, match="there is none of that name"):
+                await calls.answer(caller, name, {})
+
+
+def filled_in(given: Any, other: One) -> Any:
+    return json.loads(json.dumps(given).replace("{turn}", other.turn).replace("{fact}", other.fact))

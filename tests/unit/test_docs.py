@@ -32,7 +32,7 @@ def test_the_reference_is_what_scripts_docs_would_write() -> None:
 def test_the_readme_names_every_command_and_every_tool() -> None:
     for name in build().commands:
         assert f"pps {name}" in README, f"the README does not name `pps {name}`"
-    for verb in operations_for("entity", "router", "runner").values():
+    for verb in operations_for("entity", "member", "router", "runner").values():
         assert f"`{verb.name}`" in README, f"the README does not name the tool {verb.name}"
 
 

@@ -1,0 +1,292 @@
+"""What members of a squad share, beside the records themselves: by whom, what it rests on, who saw it, what is due.
+
+``shared``, ``shared_root``, ``shared_use`` and ``inbox`` are a pool's; ``shared_cites`` is a member's: what of its own
+rests on a record of the pool.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from pps.core.sql import LIST, listed
+from pps.core.time import from_micros, micros
+from pps.core.values import JSON
+from pps.journal.reader import Readers
+from pps.journal.writer import Writer
+
+T = TypeVar("T")
+Trust: TypeAlias = Literal["outside", "agent", "person"]
+"""How far what something rests on is trusted, the least first: tool output and the web, an agent's word, a person's."""
+SharedState: TypeAlias = Literal["waiting", "shared", "revoked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A record of the pool: whose copy it is, and of what.
+
+    Attributes:
+        confidence: Of all its roots together.
+        state: ``waiting`` for a reviewer; ``revoked`` while it is taken out.
+    """
+
+    record: str
+    member: str
+    origin: str
+    at: datetime
+    confidence: float
+    trust: Trust
+    state: SharedState = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What a record rests on: a digest, and through which record of the pool (empty: of itself)."""
+
+    via: str
+    digest: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Something for a member to look at from ``due_at`` on; ``seq`` acknowledges it."""
+
+    member: str
+    record: str
+    why: str
+    due_at: datetime
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Who saw a record, and who applied it."""
+
+    accessed: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCite:
+    """A record of the pool that one of a member's own rests on, or is related to; ``gone`` when it was withdrawn."""
+
+    id: str
+    relation: str = ""
+    properties: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    gone: bool = False
+
+
+def joint(roots: Iterable[Root]) -> float:
+    """Return the confidence of roots together: min(.99, 1 − Π(1 − best confidence of a root))."""
+    doubt = 1.0
+    for confidence in best(roots).values():
+        doubt *= 1 - confidence
+    return round(min(0.99, 1 - doubt), 4)
+
+
+def best(roots: Iterable[Root]) -> dict[str, float]:
+    """Return digest → the best confidence that it is given."""
+    found: dict[str, float] = {}
+    for one in roots:
+        found[one.digest] = max(one.confidence, found.get(one.digest, 0.0))
+    return found
+
+
+def put_shared(db: sqlite3.Connection, one: Shared, roots: Iterable[Root], due: Iterable[Delivery]) -> None:
+    """Keep what a record of the pool is a copy of, what it rests on, and who hears of it."""
+    db.execute(
+        """INSERT INTO shared (record, member, origin, at, confidence, trust, state) VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (record) DO UPDATE SET at = excluded.at, confidence = excluded.confidence,
+            trust = excluded.trust, state = excluded.state""",
+        (one.record, one.member, one.origin, micros(one.at), one.confidence, one.trust, one.state),
+    )
+    db.execute("DELETE FROM shared_root WHERE record = ?", (one.record,))
+    rows = [(one.record, root.via, root.digest, root.confidence) for root in roots]
+    db.executemany("INSERT OR REPLACE INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)", rows)
+    put_due(db, due)
+
+
+def put_due(db: sqlite3.Connection, due: Iterable[Delivery]) -> None:
+    """Keep what members are to hear of; what they have not acknowledged yet is not doubled."""
+    db.executemany(
+        """INSERT INTO inbox (member, record, why, due_at, acked) VALUES (?, ?, ?, ?, 0)
+            ON CONFLICT (member, record, why) DO UPDATE SET due_at = CASE WHEN acked THEN excluded.due_at
+            ELSE min(due_at, excluded.due_at) END, acked = 0""",
+        [(one.member, one.record, one.why, micros(one.due_at)) for one in due],
+    )
+
+
+def withdraw(db: sqlite3.Connection, records: Sequence[str]) -> tuple[list[str], dict[str, float]]:
+    """Mark records as revoked, with all that rests on them alone; return them, and the confidence of what stays.
+
+    Nothing of them is delivered from then on.
+    """
+    gone: dict[str, None] = {}
+    weaker: dict[str, float] = {}
+    queue = list(records)
+    while queue:
+        one = queue.pop()
+        roots = [] if one in gone or one in records else _roots(db, one)
+        if not roots:
+            gone[one] = None
+            weaker.pop(one, None)
+        for (dependent,) in db.execute("SELECT DISTINCT record FROM shared_root WHERE via = ?", (one,)).fetchall():
+            before = best(_roots(db, dependent))
+            db.execute("DELETE FROM shared_root WHERE record = ? AND via = ?", (dependent, one))
+            rows = [(dependent, one, digest, confidence) for digest, confidence in best(roots).items()]
+            db.executemany("INSERT INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)", rows)
+            left = _roots(db, dependent)
+            if best(left) != before and dependent not in gone:
+                weaker[dependent] = joint(left)
+                queue.append(dependent)
+    weaker = {record: confidence for record, confidence in weaker.items() if record not in gone}
+    db.execute(f"UPDATE shared SET state = 'revoked' WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
+    db.execute(f"DELETE FROM inbox WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
+    db.executemany("UPDATE shared SET confidence = ? WHERE record = ?", [(one, id_) for id_, one in weaker.items()])
+    return list(gone), weaker
+
+
+def drop(db: sqlite3.Connection, records: Sequence[str]) -> None:
+    """Forget that records were ever shared."""
+    for table in ("shared", "shared_root", "shared_use", "inbox"):
+        db.execute(f"DELETE FROM {table} WHERE record IN {LIST}", (listed(records),))  # noqa: S608 - literals
+
+
+class _Foreseen(Exception):
+    """Undoes a transaction that only shows."""
+
+    def __init__(self, gone: list[str], weaker: dict[str, float]) -> None:
+        super().__init__()
+        self.gone = gone
+        self.weaker = weaker
+
+
+class PoolRows:
+    """The rows of one ``memory.db``; errors and durability as for ``Journal``."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` in one transaction; what it raises undoes it."""
+        return await self._writer.write(work)
+
+    async def foreseen(self, records: Sequence[str]) -> tuple[list[str], dict[str, float]]:
+        """Return what ``withdraw`` would, and change nothing."""
+
+        def work(db: sqlite3.Connection) -> None:
+            raise _Foreseen(*withdraw(db, records))
+
+        try:
+            await self._writer.write(work)
+        except _Foreseen as found:
+            return found.gone, found.weaker
+        raise AssertionError("nothing was foreseen")
+
+    async def shared(self, records: Sequence[str] | None = None, *, member: str = "") -> dict[str, Shared]:
+        """Return record → whose copy it is: of some records, or of all; of one member where it is named."""
+        where = "TRUE" if records is None else f"record IN {LIST}"
+        values = () if records is None else (listed(records),)
+        statement = f"""SELECT record, member, origin, at, confidence, trust, state FROM shared
+            WHERE {where} AND (? = '' OR member = ?) ORDER BY at, record"""  # noqa: S608 - literals
+
+        def work(db: sqlite3.Connection) -> dict[str, Shared]:
+            rows = db.execute(statement, (*values, member, member)).fetchall()
+            return {one: Shared(one, who, of, from_micros(when), *rest) for one, who, of, when, *rest in rows}
+
+        return await self._readers.read(work)
+
+    async def roots(self, records: Iterable[str]) -> dict[str, list[Root]]:
+        """Return record → what it rests on."""
+        return await self._readers.read(lambda db: {one: _roots(db, one) for one in records})
+
+    async def uses(self, records: Sequence[str]) -> dict[str, Uses]:
+        """Return record → who saw and who applied it."""
+        statement = f"SELECT record, member, applied FROM shared_use WHERE record IN {LIST} ORDER BY at, member"  # noqa: S608 - literals
+
+        def work(db: sqlite3.Connection) -> dict[str, Uses]:
+            found: dict[str, tuple[list[str], list[str]]] = {}
+            for record, member, applied in db.execute(statement, (listed(records),)):
+                accessed, used = found.setdefault(record, ([], []))
+                accessed.append(member)
+                used.extend([member] if applied else [])
+            return {record: Uses(tuple(one), tuple(two)) for record, (one, two) in found.items()}
+
+        return await self._readers.read(work)
+
+    async def note_use(self, records: Iterable[str], member: str, at: datetime, *, applied: bool = False) -> None:
+        """Keep that a member saw records, or applied them; their own are left out."""
+        rows = [(one, member, micros(at), int(applied)) for one in records]
+
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany(
+                """INSERT INTO shared_use (record, member, at, applied)
+                    SELECT record, ?2, ?3, ?4 FROM shared WHERE record = ?1 AND member <> ?2
+                    ON CONFLICT (record, member) DO UPDATE SET applied = max(applied, excluded.applied)""",
+                rows,
+            )
+
+        if rows:
+            await self._writer.write(work)
+
+    async def unseen(self, member: str) -> set[str]:
+        """Return the records of others, shared and none of them seen by a member."""
+        statement = """SELECT record FROM shared WHERE member <> ?1 AND state = 'shared'
+            AND NOT EXISTS (SELECT 1 FROM shared_use AS u WHERE u.record = shared.record AND u.member = ?1)"""
+        return await self._readers.read(lambda db: {row[0] for row in db.execute(statement, (member,))})
+
+    async def due(self, member: str, at: datetime, limit: int) -> list[Delivery]:
+        """Return what a member is to look at and has not acknowledged, the oldest first."""
+        statement = """SELECT member, record, why, due_at, seq FROM inbox
+            WHERE member = ? AND acked = 0 AND due_at <= ? ORDER BY due_at, seq LIMIT ?"""
+
+        def work(db: sqlite3.Connection) -> list[Delivery]:
+            rows = db.execute(statement, (member, micros(at), limit)).fetchall()
+            return [Delivery(who, record, why, from_micros(when), seq) for who, record, why, when, seq in rows]
+
+        return await self._readers.read(work)
+
+    async def acknowledge(self, member: str, seqs: Sequence[int]) -> int:
+        """Let a member not hear of deliveries again; return how many there were."""
+        statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {LIST}"  # noqa: S608 - literals
+        wanted = json.dumps(list(seqs))
+        return await self._writer.write(lambda db: db.execute(statement, (member, wanted)).rowcount)
+
+    async def put_cites(self, record: str, cites: Iterable[PoolCite]) -> None:
+        """Keep what of the pool a record of one's own rests on, beside what is kept already."""
+        rows = [(record, one.id, one.relation, json.dumps(one.properties, ensure_ascii=False)) for one in cites]
+        statement = "INSERT OR REPLACE INTO shared_cites (record, id, relation, properties) VALUES (?, ?, ?, ?)"
+        if rows:
+            await self._writer.write(lambda db: db.executemany(statement, rows) and None)
+
+    async def cites(self, records: Sequence[str] | None = None) -> dict[str, list[PoolCite]]:
+        """Return record of one's own → what of the pool it rests on; of all records when none are named."""
+        where = "TRUE" if records is None else f"record IN {LIST}"
+        values = () if records is None else (listed(records),)
+        return await self._readers.read(partial(_cites, where=where, values=values))
+
+    async def mark_gone(self, ids: Sequence[str]) -> None:
+        """Mark what rests on records that were withdrawn from the pool."""
+        statement = f"UPDATE shared_cites SET gone = 1 WHERE id IN {LIST}"  # noqa: S608 - literals
+        await self._writer.write(lambda db: db.execute(statement, (listed(ids),)) and None)
+
+
+def _roots(db: sqlite3.Connection, record: str) -> list[Root]:
+    statement = "SELECT via, digest, confidence FROM shared_root WHERE record = ? ORDER BY via, digest"
+    return [Root(*row) for row in db.execute(statement, (record,))]
+
+
+def _cites(db: sqlite3.Connection, where: str, values: tuple[str, ...]) -> dict[str, list[PoolCite]]:
+    found: dict[str, list[PoolCite]] = {}
+    statement = f"SELECT record, id, relation, properties, gone FROM shared_cites WHERE {where} ORDER BY record, id"  # noqa: S608 - literals
+    for record, id_, relation, properties, gone in db.execute(statement, values):
+        given = cast("Mapping[str, JSON]", json.loads(properties))
+        found.setdefault(record, []).append(PoolCite(id_, relation, given, bool(gone)))
+    return found

@@ -1,0 +1,396 @@
+"""What a member of a squad asks: its own memory and the pool beside it, what is shared, and what is to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from pps.core import time
+from pps.core.records import Record
+from pps.ingest.given_input import Tag
+from pps.journal.pool_rows import Shared
+from pps.operations.inputs import Id, Input, Label, Nothing
+from pps.operations.table import ADDS, ERASES, READS, SETS, operation
+from pps.operations.words import counted
+from pps.records.saving import RelationGiven
+from pps.squad import knowing, sharing
+from pps.squad.desk import Desk
+from pps.squad.roots import confidence_of
+
+Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=100)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class SquadRelation(Input):
+    """A relation to another record."""
+
+    type: Label = Field(description="Such as VALIDATED, CHALLENGED or BASED_ON; the pack squad has them.")
+    target: Id = Field(description="Id of a record of yours or of the pool.")
+    properties: dict[str, JsonValue] = Field(default={}, max_length=20, description="Such as reason or changes.")
+
+
+class StoreInput(Input):
+    """Something to keep."""
+
+    content: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(description="What it says.")
+    type: Label = Field(
+        default="Experience",
+        description="Experience, Belief, Reflection, or what you make: Research, Concept, Analysis, Insight, …",
+    )
+    title: Annotated[str, StringConstraints(max_length=160)] = Field(default="", description="Its first words if none.")
+    confidence: Share | None = Field(default=None, description="How sure it is, 0 to 1; from .7 on it is shared.")
+    domain: Annotated[str, StringConstraints(max_length=100)] = Field(default="", description="Such as security.")
+    fields: dict[str, JsonValue] = Field(default={}, max_length=50, description="What else the type has, by name.")
+    cites: tuple[Id, ...] = Field(
+        default=(),
+        max_length=100,
+        description="What it rests on: ids of your turns, facts and records, and the pool's.",
+    )
+    relations: tuple[SquadRelation, ...] = Field(
+        default=(), max_length=50, description="To your records or the pool's."
+    )
+    supersedes: Id | None = Field(default=None, description="A belief of yours whose place it takes; that one stays.")
+    private: bool = Field(default=False, description="It never leaves your own memory.")
+    tags: tuple[Tag, ...] = Field(default=(), max_length=20, description="'web' for what was read outside.")
+
+
+class QueryInput(Input):
+    """A question to your own memory and the pool."""
+
+    topic: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(description="What it is about.")
+    min_confidence: Share = Field(default=0.0, description="Least confidence of what is returned.")
+    include_shared: bool = Field(default=True, description="The pool's too.")
+    types: tuple[Label, ...] = Field(default=(), max_length=50, description="Only these, such as Belief.")
+    limit: int = Field(default=10, ge=1, le=50, description="Most of each.")
+
+
+class ShareInput(Input):
+    """A record to share."""
+
+    id: Id = Field(description="Of a record of your own.")
+
+
+class RevokeInput(Input):
+    """What is to be taken back."""
+
+    ids: Ids = Field(description="Of your records, or of their copies in the pool.")
+    dry_run: bool = Field(default=True, description="Only say what would go.")
+
+
+class InboxInput(Input):
+    """How much of the inbox."""
+
+    limit: int = Field(default=50, ge=1, le=200, description="Most deliveries.")
+
+
+class AckInput(Input):
+    """What was looked at."""
+
+    seqs: Annotated[tuple[int, ...], Field(min_length=1, max_length=500)] = Field(
+        description="The numbers of deliveries, as squad_inbox gives them."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A record; what is of the pool says whose it is, what it rests on and who saw it.
+
+    Attributes:
+        withdrawn: What it rests on in the pool and was taken back since.
+    """
+
+    id: str
+    type: str
+    title: str
+    content: str
+    confidence: float
+    created_at: datetime
+    state: str = ""
+    domain: str = ""
+    shared_by: str | None = None
+    shared_at: datetime | None = None
+    roots: int | None = None
+    trust: str | None = None
+    accessed_by: tuple[str, ...] = ()
+    applied_by: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyView:
+    """A copy in the pool; ``told`` hear of it. One that waits is seen by reviewers alone."""
+
+    id: str
+    origin: str
+    state: str
+    confidence: float
+    roots: int
+    trust: str
+    told: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptView:
+    """What was kept; ``near`` has beliefs of your own that say nearly the same."""
+
+    id: str
+    type: str
+    title: str
+    version: int
+    copy: CopyView | None = None
+    near: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeView:
+    """What you know, and what the pool has; two lists, each best first, whose scores do not compare."""
+
+    own: tuple[Known, ...]
+    pool: tuple[Known, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnView:
+    """What goes out of the pool, and what stays with another confidence, by id."""
+
+    withdrawn: tuple[str, ...]
+    weaker: dict[str, float]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryView:
+    """Something to look at; acknowledge its ``seq``."""
+
+    seq: int
+    why: str
+    due_at: datetime
+    record: Known
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """What subscriptions, tasks and broadcasts brought and was not acknowledged."""
+
+    deliveries: tuple[DeliveryView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """How many deliveries are not shown again."""
+
+    acknowledged: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorksheetView:
+    """What there is to reflect on, and what to do with it."""
+
+    experiences: tuple[Known, ...]
+    related: tuple[Known, ...]
+    reflections: tuple[Known, ...]
+    beliefs: tuple[Known, ...]
+    task: str
+
+
+def known(record: Record, confidence: float | None = None) -> Known:
+    """Return a record as a member is shown it."""
+    sure = confidence if confidence is not None else confidence_of(record)
+    domain = record.fields.get("domain")
+    told = domain if isinstance(domain, str) else ""
+    return Known(record.id, record.kind, record.title, record.summary, sure, record.created_at, record.state, told)
+
+
+def _line(one: knowing.Line) -> Known:
+    record, uses = one.record, one.uses
+    base = known(record, one.confidence)
+    if one.shared is None:
+        return replace(base, withdrawn=one.withdrawn)
+    whose = one.shared
+    return replace(
+        base,
+        shared_by=whose.member,
+        shared_at=whose.at,
+        roots=one.roots,
+        trust=whose.trust,
+        accessed_by=uses.accessed if uses else (),
+        applied_by=uses.applied if uses else (),
+    )
+
+
+def _of_pool(record: Record, shared: Mapping[str, Shared]) -> Known:
+    whose = shared.get(record.id)
+    base = known(record, whose.confidence if whose else None)
+    return replace(base, shared_by=whose.member, shared_at=whose.at, trust=whose.trust) if whose else base
+
+
+def _copy(one: sharing.SharedCopy) -> CopyView:
+    of = one.shared
+    return CopyView(one.record.id, of.origin, of.state, of.confidence, one.roots, of.trust, one.told)
+
+
+def _said(one: Known) -> str:
+    whose = f"{one.shared_by} {one.shared_at:%Y-%m-%d}, " if one.shared_by else ""
+    roots = f", {counted(one.roots, 'root')}" if one.roots is not None else ""
+    gone = f"; rests on {counted(len(one.withdrawn), 'record')} that was withdrawn" if one.withdrawn else ""
+    return f"{one.id[:8]} {one.type} ({whose}confidence {one.confidence:.2f}{roots}{gone}) {one.title}: {one.content}"
+
+
+def _answers(value: KnowledgeView) -> str:
+    own = "\n".join(map(_said, value.own)) or "nothing"
+    return f"Your own:\n{own}\n\nThe pool:\n" + ("\n".join(map(_said, value.pool)) or "nothing")
+
+
+def _kept(value: KeptView) -> str:
+    copy = f"\n{_copied(value.copy)}" if value.copy else ""
+    near = f"\nNearly the same: {', '.join(value.near)}; give 'supersedes' to take its place" if value.near else ""
+    return f"{value.type} kept: {value.title} (id {value.id}){copy}{near}"
+
+
+def _copied(value: CopyView) -> str:
+    told = f"; told: {', '.join(value.told)}" if value.told else ""
+    how = "Shared" if value.state == "shared" else "Waits for a reviewer"
+    return (
+        f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, {value.trust}{told}"
+    )
+
+
+def _withdrawn(value: WithdrawnView) -> str:
+    would = "would be" if value.dry_run else "is"
+    weaker = "".join(f"\n{id_} stays with confidence {one:.2f}" for id_, one in value.weaker.items())
+    return f"{', '.join(value.withdrawn) or 'Nothing'} {would} withdrawn{weaker}"
+
+
+def _inbox(value: Inbox) -> str:
+    return "\n".join(f"{one.seq} ({one.why}) {_said(one.record)}" for one in value.deliveries) or "Nothing new."
+
+
+def _sheet(value: WorksheetView) -> str:
+    parts = ("experiences", "related", "reflections", "beliefs")
+    lines = [f"{part}:\n" + ("\n".join(map(_said, getattr(value, part))) or "none") for part in parts]
+    return "\n\n".join((*lines, value.task))
+
+
+@operation("Keep what you know", _kept, ADDS, audience="member", toolset="squad")
+async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
+    """Use it to keep an experience, a belief or what you made in your own memory.
+
+    With confidence .7 or more, and not private, it is shared with the squad at once (experiences never are); it may
+    wait for a reviewer. Returns its id, its copy in the pool, and beliefs that say nearly the same.
+    """
+    relations = tuple(RelationGiven(one.type, one.target, one.properties) for one in given.relations)
+    kept = await knowing.store(
+        desk,
+        knowing.Knowledge(
+            given.content,
+            given.type,
+            given.title,
+            given.confidence,
+            given.domain,
+            given.fields,
+            given.cites,
+            relations,
+            given.supersedes or "",
+            given.private,
+            given.tags,
+        ),
+    )
+    one = kept.record
+    return KeptView(one.id, one.kind, one.title, one.version, _copy(kept.copy) if kept.copy else None, kept.near)
+
+
+@operation("Ask what is known", _answers, SETS, audience="member", toolset="squad")
+async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
+    """Use it before you work on something: what you know of it, and what the squad shares, as two lists.
+
+    Each of the pool's says who shared it and when, its confidence and how many roots it rests on. It is noted that
+    you saw them.
+    """
+    own, pool = await knowing.query(
+        desk,
+        given.topic,
+        min_confidence=given.min_confidence,
+        include_shared=given.include_shared,
+        kinds=given.types,
+        limit=given.limit,
+    )
+    return KnowledgeView(tuple(map(_line, own)), tuple(map(_line, pool)))
+
+
+@operation("Reflect", _sheet, READS, audience="member", toolset="squad")
+async def memory_reflect(desk: Desk, given: Nothing) -> WorksheetView:
+    """Use it now and then: returns your recent experiences, what is around them, your last reflections and beliefs.
+
+    Find in them what holds beyond the single case, and keep it with memory_store as Belief, with what it rests on in
+    'cites'; one that changes another names it in 'supersedes'.
+    """
+    del given
+    found = await knowing.worksheet(desk)
+    task = (
+        "Keep what follows with memory_store: each belief as type Belief with confidence, domain and cites; what you "
+        "thought as type Reflection. A belief that replaces one above names it in supersedes."
+    )
+    seen, near, thought, held = (
+        tuple(map(known, part)) for part in (found.experiences, found.related, found.reflections, found.beliefs)
+    )
+    return WorksheetView(seen, near, thought, held, task)
+
+
+@operation("Share a record", _copied, ADDS, audience="member", toolset="squad")
+async def memory_share(desk: Desk, given: ShareInput) -> CopyView:
+    """Use it to copy one of your records into the squad's pool; again, to bring the copy up to the original.
+
+    What is private is refused. Returns the copy's id and confidence, and who hears of it.
+    """
+    return _copy(await sharing.share(desk, given.id))
+
+
+@operation("Take back what was shared", _withdrawn, ERASES, audience="member", toolset="squad")
+async def memory_revoke(desk: Desk, given: RevokeInput) -> WithdrawnView:
+    """Use it to take your copies out of the pool, with what rests on them alone; what has other roots stays.
+
+    By default a dry run: show what it returns, and only then call again with dry_run=false.
+    """
+    found = await sharing.revoke(desk, given.ids, dry_run=given.dry_run)
+    return WithdrawnView(found.gone, dict(found.weaker), found.dry_run)
+
+
+@operation("Look into the inbox", _inbox, READS, audience="member", toolset="squad")
+async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
+    """Use it when you begin and now and then: what subscriptions, tasks and broadcasts brought you, the oldest first.
+
+    Each comes again until squad_ack says that you have seen it.
+    """
+    async with desk.pool() as pool:
+        rows = pool.records.pool
+        due = await rows.due(desk.me.id, time.now(), given.limit)
+        records = (await pool.records.graph()).records
+        shared = await rows.shared([one.record for one in due])
+    found = [
+        DeliveryView(one.seq, one.why, one.due_at, _of_pool(records[one.record], shared))
+        for one in due
+        if one.record in records
+    ]
+    return Inbox(tuple(found))
+
+
+@operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS, audience="member", toolset="squad")
+async def squad_ack(desk: Desk, given: AckInput) -> Acknowledged:
+    """Use it when you have looked at deliveries of squad_inbox: they are not shown again."""
+    async with desk.pool() as pool:
+        return Acknowledged(await pool.records.pool.acknowledge(desk.me.id, given.seqs))
+
+
+SQUAD_TOOLS = (
+    memory_store,
+    memory_query,
+    memory_reflect,
+    memory_share,
+    memory_revoke,
+    squad_inbox,
+    squad_ack,
+)

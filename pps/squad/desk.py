@@ -1,0 +1,69 @@
+"""A member at its desk: its own memory, and the pool of its squad, which it reaches by the operations of squads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from pps.app import App
+from pps.config.squad_files import MemberRules, SquadRules
+from pps.core.errors import InvalidRequest
+from pps.core.ids import EntityId
+from pps.entities.memberships import Member, Squad
+from pps.memory import Memory
+from pps.squad.founding import rules_of
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What one call of a member works on; made anew for each, after its membership was looked up.
+
+    Attributes:
+        me: Which member it is.
+        memory: Its own memory, which is never shown to another member.
+    """
+
+    app: App
+    squad: Squad
+    me: Member
+    memory: Memory
+
+    @property
+    def rules(self) -> SquadRules:
+        return rules_of(self.squad)
+
+    @property
+    def my_rules(self) -> MemberRules:
+        return self.rules.members[self.me.id]
+
+    @property
+    def is_reviewer(self) -> bool:
+        return self.me.id in {self.rules.aliases[name] for name in self.rules.pool.reviewers}
+
+    @contextlib.asynccontextmanager
+    async def pool(self) -> AsyncGenerator[Memory]:
+        """Lend the pool's memory."""
+        async with self.app.memory(self.squad.pool, pool=True) as pool:
+            yield pool
+
+    def check_reviewer(self) -> None:
+        """Raise InvalidRequest unless this member may approve."""
+        if not self.is_reviewer:
+            raise InvalidRequest("id", f"only {', '.join(self.rules.pool.reviewers) or 'nobody'} may review here")
+
+
+@contextlib.asynccontextmanager
+async def desk_of(app: App, owner: EntityId | str) -> AsyncGenerator[Desk]:
+    """Lend the desk of the member that an entity is; its membership is looked up here, at each call.
+
+    Raises:
+        InvalidRequest: It is no member (any more).
+    """
+    name = owner if isinstance(owner, str) else owner.name
+    found = await asyncio.to_thread(app.registry.squads.of_member, name)
+    if found is None or found[1].id not in rules_of(found[0]).members:
+        raise InvalidRequest("operation", "is for members of a squad; `pps squad add` makes one")
+    async with app.memory(owner) as memory:
+        yield Desk(app, found[0], found[1], memory)

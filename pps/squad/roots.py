@@ -1,0 +1,97 @@
+"""What a record rests on: digests of its sources, which tell nothing without the squad's key, and their trust."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pps.core.errors import NotFound
+from pps.core.records import Record
+from pps.core.text import fold
+from pps.core.values import Fact, Turn
+from pps.journal.pool_rows import Trust
+from pps.memory import Memory
+
+_DEEPEST = 5
+_OWN_SOURCES = frozenset(("api", "mcp", "cli", "record", "hook"))
+"""Where what a caller says comes from: its word for where a text is from makes no root."""
+WEB = "web"
+"""The tag of what was read outside; so is what tools said, and what came from documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a record rests on in a member's memory: digest → trust; and which records of the pool, those that hold."""
+
+    digests: Mapping[str, Trust]
+    pool: tuple[str, ...]
+
+
+def lowest(levels: Iterable[Trust]) -> Trust:
+    """Return the least trust of some; an agent's word when there is none."""
+    found = set(levels)
+    order: tuple[Trust, ...] = ("outside", "agent", "person")
+    for one in order:
+        if one in found:
+            return one
+    return "agent"
+
+
+async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Grounds:
+    """Return what a member's record rests on, five steps deep; what cites nothing rests on its author alone."""
+    digests: dict[str, Trust] = {}
+    pool: dict[str, None] = {}
+    seen, level = {record.id}, [record.id]
+    for _ in range(_DEEPEST):
+        cites, pooled = await memory.records.cites(level), await memory.records.pool.cites(level)
+        of_pool = {id_: [one for one in found if not one.relation] for id_, found in pooled.items()}
+        for one in level:
+            if not cites.get(one) and not of_pool.get(one):
+                digests.setdefault(_digest(key, f"member:{member}"), "outside" if WEB in record.tags else "agent")
+        pool |= dict.fromkeys(one.id for found in of_pool.values() for one in found if not one.gone)
+        below = [cite for one in level for cite in cites.get(one, ()) if not cite.gone and cite.id not in seen]
+        seen |= {cite.id for cite in below}
+        for turn in await _turns(memory, [cite.id for cite in below if cite.kind != "record"]):
+            digest, trust = _source(key, turn, member)
+            digests[digest] = lowest([trust, digests.get(digest, trust)])
+        level = [cite.id for cite in below if cite.kind == "record"]
+        if not level:
+            break
+    return Grounds(digests, tuple(pool))
+
+
+def confidence_of(record: Record) -> float:
+    """Return what a record says of its own confidence; half where it says nothing."""
+    value = record.fields.get("confidence")
+    return float(value) if isinstance(value, int | float) else 0.5
+
+
+async def _turns(memory: Memory, ids: Sequence[str]) -> list[Turn]:
+    """Return turns, and those that facts were read in."""
+    turns: list[Turn] = []
+    for one in ids:
+        try:
+            [item] = await memory.get([one])
+        except NotFound:
+            continue
+        if isinstance(item, Fact):
+            turns += await _turns(memory, item.episodes)
+        elif isinstance(item, Turn):
+            turns.append(item)
+    return turns
+
+
+def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
+    """Return a turn's root and trust: what an agent said itself is its own word."""
+    outside = turn.role == "tool" or turn.chunk is not None or WEB in turn.tags
+    if turn.role == "assistant" and not outside:
+        return _digest(key, f"member:{member}"), "agent"
+    told_by_source = turn.source_ref and turn.source not in _OWN_SOURCES
+    what = f"ref:{turn.source}:{turn.source_ref}" if told_by_source else f"text:{fold(turn.content)}"
+    return _digest(key, what), "outside" if outside else "person" if turn.role == "user" else "agent"
+
+
+def _digest(key: bytes, what: str) -> str:
+    return hmac.new(key, what.encode(), hashlib.sha256).hexdigest()[:32]
