@@ -22,7 +22,7 @@ from pps.core.packs import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
-from pps.index.indexes import Cleared, EntityIndexes
+from pps.index.indexes import EntityIndexes, Index
 from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
 from pps.ingest.documents import Documents
@@ -345,11 +345,11 @@ class Memory:
         """Compare journal, graph and indexes by their ids; return what differs and what mends it."""
         return await self._parts.bookkeeper.ledger()
 
-    async def reindex(self, progress: Progress | None = None, which: Cleared = "all") -> dict[str, int]:
-        """Rebuild text and vector index, or one, from journal, graph and anchors; return documents by kind."""
+    async def reindex(self, progress: Progress | None = None, which: Index = "all") -> dict[str, int]:
+        """Rebuild fields, text and vectors, or one index, from journal, graph and anchors; return documents by kind."""
         async with self._parts.worker.held():
             await self.records.index_fields()
-            return await self._parts.indexer.rebuild(progress, which)
+            return {} if which == "fields" else await self._parts.indexer.rebuild(progress, which)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""

@@ -22,7 +22,7 @@ from pps.core.ids import EntityId
 from pps.core.packs import Kinds
 from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs
-from pps.index.indexes import Cleared
+from pps.index.indexes import Index
 from pps.ingest.redact import Redactor
 from pps.isolation.client import erase
 from pps.memory import Memory
@@ -253,7 +253,7 @@ class App:
         async with self._anew(name, "vectors") as memory:
             return await memory.reembed(progress)
 
-    async def reindex(self, name: str, progress: Progress | None = None, which: Cleared = "all") -> dict[str, int]:
+    async def reindex(self, name: str, progress: Progress | None = None, which: Index = "all") -> dict[str, int]:
         """Build an entity's indexes anew from journal, graph and anchors; all of them also when they cannot be opened.
 
         Raises StoreConflict as ``reembed``.

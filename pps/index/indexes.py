@@ -24,6 +24,8 @@ __all__ = ["EntityIndexes", "IndexDoc", "Kept", "index_threads"]
 T = TypeVar("T")
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 Cleared: TypeAlias = Literal["text", "vectors", "all"]
+Index: TypeAlias = Literal["text", "vectors", "fields", "all"]
+"""Which is made anew; that of fields lies in the journal."""
 
 _THREADS = 4
 

@@ -102,9 +102,8 @@ class RecordVectors:
         self._waits_since: datetime | None = None
 
     @property
-    def model(self) -> str:
-        """The name of the model; empty for none."""
-        return self._vectors.embedder.fingerprint.model if self._vectors else ""
+    def embedder(self) -> Embedder | None:
+        return self._vectors.embedder if self._vectors else None
 
     async def docs(self, records: Sequence[tuple[Node, str]]) -> list[IndexDoc]:
         """Return the entries of records and their summaries; with vectors where they are made now.

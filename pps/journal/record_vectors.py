@@ -66,6 +66,10 @@ class VectorStates:
         query = "SELECT turn FROM records WHERE pack <> ''"
         return await self._readers.read(lambda db: {row[0] for row in db.execute(query)})
 
+    async def fields(self) -> int:
+        """Return how many values of fields are indexed."""
+        return await self._readers.read(lambda db: db.execute("SELECT count(*) FROM record_field").fetchone()[0])
+
     async def without(self) -> set[str]:
         """Return the records that have no vectors: none yet, or never."""
         query = "SELECT node FROM record_vectors WHERE hash = ''"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.ids import short_id
 from pps.core.reports import JobReport, Ledger
+from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
 from pps.journal.entries import JobState
 from pps.operations.command_line import argument
@@ -57,8 +58,9 @@ class VerifyInput(Input):
 class ReindexInput(OfEntity):
     """Whose indexes, and which."""
 
-    index: Literal["all", "text", "vectors"] = Field(
-        default="all", description="Only that of words, or only that of vectors; all also when they cannot be opened."
+    index: Index = Field(
+        default="all",
+        description="Only that of words, of vectors or of fields; all also when they cannot be opened.",
     )
 
 

@@ -17,6 +17,7 @@ from pps.ingest.drift import DriftReport
 from pps.ingest.indexer import Indexer
 from pps.journal.filters import ItemFilter
 from pps.journal.journal import Journal
+from pps.models.protocols import Embedder
 from pps.recall.floor import least_similarity
 from pps.recall.request import RecallOptions
 
@@ -102,6 +103,16 @@ class Finding:
         self._indexes = indexes
         self._indexer = indexer
 
+    @property
+    def embedder(self) -> Embedder | None:
+        """What records are embedded with."""
+        return self._indexer.records.embedder
+
+    @property
+    def model(self) -> str:
+        """Its model's name; empty for none."""
+        return self.embedder.fingerprint.model if self.embedder else ""
+
     async def search(self, wanted: RecordSearch) -> FoundRecords:
         """Return the records that answer best.
 
@@ -112,7 +123,7 @@ class Finding:
         """
         least = wanted.min_similarity
         if least is None:
-            least = least_similarity(self._indexer.records.model) or (HYBRID_LEAST if wanted.anchor else SEMANTIC_LEAST)
+            least = least_similarity(self.model) or (HYBRID_LEAST if wanted.anchor else SEMANTIC_LEAST)
         options: RecallOptions = {
             "profile": "hybrid" if wanted.anchor else "semantic",
             "channels": ("nodes",),
@@ -149,11 +160,11 @@ class Finding:
         return IndexStatus(
             text=text,
             vectors=vectors,
-            fields=0,
+            fields=await states.fields(),
             lag=await self._journal.dirty_count(),
             vectors_waiting=await states.waiting(),
             vectors_failed=len(await states.failed()),
-            model=self._indexer.records.model,
+            model=self.model,
         )
 
 

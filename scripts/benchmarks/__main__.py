@@ -219,6 +219,27 @@ def timeline(
         raise typer.Exit(1)
 
 
+@app.command("records")
+def records_(
+    sizes: Annotated[str, typer.Option(help="Records at which times are measured; 50000 takes an hour.")] = "",
+    calls: Annotated[int, typer.Option(min=2, help="Calls behind each row of percentiles.")] = 30,
+    store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
+    out: Out = None,
+    name: Name = "records",
+    table: Table = False,
+) -> None:
+    """Measure how well records are found on labelled ones, and how long lists, searches and a session's start take.
+
+    Example: scripts/bench records --sizes 45,500 --table
+    """
+    from benchmarks import records
+
+    wanted = records.RecordsWanted(_numbers(sizes) if sizes else records.SIZES, calls, store, out, name)
+    with _progress() as progress:
+        found = asyncio.run(records.records(wanted, os.environ, progress))
+    _show(found, records.text, table=table)
+
+
 @contextlib.contextmanager
 def _progress() -> Generator[Progress]:
     """Lend what shows progress on stderr: a bar on a terminal, else a line for each step that is done."""
