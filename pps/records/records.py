@@ -257,6 +257,7 @@ class Records(recorder.Records):
                 rows.put_fields(one.id, field_values(kinds.kind(one.kind), one.fields) if one.kind in kinds else {})
 
         await self._parts.journal.typed.write(work)
+
     @property
     def pool(self) -> PoolRows:
         """What is kept beside the records of a squad's pool, and what of a member's own rests on them."""
