@@ -1,7 +1,8 @@
 """Taking a memory out as JSON lines that an import reads again: every turn once, with its nodes and facts.
 
 A fact goes with each turn that supports it, a node with the first line that needs it; what no turn supports gets a
-line of its own. Ids and groups are not written: another memory makes its own. Anchors are files already.
+line of its own. Records of packs' kinds come last, as ``pps import --format records`` reads them.
+Ids and groups are not written: another memory makes its own. Anchors are files already.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from pps.core.errors import InvalidRequest, StoreError
+from pps.core.records import Record, Relation
 from pps.core.time import iso
 from pps.core.values import JSON, Fact, Node, Turn
 from pps.isolation.client import IsolatedGraphitiClient
@@ -54,15 +56,17 @@ class Exporter:
 
     async def lines(self) -> AsyncGenerator[dict[str, JSON]]:
         """Yield the lines, in the form that ``pps import --format jsonl`` reads."""
-        self._written = {self._self_node}
+        graph = await self._journal.typed.graph()
+        self._written = {self._self_node, *graph.records}
+        sources, joins = {one.turn for one in graph.records.values()}, {one.id for one in graph.relations}
         seq = 0
         while turns := await self._journal.scan(seq, _PAGE):
-            for line in await self._of_turns(turns):
+            for line in await self._of_turns([turn for turn in turns if turn.uuid not in sources]):
                 yield line
             seq = turns[-1].seq
         after = ""
         while facts := await self._client.scan_facts(after, _PAGE):
-            alone = [fact for fact in facts if not fact.episodes]
+            alone = [fact for fact in facts if not fact.episodes and fact.uuid not in joins]
             names = await self._nodes(end for fact in alone for end in (fact.subject, fact.object))
             for fact in alone:
                 told = {"content": fact.text, "kind": "fact", "occurred_at": iso(fact.valid_at or fact.created_at)}
@@ -76,6 +80,10 @@ class Exporter:
                     told = {"content": text, "kind": "node", "occurred_at": iso(node.created_at)}
                     yield {**_origin(node.uuid), **told, **self._given([node], [], {})}
             after = nodes[-1].uuid
+
+        for one in graph.records.values():
+            own = [relation for relation in graph.relations if relation.source == one.id]
+            yield {"record": _record(one, own, graph.records)}
 
     async def _of_turns(self, turns: Sequence[Turn]) -> list[dict[str, JSON]]:
         ids = [turn.uuid for turn in turns]
@@ -131,6 +139,24 @@ def _removed(file: TextIO, path: Path) -> None:
     path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # what could not be written before cannot be now
         file.close()
+
+
+def _record(record: Record, relations: Sequence[Relation], records: Mapping[str, Record]) -> dict[str, JSON]:
+    """Return a record as ``record_save`` takes it; its state and moves, versions and cites are of this memory alone."""
+    joins: list[JSON] = [
+        {"type": one.type, "target": records[one.target].title, "properties": one.properties} for one in relations
+    ]
+    return _said(
+        ref=f"{KNOWN}{record.id}",
+        kind=record.kind,
+        title=record.title,
+        summary=record.summary,
+        fields=record.fields,
+        status=record.status,
+        tags=list(record.tags),
+        created_at=iso(record.created_at),
+        relations=joins,
+    )
 
 
 def _origin(uuid: str) -> dict[str, JSON]:

@@ -187,10 +187,17 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
     except (ValueError, RecursionError) as error:
         raise InvalidRequest("paths", f"{name} is neither CSV nor JSON ({error})") from None
     items = found.get("records") if isinstance(found, dict) else found
+    if isinstance(items, list) and (exported := _exported(cast("list[JSON]", items))):
+        items = exported
     if not isinstance(items, list):
         raise InvalidRequest("paths", f'{name} must hold a list of records, or {{"records": […]}}')
     for number, one in enumerate(items, 1):
         yield f"{name} record {number}", cast("Mapping[str, JSON]", one) if isinstance(one, dict) else {"": one}
+
+
+def _exported(items: list[JSON]) -> list[JSON]:
+    """Return the records among the lines of an export; the others are texts."""
+    return [one["record"] for one in items if isinstance(one, dict) and "record" in one]
 
 
 def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
