@@ -114,7 +114,7 @@ class Everything:
     nodes: tuple[NodeView, ...]
     relations: tuple[Relation, ...]
     facts: tuple[FactView, ...]
-    next_cursor: str | None
+    next_cursor: str | None = None
 
 
 def ranking_words(view: Ranking) -> str:
