@@ -19,6 +19,7 @@ from pps.operations.schema import SCHEMA
 from pps.operations.session_start import SESSION_START
 from pps.operations.squad_admin import SQUAD_ADMIN
 from pps.operations.squad_tools import SQUAD_TOOLS
+from pps.operations.squad_work import SQUAD_WORK
 from pps.operations.table import AnyOperation, Audience
 from pps.operations.typed_records import TYPED_RECORDS
 from pps.operations.upkeep import UPKEEP
@@ -36,6 +37,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *AGENT_TASKS,
     *ADMINISTRATION,
     *SQUAD_TOOLS,
+    *SQUAD_WORK,
     *SQUAD_ADMIN,
     *PROJECT_ACCESS,
     *EXCHANGE,

@@ -49,7 +49,7 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
         of_pool = {id_: [one for one in found if not one.relation] for id_, found in pooled.items()}
         for one in level:
             if not cites.get(one) and not of_pool.get(one):
-                digests.setdefault(_digest(key, f"member:{member}"), "outside" if WEB in record.tags else "agent")
+                digests.setdefault(word_of(key, member), "outside" if WEB in record.tags else "agent")
         pool |= dict.fromkeys(one.id for found in of_pool.values() for one in found if not one.gone)
         below = [cite for one in level for cite in cites.get(one, ()) if not cite.gone and cite.id not in seen]
         seen |= {cite.id for cite in below}
@@ -60,6 +60,11 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
         if not level:
             break
     return Grounds(digests, tuple(pool))
+
+
+def word_of(key: bytes, member: str) -> str:
+    """Return the root that a member's own word is."""
+    return _digest(key, f"member:{member}")
 
 
 def confidence_of(record: Record) -> float:
@@ -87,7 +92,7 @@ def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
     """Return a turn's root and trust: what an agent said itself is its own word."""
     outside = turn.role == "tool" or turn.chunk is not None or WEB in turn.tags
     if turn.role == "assistant" and not outside:
-        return _digest(key, f"member:{member}"), "agent"
+        return word_of(key, member), "agent"
     told_by_source = turn.source_ref and turn.source not in _OWN_SOURCES
     what = f"ref:{turn.source}:{turn.source_ref}" if told_by_source else f"text:{fold(turn.content)}"
     return _digest(key, what), "outside" if outside else "person" if turn.role == "user" else "agent"

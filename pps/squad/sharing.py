@@ -202,5 +202,5 @@ async def forgotten(desk: Desk) -> tuple[str, ...]:
         await settle(desk, pool)
         mine = await pool.records.pool.shared(member=desk.me.id)
         kept = set((await desk.memory.records.graph()).records)
-        gone = [id_ for id_, one in mine.items() if one.origin not in kept]
+        gone = [id_ for id_, one in mine.items() if one.origin and one.origin not in kept]
         return (await take_out(desk, pool, gone)).gone if gone else ()

@@ -76,6 +76,13 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
     "memory_revoke": [{"ids": ["{record}"], "dry_run": False}, {"ids": ["{record}"]}],
     "squad_inbox": [{}],
     "squad_ack": [{"seqs": [1, 2, 3, 999]}],
+    "squad_task_give": [{"to": "jochi", "title": "Tell me", "description": "All of it.", "type": "ops"}],
+    "squad_task_take": [{"id": "{record}"}],
+    "squad_task_done": [{"id": "{record}", "outcome": "success"}],
+    "proposal_submit": [{"id": "{record}"}, {"id": "{record}", "to": "complete"}],
+    "proposal_pending": [{}],
+    "proposal_review": [{"id": "{record}", "decision": "approved"}],
+    "heartbeat": [{}],
 }
 
 

@@ -1,0 +1,227 @@
+"""What a squad does together: tasks, proposals that another approves, and what to look at now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from pps.core.records import Record
+from pps.operations.inputs import Id, Input, Label, Nothing
+from pps.operations.squad_tools import Known, Share, known
+from pps.operations.table import ADDS, READS, SETS, operation
+from pps.records.saving import RecordGiven
+from pps.squad import working
+from pps.squad.desk import Desk
+
+Note = Annotated[str, StringConstraints(max_length=2_000)]
+
+
+class TaskInput(Input):
+    """A task to give."""
+
+    to: Label = Field(description="Which member: its id or alias.")
+    title: Annotated[str, StringConstraints(min_length=1, max_length=160)] = Field(description="What is to be done.")
+    description: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(description="In full.")
+    type: Literal["research", "writing", "application", "orchestration", "analysis", "ops"] = Field(
+        description="What kind of work."
+    )
+    priority: Literal["critical", "high", "normal", "low"] = Field(default="normal", description="How much it matters.")
+
+
+class TaskIdInput(Input):
+    """A task."""
+
+    id: Id = Field(description="Of a task that was given to you.")
+
+
+class TaskDoneInput(TaskIdInput):
+    """How a task ended."""
+
+    outcome: Literal["success", "partial", "failed"] = Field(description="How it ended.")
+    quality: Share | None = Field(default=None, description="How good the result is, 0 to 1.")
+    notes: Note = Field(default="", description="What came of it.")
+
+
+class SubmitInput(Input):
+    """A proposal, and where it goes."""
+
+    id: Id = Field(description="Of a WorkflowImprovement of yours, or of its copy in the pool.")
+    to: working.Step = Field(
+        default="pending_approval",
+        description="'pending_approval'; once it is approved: implementing, measuring, complete.",
+    )
+    notes: Note = Field(default="", description="Why, or what was measured.")
+
+
+class ReviewInput(Input):
+    """A decision."""
+
+    id: Id = Field(description="As proposal_pending gives it.")
+    decision: working.Decision = Field(description="'needs_revision' gives it back to who proposed it.")
+    notes: Note = Field(default="", description="Why.")
+    conditions: tuple[Annotated[str, StringConstraints(max_length=500)], ...] = Field(
+        default=(), max_length=20, description="What must hold."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task of the squad."""
+
+    id: str
+    title: str
+    description: str
+    type: str
+    state: str
+    assigned_to: str
+    requested_by: str
+    outcome: str = ""
+    lease_until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalView:
+    """A proposal, or a copy that waits; ``state`` is empty for what is none."""
+
+    id: str
+    title: str
+    state: str
+    author: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingView:
+    """What waits for a reviewer, since when, and what it rests on."""
+
+    record: Known
+    proposer: str
+    since: datetime
+    backing: tuple[Known, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingList:
+    """What waits, the oldest first."""
+
+    pending: tuple[PendingView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatView:
+    """What to look at now, what matters most first; how the squad's tasks of the last week went."""
+
+    items: tuple[working.Item, ...]
+    health: tuple[working.Stage, ...]
+    minimum: str = ""
+
+
+def _task(one: Record) -> TaskView:
+    names = ("assigned_to", "requested_by", "outcome", "lease_until")
+    said = [str(one.fields.get(name) or "") for name in names]
+    return TaskView(one.id, one.title, one.summary, str(one.fields["type"]), one.state, *said)
+
+
+def _told(one: TaskView) -> str:
+    ended = f", {one.outcome}" if one.outcome else ""
+    return f"{one.id} {one.type} task of {one.assigned_to} ({one.state}{ended}): {one.title}"
+
+
+def _proposal(one: Record) -> ProposalView:
+    return ProposalView(one.id, one.title, one.state, one.author)
+
+
+def _state(one: ProposalView) -> str:
+    return f"{one.id} of {one.author} is {one.state or 'decided'}: {one.title}"
+
+
+def _pending(value: PendingList) -> str:
+    lines: list[str] = []
+    for one in value.pending:
+        head = f"{one.record.id} {one.record.type} of {one.proposer}, since {one.since:%Y-%m-%d %H:%M}"
+        lines.append(f"{head}: {one.record.title}: {one.record.content}")
+        lines += [f"  rests on {back.type} {back.title}: {back.content}" for back in one.backing]
+    return "\n".join(lines) or "Nothing waits."
+
+
+def _beat(value: HeartbeatView) -> str:
+    lines = [f"{one.priority:.1f} {one.what}: {one.text}{f' (id {one.id})' if one.id else ''}" for one in value.items]
+    for one in value.health:
+        rate = "none ended" if one.success_rate is None else f"{one.success_rate:.0%} succeeded"
+        lines.append(f"{one.type}: {one.total} tasks this week, {rate}")
+    return "\n".join([*lines, *([f"Your minimum: {value.minimum}"] if value.minimum else [])]) or "Nothing to look at."
+
+
+@operation("Give a task", _told, ADDS, audience="member", toolset="squad")
+async def squad_task_give(desk: Desk, given: TaskInput) -> TaskView:
+    """Use it to give a member of your squad something to do; it finds it in its inbox at once."""
+    fields = {"type": given.type, "priority": given.priority}
+    return _task(await working.give(desk, given.to, RecordGiven("Task", given.title, given.description, fields=fields)))
+
+
+@operation("Take a task", _told, SETS, audience="member", toolset="squad")
+async def squad_task_take(desk: Desk, given: TaskIdInput) -> TaskView:
+    """Use it when you begin a task that was given to you: you hold it for an hour; after that it may be taken again."""
+    return _task(await working.take(desk, given.id))
+
+
+@operation("End a task", _told, SETS, audience="member", toolset="squad")
+async def squad_task_done(desk: Desk, given: TaskDoneInput) -> TaskView:
+    """Use it when a task that you hold is done: how it ended, and how good the result is. Who asked for it is told."""
+    return _task(await working.finish(desk, given.id, given.outcome, given.quality, given.notes))
+
+
+@operation("Submit a proposal", _state, SETS, audience="member", toolset="squad")
+async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
+    """Use it to bring a WorkflowImprovement of yours before the reviewers.
+
+    Once it is approved, the same brings it on: to implementing, measuring, complete. One that needs a revision is
+    changed with memory_store and submitted again.
+    """
+    return _proposal(await working.submit(desk, given.id, given.to, given.notes))
+
+
+@operation("List what waits for a reviewer", _pending, READS, audience="member", toolset="squad")
+async def proposal_pending(desk: Desk, given: Nothing) -> PendingList:
+    """Use it to see what waits for a reviewer, the oldest first, with the analyses behind it."""
+    del given
+    return PendingList(
+        tuple(
+            PendingView(known(one.record), one.proposer, one.since, tuple(map(known, one.backing)))
+            for one in await working.pending(desk)
+        )
+    )
+
+
+@operation("Review a proposal", _state, SETS, audience="member", toolset="squad")
+async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
+    """Use it, as a reviewer, to approve, reject or give back what another proposed. Of many reviews one counts.
+
+    Who proposed it is told; what is approved is told to whom it concerns. Who, when and why is kept.
+    """
+    return _proposal(await working.review(desk, given.id, given.decision, given.notes, given.conditions))
+
+
+@operation("What to look at now", _beat, READS, audience="member", toolset="squad")
+async def heartbeat(desk: Desk, given: Nothing) -> HeartbeatView:
+    """Use it now and then to see what to look at: late approvals, tasks, what others found and you have not seen.
+
+    And concepts that research found and use challenged, beliefs that are unsure or lost what they rest on, and how the
+    squad's tasks go.
+    """
+    del given
+    items, health = await working.heartbeat(desk)
+    return HeartbeatView(tuple(items), tuple(health), desk.my_rules.minimum)
+
+
+SQUAD_WORK = (
+    squad_task_give,
+    squad_task_take,
+    squad_task_done,
+    proposal_submit,
+    proposal_pending,
+    proposal_review,
+    heartbeat,
+)
