@@ -57,8 +57,10 @@ class Team:
         self.calls = Calls(app)
 
     async def ask(self, member: str, name: str, **arguments: Any) -> dict[str, Any]:
-        caller = Caller.of_entity(self.squad.members[member].entity)
-        return cast("dict[str, Any]", (await self.calls.answer(caller, name, arguments)).data)
+        return cast("dict[str, Any]", (await self.calls.answer(self.caller(member), name, arguments)).data)
+
+    def caller(self, member: str) -> Caller:
+        return Caller.of_entity(self.squad.members[member].entity)
 
     async def store(self, member: str, content: str, **more: Any) -> dict[str, Any]:
         return await self.ask(member, "memory_store", content=content, **more)

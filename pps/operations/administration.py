@@ -227,6 +227,7 @@ async def entity_delete(app: App, given: Named) -> Deleted:
     Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut it short.
     """
     await _no_pool(app, given.name)
+    await _no_member(app, given.name)
     gone = await app.delete(given.name)
     return Deleted(given.name, left=_LEFT_ON_NEO4J if gone.store == "neo4j" else "")
 
@@ -317,6 +318,13 @@ def address(app: App) -> str:
 async def _no_pool(app: App, name: str) -> None:
     if squad := await asyncio.to_thread(app.registry.squads.pool_of, name):
         raise InvalidRequest("name", f"is the pool of the squad {squad!r}; `pps squad delete {squad}` erases both")
+
+
+async def _no_member(app: App, name: str) -> None:
+    """Refuse to erase a member: what it shared is shown, and withdrawn or kept, when it leaves its squad."""
+    if found := await asyncio.to_thread(app.registry.squads.of_member, name):
+        remove = f"`pps squad remove {found[0].name} {found[1].id}` shows what it shared; remove it first"
+        raise InvalidRequest("name", f"is a member of the squad {found[0].name!r}; {remove}")
 
 
 def _entity(

@@ -10,7 +10,7 @@ import time as clock
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pps.app import App
@@ -18,9 +18,11 @@ from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.log_context import serving
 from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
+from pps.operations.inputs import Input
 from pps.operations.pack_tools import TYPED, PackTools
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
+from pps.squad import sharing
 from pps.squad.desk import desk_of
 
 if TYPE_CHECKING:
@@ -242,6 +244,8 @@ class Calls:
             given = found.parse(arguments)
             async with self._subject(caller, found.audience) as subject:
                 answer = await found.answer(subject, given, progress)
+            if found.hints.destructive and found.audience == "entity":
+                answer = await self._withdrawn(caller, given, answer)
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
@@ -271,6 +275,19 @@ class Calls:
             yield Projects(app, caller.router)
         else:
             yield app
+
+    async def _withdrawn(self, caller: Caller, given: Input, answer: Answer) -> Answer:
+        """Take out of the pool what a member has forgotten, or tell what would go with it."""
+        if caller.entity is None or "member" not in self._audiences(caller):
+            return answer
+        async with desk_of(self._app, caller.entity) as desk:
+            if getattr(given, "dry_run", False):
+                gone = await sharing.copies_of(desk, getattr(given, "ids", ()))
+            else:
+                gone = await sharing.forgotten(desk)
+        would = "would be" if getattr(given, "dry_run", False) else "are"
+        more = f"\nIts copies in the squad's pool {would} withdrawn: {', '.join(gone)}" if gone else ""
+        return replace(answer, text=answer.text + more)
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[name, outcome]

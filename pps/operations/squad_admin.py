@@ -10,12 +10,13 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pps.app import App
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, NotFound
 from pps.entities.memberships import Squad
 from pps.operations.command_line import argument, option
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.table import ERASES, READS, SETS, operation
-from pps.squad import founding
+from pps.squad import founding, sharing
+from pps.squad.desk import desk_of
 
 Binding = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)]
 
@@ -56,6 +57,21 @@ class SquadRemoveInput(SquadInput):
     """A member to remove."""
 
     member: Label = Field(description="Its id in the squad's file.", json_schema_extra=argument())
+    keep: bool = Field(default=False, description="What it shared stays in the pool.")
+    dry_run: bool = Field(
+        default=True, description="Only say what would be withdrawn.", json_schema_extra=option("--yes", inverts=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A member that is none any more, and what was withdrawn from the pool with it; ``weaker`` stays, less sure."""
+
+    name: str
+    member: str
+    withdrawn: tuple[str, ...]
+    weaker: dict[str, float]
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +119,13 @@ def _shown(one: SquadView) -> str:
         lines.append(f"  {member.id}  {member.role}  {member.entity}{token}")
     lines += [f"  {name}  is no member yet: `pps squad add {one.name} {name}`" for name in one.missing]
     return "\n".join(lines)
+
+
+def _left(one: Removed) -> str:
+    would = "would leave" if one.dry_run else "has left"
+    gone = f"{len(one.withdrawn)} records of the pool {'go' if one.dry_run else 'are gone'} with it"
+    how = "\n--yes does it; --keep leaves what it shared" if one.dry_run else ""
+    return "\n".join((f"{one.member} {would} {one.name}; {gone}", *one.withdrawn)) + how
 
 
 def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
@@ -186,18 +209,25 @@ async def squad_add(app: App, given: SquadAddInput) -> SquadView:
 
 @operation(
     "Remove a member",
-    _shown,
+    _left,
     ERASES,
     audience="operator",
     toolset="registry",
     command="squad remove",
-    examples=("pps squad remove team kublai --yes",),
+    examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
 )
-async def squad_remove(app: App, given: SquadRemoveInput) -> SquadView:
-    """Takes a member out of its squad: it reaches the pool no longer, and keeps its own memory."""
+async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
+    """Takes a member out of its squad, and what it shared out of the pool unless that is kept; its own memory stays.
+
+    By default a dry run: it shows the copies that would be withdrawn, with what rests on them alone.
+    """
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    await asyncio.to_thread(app.registry.squads.remove, squad.name, founding.rules_of(squad).member(given.member))
-    return _view(await asyncio.to_thread(app.registry.squads.get, given.name))
+    member = founding.rules_of(squad).member(given.member)
+    if member not in squad.members:
+        raise NotFound("member")
+    async with desk_of(app, squad.members[member].entity) as desk:
+        found = await sharing.leave(desk, keep=given.keep, dry_run=given.dry_run)
+    return Removed(squad.name, member, found.gone, dict(found.weaker), found.dry_run)
 
 
 @operation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -204,3 +205,28 @@ async def forgotten(desk: Desk) -> tuple[str, ...]:
         kept = set((await desk.memory.records.graph()).records)
         gone = [id_ for id_, one in mine.items() if one.origin and one.origin not in kept]
         return (await take_out(desk, pool, gone)).gone if gone else ()
+
+
+async def copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the member's copies in the pool whose originals are named, by their ids, their turns' or beginnings."""
+    async with desk.pool() as pool:
+        mine = await pool.records.pool.shared(member=desk.me.id)
+    records = (await desk.memory.records.graph()).records
+    names = {id_: (one.origin, records[one.origin].turn) for id_, one in mine.items() if one.origin in records}
+    return tuple(id_ for id_, own in names.items() if any(name.startswith(one) for name in own for one in ids if one))
+
+
+async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
+    """Let a member go: its copies are withdrawn, unless they are kept, and its inbox is emptied.
+
+    A kill between leaves it a member, whose copies are gone.
+    """
+    async with desk.pool() as pool:
+        mine = [] if keep else [*await pool.records.pool.shared(member=desk.me.id)]
+        found = await take_out(desk, pool, mine, dry_run=dry_run)
+        if not dry_run:
+            await pool.records.pool.write(
+                lambda db: db.execute("DELETE FROM inbox WHERE member = ?", (desk.me.id,)) and None
+            )
+            await asyncio.to_thread(desk.app.registry.squads.remove, desk.squad.name, desk.me.id)
+    return found

@@ -9,6 +9,7 @@ import pytest
 from pps.app import App
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound
+from pps.operations.calls import OPERATOR
 from tests.squads import Team, team_of_three
 
 
@@ -129,3 +130,34 @@ async def test_who_is_no_member_has_no_such_operations(team: Team) -> None:
     for name in ("memory_query", "squad_inbox"):
         with pytest.raises(InvalidRequest, match="there is none of that name"):
             await team.ask("jochi", name, **({"topic": "x"} if name == "memory_query" else {}))
+
+
+async def test_what_is_forgotten_goes_out_of_the_pool_too(team: Team) -> None:
+    kept = await team.store("mongke", "Forget kanarie11.", confidence=0.8, **RESEARCH)
+    await team.store("mongke", "Keep this.", confidence=0.8, **RESEARCH)
+    caller = team.caller("mongke")
+    shown = await team.calls.answer(caller, "record_delete", {"ids": [kept["id"]]})
+    assert kept["copy"]["id"] in shown.text
+    assert "kanarie11" in await team.pool_text()
+    gone = await team.calls.answer(caller, "record_delete", {"ids": [kept["id"]], "dry_run": False})
+    assert kept["copy"]["id"] in gone.text
+    assert "kanarie11" not in await team.pool_text()
+    assert "Keep this." in await team.pool_text()
+
+
+async def test_a_member_that_leaves_takes_along_what_it_shared_unless_that_is_kept(team: Team) -> None:
+    await team.store("mongke", "Leave kanarie22.", confidence=0.8, **RESEARCH)
+    await team.store("jochi", "Stay kanarie33.", confidence=0.8, **RESEARCH)
+    remove = {"name": "team", "member": "mongke"}
+    shown = (await team.calls.answer(OPERATOR, "squad_remove", remove)).data
+    assert len(shown["withdrawn"]) == 1  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="pps squad remove team mongke"):
+        await team.calls.answer(OPERATOR, "entity_delete", {"name": "team_mongke"})
+    await team.calls.answer(OPERATOR, "squad_remove", {**remove, "dry_run": False})
+    assert "kanarie22" not in await team.pool_text()
+    kept = {"name": "team", "member": "jochi", "keep": True, "dry_run": False}
+    await team.calls.answer(OPERATOR, "squad_remove", kept)
+    assert "kanarie33" in await team.pool_text()
+    assert not team.app.registry.squads.is_member("team_jochi")
+    found = await team.ask("kublai", "memory_query", topic="kanarie33")
+    assert found["pool"][0]["shared_by"] == "jochi"

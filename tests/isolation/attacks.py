@@ -56,7 +56,7 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "squad_create": [{"name": "duo", "file": "duo"}],
         "squad_show": [{"name": "duo"}],
         "squad_list": [{}],
-        "squad_remove": [{"name": "duo", "member": "kublai"}],
+        "squad_remove": [{"name": "duo", "member": "kublai"}, {"name": "duo", "member": "kublai", "dry_run": False}],
         "squad_add": [{"name": "duo", "member": "kublai", "entity": entity}],
         "squad_delete": [{"name": "duo"}],
         "entity_archive": [named, {**named, "undo": True}],
