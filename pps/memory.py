@@ -18,7 +18,7 @@ from pps.core import bounds
 from pps.core.bounds import check_keywords, check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_actor, check_uuid
-from pps.core.packs import Kinds
+from pps.core.kinds import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from pps.config.packs import shipped_pack
-from pps.core.packs import Kinds
-from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
+from pps.core.kinds import Kinds
+from pps.core.record_values import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
 from pps.core.values import JSON, Fact, Matrix
 from pps.records.named_query import Asked, Ground, Web
 

@@ -19,7 +19,7 @@ from pps.config.packs import load_packs, packs_together
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
-from pps.core.packs import Kinds
+from pps.core.kinds import Kinds
 from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs
 from pps.index.indexes import Index

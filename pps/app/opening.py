@@ -16,7 +16,7 @@ from pps.config.packs import load_packs, shipped_pack
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
-from pps.core.packs import NO_KINDS, Kinds
+from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.time import now
 from pps.core.values import Node
 from pps.entities import folder

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pps.config.border import problems
 from pps.config.toml_lines import TomlLines
-from pps.core.packs import (
+from pps.core.kinds import (
     COMMON_FIELDS,
     PLAIN_KIND,
     Authority,

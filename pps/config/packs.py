@@ -10,7 +10,7 @@ from pathlib import Path
 from pps.config.pack_reading import read_pack
 from pps.config.packaged import shipped
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.packs import Pack
+from pps.core.kinds import Pack
 
 ALWAYS = "events"
 """The pack that every memory has."""

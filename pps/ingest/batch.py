@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pps.core.ids import EntityId, stable_id
-from pps.core.packs import NO_KINDS, Kinds
+from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.text import fold
 from pps.core.values import Episode, Fact, Node, Skipped, Turn
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pps.core.errors import ModelError
-from pps.core.packs import Kinds, Priority
+from pps.core.kinds import Kinds, Priority
 from pps.core.time import iso, now, parse
 from pps.core.values import Node
 from pps.ingest.record_vectors import Drifted, RecordVectors

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.core.records import Record, Relation
+from pps.core.record_values import Record, Relation
 from pps.core.time import iso
 from pps.core.values import JSON, Fact, Node, Turn
 from pps.isolation.client import IsolatedGraphitiClient

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import numpy as np
 
-from pps.core.packs import Kinds
+from pps.core.kinds import Kinds
 from pps.core.text import is_question, sentences_of
 from pps.core.time import micros, now
 from pps.core.time_reading import LONGEST, names_time, read_times

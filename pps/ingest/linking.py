@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from pps.core.ids import is_uuid, stable_id
-from pps.core.records import Record
+from pps.core.record_values import Record
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import JSON, Fact, Node, RecordDraft, RelationDraft, Skipped, Turn

@@ -14,13 +14,13 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from pps.core.errors import ModelError, ModelOutputInvalid
-from pps.core.packs import Kinds, KindSpec, Priority
+from pps.core.kinds import Kinds, KindSpec, Priority
 from pps.core.time import micros, now
 from pps.core.values import JSON, Node
 from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.ingest.passage_vectors import PassageVectors
+from pps.journal.embedding_rows import VectorState
 from pps.journal.journal import Journal
-from pps.journal.record_vectors import VectorState
 from pps.models.protocols import Embedder, Matrix
 
 MAX_TEXT = 6_000

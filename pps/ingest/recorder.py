@@ -12,7 +12,7 @@ from typing import Unpack
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
-from pps.core.records import Relation
+from pps.core.record_values import Relation
 from pps.core.text import normalise
 from pps.core.time import now, utc
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped

@@ -14,7 +14,7 @@ from typing import Literal, TypedDict, TypeVar, Unpack
 from pps.core import bounds
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid
-from pps.core.packs import NO_KINDS, Kinds
+from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.text import normalise
 from pps.core.values import JSON, EventReceipt, ReceiptState, RecordDraft, Turn
 from pps.ingest.drafts import Automatic, Extraction, Intake, tags_in

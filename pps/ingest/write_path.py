@@ -15,7 +15,7 @@ from functools import partial
 
 from pps.core import bounds
 from pps.core.ids import is_uuid
-from pps.core.packs import NO_KINDS, Kinds
+from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn, spoken

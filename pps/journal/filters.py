@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal
 
-from pps.core.packs import NO_KINDS
+from pps.core.kinds import NO_KINDS
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import micros, now, utc

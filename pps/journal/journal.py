@@ -17,6 +17,7 @@ from pps.core.ids import is_beginning
 from pps.core.values import Chunk, Fact, ItemKind, Node, Turn
 from pps.journal import filters, job_queue, job_rows, links, meta, projection, turns, usage
 from pps.journal.db import damage, prepare_file
+from pps.journal.embedding_rows import VectorStates
 from pps.journal.entries import Appended, Change, DirtyChange, JobPayload, TurnDraft, prepare_payload
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
@@ -25,7 +26,6 @@ from pps.journal.pool_rows import PoolRows
 from pps.journal.reader import Readers
 from pps.journal.record_book import Merges, RecordBook
 from pps.journal.record_rows import TypedRecords
-from pps.journal.record_vectors import VectorStates
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
 from pps.journal.writer import Writer

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
-from pps.core.records import Compare, Record
+from pps.core.record_values import Compare, Record
 from pps.core.sql import LIST, listed
 from pps.core.time import from_micros, micros
 from pps.core.values import JSON

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
 from pps.core.ids import is_uuid
-from pps.core.records import Cite, CiteKind, Record, RecordGraph, Relation, Transition
+from pps.core.record_values import Cite, CiteKind, Record, RecordGraph, Relation, Transition
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now

@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterable
 from pps.operations.administration import ADMINISTRATION
 from pps.operations.agent_tasks import AGENT_TASKS
 from pps.operations.exchange import EXCHANGE
-from pps.operations.finding import FINDING
+from pps.operations.inventory import SCHEMA
 from pps.operations.knowledge import KNOWLEDGE
 from pps.operations.maintenance import MAINTENANCE
-from pps.operations.packs import PACKS
+from pps.operations.pack_files import PACKS
 from pps.operations.project_access import PROJECT_ACCESS
 from pps.operations.project_tools import PROJECT_TOOLS
 from pps.operations.record_asks import RECORD_ASKS
-from pps.operations.records import RECORDS
-from pps.operations.schema import SCHEMA
+from pps.operations.record_search import FINDING
 from pps.operations.session_start import SESSION_START
 from pps.operations.squad_admin import SQUAD_ADMIN
 from pps.operations.squad_tools import SQUAD_TOOLS
 from pps.operations.squad_work import SQUAD_WORK
 from pps.operations.table import AnyOperation, Audience
+from pps.operations.titled_texts import RECORDS
 from pps.operations.typed_records import TYPED_RECORDS
 from pps.operations.upkeep import UPKEEP
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pps.core.errors import InvalidRequest
-from pps.core.packs import NO_KINDS, Kinds, KindSpec, Pack, ToolSpec
+from pps.core.kinds import NO_KINDS, Kinds, KindSpec, Pack, ToolSpec
 from pps.core.values import JSON
 from pps.operations.table import AnyOperation, Operation
 from pps.records.kind_models import KindModels, snake

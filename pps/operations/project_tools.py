@@ -16,7 +16,7 @@ from pps.ingest.recorder import EventOptions, make_event
 from pps.ingest.redact import KeyedRedactor
 from pps.memory import Memory
 from pps.operations import project_graph as shapes
-from pps.operations import records, words
+from pps.operations import titled_texts, words
 from pps.operations.inputs import Nothing
 from pps.operations.knowledge import read_items
 from pps.operations.outputs import Items
@@ -153,7 +153,7 @@ async def get(projects: Projects, given: shapes.GetNodesInput) -> Items:
 async def update(projects: Projects, given: shapes.UpdateNodeInput) -> EventReceipt:
     """Use it to give a node of a project another text, title, kind, tags or fields. What it was stays as a version."""
     async with projects.memory(given.project) as memory:
-        return await records.change(memory, given)
+        return await titled_texts.change(memory, given)
 
 
 @operation(
@@ -166,7 +166,7 @@ async def update(projects: Projects, given: shapes.UpdateNodeInput) -> EventRece
 async def append(projects: Projects, given: shapes.AppendNodeInput) -> EventReceipt:
     """Use it to add a paragraph to what a node of a project says. What it was stays as a version."""
     async with projects.memory(given.project) as memory:
-        return await records.add(memory, given)
+        return await titled_texts.add(memory, given)
 
 
 @operation(
@@ -182,7 +182,7 @@ async def add_event(projects: Projects, given: shapes.RoutedEventInput) -> Event
     A path that no project of yours holds is not found: create_graph makes a project's memory.
     """
     async with projects.memory_of(given.project_path) as memory:
-        return await records.keep_event(memory, given)
+        return await titled_texts.keep_event(memory, given)
 
 
 @operation(

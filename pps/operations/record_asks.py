@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from pps.core.records import Record, Relation
+from pps.core.record_values import Record, Relation
 from pps.memory import Memory
 from pps.operations import inputs, words
 from pps.operations.command_line import argument, json_text, option

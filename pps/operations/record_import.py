@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from pps.config import problems
 from pps.core.errors import InvalidRequest, Overloaded
-from pps.core.packs import FieldSpec, Kinds
+from pps.core.kinds import FieldSpec, Kinds
 from pps.core.values import JSON, Skipped
 from pps.ingest.indexer import Progress
 from pps.memory import Memory

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from pps.core.packs import Status
-from pps.core.records import Cite, Compare, Record, Relation, Transition
+from pps.core.kinds import Status
+from pps.core.record_values import Cite, Compare, Record, Relation, Transition
 from pps.core.text import first_line
 from pps.core.time import iso
 from pps.core.values import JSON

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core import time
-from pps.core.records import Record
+from pps.core.record_values import Record
 from pps.ingest.given_input import Tag
 from pps.journal.pool_rows import Shared
 from pps.operations.inputs import Id, Input, Label, Nothing

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from pps.core.records import Record
+from pps.core.record_values import Record
 from pps.operations.inputs import Id, Input, Label, Nothing
 from pps.operations.squad_tools import Known, Share, known
 from pps.operations.table import ADDS, READS, SETS, operation

@@ -6,15 +6,15 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from pps.core.packs import Kinds
-from pps.core.records import Condition, RecordQuery
+from pps.core.kinds import Kinds
+from pps.core.record_values import Condition, RecordQuery
 from pps.core.reports import Forgotten
 from pps.memory import Memory
 from pps.models.token_counts import count_tokens, counter_name
 from pps.operations import record_shapes as shapes
 from pps.operations import words
-from pps.operations.records import WAIT_S
 from pps.operations.table import ADDS, ERASES, READS, SETS, Hints, operation
+from pps.operations.titled_texts import WAIT_S
 from pps.records.kind_models import snake
 from pps.records.records import Join
 from pps.records.saving import RelationGiven

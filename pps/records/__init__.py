@@ -1,1 +1,1 @@
-"""Records of typed kinds: kept, moved, related, listed, ranked and asked. Kinds are data (`core.packs`)."""
+"""Records of typed kinds: kept, moved, related, listed, ranked and asked. Kinds are data (`core.kinds`)."""

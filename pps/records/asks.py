@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 from pps.core import time
 from pps.core.errors import InvalidRequest, StoreUnavailable
 from pps.core.ids import is_uuid
-from pps.core.packs import Kinds
-from pps.core.records import Record, RecordGraph, Relation
+from pps.core.kinds import Kinds
+from pps.core.record_values import Record, RecordGraph, Relation
 from pps.core.values import JSON, Fact, Matrix, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.filters import ItemFilter

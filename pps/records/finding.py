@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, Unpack
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.core.packs import Kinds, Priority
+from pps.core.kinds import Kinds, Priority
 from pps.core.recalled import Hit, Recall, Relationship, SearchStats, Step
 from pps.core.reports import IndexStatus
 from pps.core.text import estimate_tokens

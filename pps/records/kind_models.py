@@ -25,8 +25,8 @@ from pydantic_core import ErrorDetails
 from pps.core.bounds import MAX_ATTRIBUTES_BYTES
 from pps.core.errors import InvalidRequest
 from pps.core.ids import ID_PATTERN
-from pps.core.packs import FieldSpec, FieldType, Kinds
-from pps.core.records import Record
+from pps.core.kinds import FieldSpec, FieldType, Kinds
+from pps.core.record_values import Record
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Moment, Tag, described_time

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from pps.core.bounds import check_range, check_tags
 from pps.core.errors import InvalidRequest
-from pps.core.packs import STATUSES, FieldSpec, Kinds, KindSpec
-from pps.core.records import Condition, RecordQuery
+from pps.core.kinds import STATUSES, FieldSpec, Kinds, KindSpec
+from pps.core.record_values import Condition, RecordQuery
 from pps.core.time import iso, micros, parse
 from pps.core.values import JSON
 from pps.journal.record_queries import COLUMNS, Scalar, Slot, Term, Wanted, Where

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
-from pps.core.packs import KindSpec
-from pps.core.records import Record, Transition
+from pps.core.kinds import KindSpec
+from pps.core.record_values import Record, Transition
 from pps.core.time import now
 from pps.ingest.linking import draft_of
 from pps.journal.record_rows import RecordRows

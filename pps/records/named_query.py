@@ -15,8 +15,8 @@ from pps.config import problems
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
-from pps.core.packs import Kinds
-from pps.core.records import Record, RecordGraph, Relation
+from pps.core.kinds import Kinds
+from pps.core.record_values import Record, RecordGraph, Relation
 from pps.core.text import fold
 from pps.core.values import JSON, Fact, Matrix
 from pps.ingest.given_input import Input

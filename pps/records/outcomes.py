@@ -17,8 +17,8 @@ import numpy as np
 from pydantic import Field
 
 from pps.core import time
-from pps.core.packs import Kinds
-from pps.core.records import Record
+from pps.core.kinds import Kinds
+from pps.core.record_values import Record
 from pps.core.text import fold
 from pps.core.values import JSON, Fact
 from pps.ingest.given_input import Input, Moment, described_time

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pps.core import time
 from pps.core.errors import InvalidRequest
-from pps.core.records import Record, Relation
+from pps.core.record_values import Record, Relation
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, described_time
 from pps.records.named_query import (

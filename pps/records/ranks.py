@@ -18,8 +18,8 @@ import networkx as _networkx
 import rustworkx
 
 from pps.core.errors import InvalidRequest
-from pps.core.packs import Kinds
-from pps.core.records import Record, RecordGraph, Relation
+from pps.core.kinds import Kinds
+from pps.core.record_values import Record, RecordGraph, Relation
 from pps.records.named_query import LIVE, Step, Web, step, strength
 from pps.records.reading import RecordReads
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Transition
+from pps.core.record_values import Cite, Record, RecordGraph, RecordPage, RecordQuery, Transition
 
 
 class RecordReads(Protocol):

@@ -17,7 +17,7 @@ from typing import Any, cast
 import networkx as _networkx
 from pydantic import Field
 
-from pps.core.records import Record, Relation
+from pps.core.record_values import Record, Relation
 from pps.core.values import JSON
 from pps.ingest.given_input import Input
 from pps.records.named_query import (

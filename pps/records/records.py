@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from pps.core.bounds import check_length, check_range
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
-from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
+from pps.core.record_values import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
 from pps.core.reports import Forgotten
 from pps.core.time import now
 from pps.ingest import recorder

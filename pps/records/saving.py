@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.ids import is_beginning, is_uuid
-from pps.core.packs import FieldSpec, Kinds, KindSpec
-from pps.core.records import Cite, Record, Relation
+from pps.core.kinds import FieldSpec, Kinds, KindSpec
+from pps.core.record_values import Cite, Record, Relation
 from pps.core.text import fold, normalise
 from pps.core.time import now
 from pps.core.values import JSON

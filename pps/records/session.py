@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeVar
 
 from pps.context.fence import escaped, marks_of
 from pps.context.lines import Line, bullet
-from pps.core.packs import Kinds, KindSpec, LayerSpec
-from pps.core.records import Record, RecordGraph
+from pps.core.kinds import Kinds, KindSpec, LayerSpec
+from pps.core.record_values import Record, RecordGraph
 from pps.core.text import fold
 from pps.core.time import now
 from pps.journal.journal import Journal

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 from pps.context.fence import escaped
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
-from pps.core.packs import Kinds
-from pps.core.records import Record, RecordGraph
+from pps.core.kinds import Kinds
+from pps.core.record_values import Record, RecordGraph
 from pps.core.text import first_line
 from pps.core.time import now
 from pps.records.calendar import Calendars

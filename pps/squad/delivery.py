@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from pps.config.squad_files import SquadRules
 from pps.core import time
-from pps.core.records import Record
+from pps.core.record_values import Record
 from pps.journal.pool_rows import Delivery
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=time.UTC)

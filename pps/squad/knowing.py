@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pps.core import time
 from pps.core.errors import InvalidRequest
-from pps.core.records import Record, RecordQuery
+from pps.core.record_values import Record, RecordQuery
 from pps.core.values import JSON
 from pps.journal.pool_rows import PoolCite, Shared, Uses, best
 from pps.memory import Memory

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pps.core.errors import NotFound
-from pps.core.records import Record
+from pps.core.record_values import Record
 from pps.core.text import fold
 from pps.core.values import Fact, Turn
 from pps.journal.pool_rows import Trust

@@ -10,7 +10,7 @@ from typing import cast
 
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.records import Record
+from pps.core.record_values import Record
 from pps.core.values import JSON
 from pps.journal.pool_rows import (
     Delivery,

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
-from pps.core.records import Record, RecordGraph
+from pps.core.record_values import Record, RecordGraph
 from pps.core.values import JSON
 from pps.journal.pool_rows import Delivery, Root, Shared, put_due, put_shared
 from pps.journal.record_rows import RecordRows

@@ -22,8 +22,8 @@ from benchmarks.scores import latency
 from pps import __version__
 from pps.app import App
 from pps.config import EmbedderSettings
-from pps.core.packs import Kinds
-from pps.core.records import RecordQuery
+from pps.core.kinds import Kinds
+from pps.core.record_values import RecordQuery
 from pps.ingest.record_vectors import embedding_text
 from pps.memory import Memory
 from pps.models.protocols import Matrix

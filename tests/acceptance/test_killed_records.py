@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.records import Condition, RecordQuery
+from pps.core.record_values import Condition, RecordQuery
 from pps.core.values import Node
 from pps.records.saving import RecordGiven
 from tests.acceptance.killed_records import STEPS, killed_at

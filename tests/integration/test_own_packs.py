@@ -10,14 +10,14 @@ import pytest
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.packs import Kinds
-from pps.core.records import RecordQuery
+from pps.core.kinds import Kinds
+from pps.core.record_values import RecordQuery
 from pps.core.values import JSON
 from pps.journal.filters import ItemFilter
 from pps.operations.catalog import operations_for
+from pps.operations.inventory import schema_inventory
 from pps.operations.maintenance import doctor
 from pps.operations.pack_tools import PackTools
-from pps.operations.schema import schema_inventory
 from pps.records.saving import RecordGiven, RelationGiven
 
 FIRST = """

@@ -12,7 +12,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.records import RecordQuery
+from pps.core.record_values import RecordQuery
 from pps.entities.routing import owner as owner_router
 from pps.operations.calls import Calls, owner
 

@@ -18,8 +18,7 @@ from pps.core.values import JSON
 from pps.ingest import drift as drifting
 from pps.memory import Memory
 from pps.models.protocols import Matrix
-from pps.operations import finding
-from pps.operations.finding import RecordHits
+from pps.operations.record_search import RecordHits, drift, record_search
 from pps.records.finding import RecordSearch
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
@@ -43,7 +42,7 @@ class Scene:
         self.app, self.memory, self.ids = app, memory, ids
 
     async def search(self, query: str, **given: JSON) -> RecordHits:
-        return await finding.record_search.act(self.memory, finding.record_search.parse({"query": query, **given}))
+        return await record_search.act(self.memory, record_search.parse({"query": query, **given}))
 
 
 async def made(home: Path) -> dict[str, str]:
@@ -108,7 +107,7 @@ async def test_layers_and_types_bound_a_search_and_what_is_no_record_is_not_foun
 async def test_nothing_near_is_nothing_and_its_average_is_null(scene: Scene) -> None:
     found = await scene.search("TypeError: cannot read properties of undefined", min_similarity=0.7)
     assert (found.results, found.stats.total_results, found.stats.avg_score) == ((), 0, None)
-    assert "0.70" in finding.record_search.words(found)
+    assert "0.70" in record_search.words(found)
 
 
 async def test_with_an_anchor_nearness_counts_and_the_way_is_told(scene: Scene) -> None:
@@ -163,7 +162,7 @@ async def test_drift_is_a_change_of_the_cosine_above_a_tenth(scene: Scene, monke
     report = await scene.memory.finding.drift()
     assert report.total == len(RECORDS)
     assert all(one.change > 0.1 for one in report.drifted)
-    assert "5 records compared, 5 changed" in finding.drift.words(report)
+    assert "5 records compared, 5 changed" in drift.words(report)
 
 
 async def test_a_schedule_looks_weekly_and_monthly_and_doctor_tells(

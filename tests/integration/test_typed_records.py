@@ -12,7 +12,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
-from pps.core.records import Condition, RecordGraph, RecordQuery
+from pps.core.record_values import Condition, RecordGraph, RecordQuery
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, RelationDraft
 from pps.ingest.batch import Batch
 from pps.ingest.importing.run import Wanted

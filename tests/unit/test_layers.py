@@ -6,7 +6,7 @@ import pytest
 
 from pps.config.packs import shipped_pack
 from pps.core.errors import InvalidRequest
-from pps.core.packs import Kinds
+from pps.core.kinds import Kinds
 
 KINDS = Kinds((shipped_pack("constitution"),))
 

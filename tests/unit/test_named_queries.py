@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.packs import NO_KINDS
+from pps.core.kinds import NO_KINDS
 from pps.core.values import Fact
 from pps.records.asks import QUERIES
 from pps.records.named_query import Asked, Found

@@ -10,12 +10,12 @@ import pytest
 from pps.config.pack_reading import read_pack
 from pps.config.packs import load_packs, packs_together, shipped_pack
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.packs import FieldSpec, Kinds
+from pps.core.kinds import FieldSpec, Kinds
 from pps.core.values import JSON
 from pps.operations.catalog import operations_for
+from pps.operations.inventory import diagram
+from pps.operations.pack_files import known_operations
 from pps.operations.pack_tools import PackTools
-from pps.operations.packs import known_operations
-from pps.operations.schema import diagram
 from pps.operations.table import AnyOperation
 from pps.records.asks import QUERIES
 from pps.records.kind_models import KindModels

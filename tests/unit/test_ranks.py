@@ -10,7 +10,7 @@ import networkx as _networkx
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.records import RecordGraph
+from pps.core.record_values import RecordGraph
 from pps.records.ranks import KEPT_S, Algorithm, RankRequest, Ranks, betweenness, chosen, pagerank, shortest_path
 from tests.sampling import SEED, sized
 from tests.year import CONSTITUTION, Shelf, graph, record, relation, year

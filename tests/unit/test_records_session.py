@@ -14,8 +14,8 @@ import pytest
 from pps.config.packs import load_packs
 from pps.config.settings import CalendarSettings
 from pps.core.errors import InvalidRequest
-from pps.core.packs import Kinds
-from pps.core.records import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
+from pps.core.kinds import Kinds
+from pps.core.record_values import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
 from pps.core.text import estimate_tokens
 from pps.records.calendar import Calendars
 from pps.records.session import QUERY_TOKENS, load_layer, trimmed

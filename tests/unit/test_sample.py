@@ -14,7 +14,7 @@ import pytest
 
 from pps.config import shipped
 from pps.config.packs import shipped_pack
-from pps.core.packs import Kinds
+from pps.core.kinds import Kinds
 from pps.core.time import parse
 from pps.ingest.importing import read_lines
 from pps.journal.entries import JobPayload, TurnDraft, prepare_payload

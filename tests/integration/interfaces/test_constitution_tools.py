@@ -14,7 +14,7 @@ from pps.app import App
 from pps.config import Settings
 from pps.config.packs import shipped_pack
 from pps.core.errors import InvalidRequest, PPSError
-from pps.core.packs import Kinds
+from pps.core.kinds import Kinds
 from pps.operations.calls import Caller, Calls
 from pps.operations.catalog import operations_for
 from pps.operations.pack_tools import KindTool, PackTool, PackTools

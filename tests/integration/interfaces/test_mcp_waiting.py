@@ -11,7 +11,7 @@ import pytest
 from mcp.client.client import Client
 
 from pps.operations.knowledge import REMEMBER_WAIT_S
-from pps.operations.records import WAIT_S
+from pps.operations.titled_texts import WAIT_S
 from tests.acceptance.outage import embedding, idle, reading, until
 from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.serving import Served, serving

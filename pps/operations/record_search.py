@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from pps.core.packs import STATUSES, Status
+from pps.core.kinds import STATUSES, Status
 from pps.core.reports import IndexStatus
 from pps.ingest.drift import DriftReport
 from pps.memory import Memory

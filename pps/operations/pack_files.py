@@ -13,12 +13,12 @@ from pps.app import App
 from pps.config.pack_reading import Mistake, Operations, read_pack
 from pps.config.packs import find_pack, pack_files
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.packs import Pack
+from pps.core.kinds import Pack
 from pps.entities.paths import MAX_PATH
 from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity
 from pps.operations.inputs import Input, Label, Nothing
-from pps.operations.schema import Schema, diagram, schema_of, schema_words
+from pps.operations.inventory import Schema, diagram, schema_of, schema_words
 from pps.operations.table import READS, SETS, operation
 from pps.operations.words import counted
 

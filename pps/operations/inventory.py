@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pps.core.packs import FieldSpec, KindSpec, Pack
-from pps.core.records import RecordQuery
+from pps.core.kinds import FieldSpec, KindSpec, Pack
+from pps.core.record_values import RecordQuery
 from pps.memory import Memory
 from pps.operations.inputs import Nothing
 from pps.operations.table import READS, operation
