@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pps.core.values import FactDraft, NodeDraft, Receipt
     from pps.interfaces.remote import RemoteMemory
     from pps.memory import Memory
+    from pps.squad.agent import AgentMemory
 
 __version__ = "0.2.0"
 
@@ -95,6 +96,7 @@ __all__ = [
     "connect",
     "load",
     "open",
+    "open_member",
 ]
 
 
@@ -122,6 +124,38 @@ async def open(name: str, *, home: Path | None = None, create: bool = False) -> 
             await app.create(name)
         async with app.memory(name) as memory:
             yield memory
+
+
+@contextlib.asynccontextmanager
+async def open_member(squad: str, member: str, *, home: Path | None = None) -> AsyncGenerator[AgentMemory]:
+    """Open the memory of a squad's member in this process, with the pool beside it; as ``open``.
+
+    Args:
+        squad: Its name, as ``pps squad list`` shows it.
+        member: Its id or alias there.
+        home: As ``open``.
+
+    Raises:
+        NotFound: No such squad, or nobody is that member.
+        StoreConflict: As ``open``.
+    """
+    from pps.app import App
+    from pps.config import load
+    from pps.core.errors import NotFound
+    from pps.squad.agent import AgentMemory
+    from pps.squad.desk import desk_of
+    from pps.squad.founding import rules_of
+
+    settings = load()
+    if home is not None:
+        settings = settings.model_copy(update={"home": home})
+    async with App.open(settings) as app:
+        found = app.registry.squads.get(squad)
+        id_ = rules_of(found).member(member)
+        if id_ not in found.members:
+            raise NotFound("member")
+        async with desk_of(app, found.members[id_].entity) as desk:
+            yield AgentMemory(desk)
 
 
 @contextlib.asynccontextmanager

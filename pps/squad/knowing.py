@@ -150,6 +150,24 @@ async def query(
     return own, lines
 
 
+async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], list[Record]]:
+    """Return the beliefs that are held, the surest first: a member's own, and what others share (then seen)."""
+    async with desk.pool() as pool:
+        shared = await pool.records.pool.shared()
+        there = (await pool.records.graph()).records
+        others = [id_ for id_, one in shared.items() if one.state == "shared" and one.member != desk.me.id]
+        seen = _held([there[id_] for id_ in others if id_ in there], domain, least)
+        await pool.records.pool.note_use([one.id for one in seen], desk.me.id, time.now())
+    own = (await desk.memory.records.graph()).records
+    return _held([*own.values()], domain, least), seen
+
+
+def _held(records: Sequence[Record], domain: str, least: float) -> list[Record]:
+    held = [one for one in records if one.kind == "Belief" and one.state == "active" and confidence_of(one) >= least]
+    wanted = [one for one in held if domain in ("", one.fields.get("domain"))]
+    return sorted(wanted, key=confidence_of, reverse=True)
+
+
 async def worksheet(desk: Desk) -> Worksheet:
     """Return a member's recent experiences, what is two hops around them, its last reflections and open beliefs."""
     records = desk.memory.records

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import pps
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
 from pps.squad import founding
+from pps.squad.agent import AgentMemory
+from pps.squad.desk import desk_of
+from pps.squad.knowing import Knowledge
 from tests.squads import TRIO, write_squad
 
 
@@ -67,3 +73,34 @@ async def test_a_squad_that_is_erased_leaves_its_members(app: App) -> None:
     assert app.registry.squads.list() == []
     assert [one.entity.name for one in app.registry.list()] == ["team_jochi", "team_kublai", "team_mongke"]
     assert not app.registry.squads.is_member("team_jochi")
+
+
+async def test_a_program_opens_a_member_by_squad_and_alias(app: App) -> None:
+    write_squad(app.settings.home, "trio")
+    squad = (await founding.found(app, "team", "trio", {})).squad
+    async with desk_of(app, squad.members["kublai"].entity) as desk, desk_of(app, squad.members["jochi"].entity) as two:
+        one, other = AgentMemory(desk), AgentMemory(two)
+        await one.add_experience("User requested competitor analysis", type="task_request")
+        await one.store(Knowledge("Rivals are cheap.", "Belief", confidence=0.6, domain="competitive"))
+        await other.store(Knowledge("Rivals are slow.", "Belief", confidence=0.9, domain="competitive"))
+        found = await one.get_beliefs(domain="competitive")
+        assert [belief.summary for belief in found] == ["Rivals are cheap.", "Rivals are slow."]
+        assert [b.summary for b in await one.get_beliefs("competitive", min_confidence=0.7)] == ["Rivals are slow."]
+        assert [b.summary for b in await other.get_beliefs("competitive")] == ["Rivals are slow."]
+        sheet = await one.reflect()
+        assert [e.summary for e in sheet.experiences] == ["User requested competitor analysis"]
+        assert [b.summary for b in sheet.beliefs] == ["Rivals are cheap."]
+
+
+async def test_open_member_finds_it_in_a_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
+    write_squad(tmp_path, "trio")
+    settings = pps.load().model_copy(update={"home": tmp_path})
+    async with App.open(settings) as app:
+        await founding.found(app, "team", "trio", {})
+    async with pps.open_member("team", "main", home=tmp_path) as kublai:
+        assert kublai.desk.me.id == "kublai"
+        assert await kublai.get_beliefs() == []
+    with pytest.raises(InvalidRequest, match="is no member"):
+        async with pps.open_member("team", "nobody", home=tmp_path):
+            pass

@@ -1,0 +1,46 @@
+"""A member's memory for programs: ``pps.open_member("team", "kublai")``."""
+
+from __future__ import annotations
+
+from pps.core.records import Record
+from pps.records.saving import RecordGiven
+from pps.squad import knowing
+from pps.squad.desk import Desk
+from pps.squad.sharing import SharedCopy, share
+
+
+class AgentMemory:
+    """What a member keeps, believes and shares.
+
+    Attributes:
+        desk: Its own memory (``desk.memory``) and its squad's pool; membership was looked up when it was opened.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    async def add_experience(self, content: str, type: str = "", *, domain: str = "") -> Record:
+        """Keep what happened: 1 to 2,000 characters, in the member's own memory alone."""
+        fields = {name: value for name, value in (("type", type), ("domain", domain)) if value}
+        title = " ".join(content.split())[:120]
+        given = RecordGiven("Experience", title, content, fields=fields, another=True)
+        return (await self.desk.memory.records.save([given])).records[0].record
+
+    async def get_beliefs(
+        self, domain: str = "", *, min_confidence: float = 0.0, include_shared: bool = True
+    ) -> list[Record]:
+        """Return the beliefs that are held, the surest first: its own, then those of others in the pool."""
+        found = await knowing.beliefs(self.desk, domain, min_confidence)
+        return found[0] + (found[1] if include_shared else [])
+
+    async def store(self, given: knowing.Knowledge) -> knowing.Kept:
+        """Keep something as ``memory_store`` does: sure enough and not private, it is shared at once."""
+        return await knowing.store(self.desk, given)
+
+    async def share(self, id: str) -> SharedCopy:
+        """Copy a record of its own into the pool."""
+        return await share(self.desk, id)
+
+    async def reflect(self) -> knowing.Worksheet:
+        """Return what there is to reflect on; the answer is kept by ``store``."""
+        return await knowing.worksheet(self.desk)
