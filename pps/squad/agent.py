@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pps.core.records import Record
+from pps.core.record_values import Record
 from pps.records.saving import RecordGiven
 from pps.squad import knowing
 from pps.squad.desk import Desk
