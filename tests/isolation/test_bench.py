@@ -12,6 +12,7 @@ from benchmarks import scale as scaling
 from benchmarks.commands import Wanted, quality
 from benchmarks.hooks import HooksWanted, hooks
 from benchmarks.measuring import Plan
+from benchmarks.records import RecordsWanted, records
 from benchmarks.reranking import RerankWanted, reranking
 from benchmarks.timeline import TimelineWanted, timeline
 from benchmarks.tune import TuneWanted, tune
@@ -128,6 +129,18 @@ async def test_bench_timeline_sees_and_changes_nothing_of_the_memories_that_are_
     found = await timeline(TimelineWanted(generated=60, questions=20), environment, lambda *_: None)
 
     assert (found["events"], found["questions"], found["exact"]) == (60, 20, 20)
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)
+
+
+async def test_bench_records_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str]
+) -> None:
+    before = digest(settings.home)
+
+    found = await records(RecordsWanted(sizes=(45,), calls=2), environment, lambda *_: None)
+
+    assert "45" in json.dumps(found)
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)
 
