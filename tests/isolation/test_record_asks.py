@@ -16,6 +16,7 @@ from pps.core.values import FactDraft
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
 from pps.records.asks import QUERIES
+from pps.records.finding import RecordSearch
 from pps.records.ranks import RankRequest
 from pps.records.saving import RecordGiven, RelationGiven
 
@@ -163,3 +164,16 @@ async def test_an_entity_without_the_kinds_is_told_so(two: Two) -> None:
         with pytest.raises(InvalidRequest, match="'goal_ladder' is about Goal; no pack of this memory has them"):
             await memory.asks.ask("goal_ladder", {"id": "x"})
         assert (await memory.asks.page("", 10)).records == ()
+
+
+async def test_what_a_session_begins_with_and_what_is_found_is_ones_own_alone(two: Two) -> None:
+    foreign = (await ids(two.ben))["Thesis"]
+    for _ in range(2):  # the second time it is kept
+        said = str(await two.ana.layers.context("s"))
+        assert "Learning of Ana" in said
+        assert "of Ben" not in said
+    found = await two.ana.finding.search(RecordSearch("Thesis of Ben", min_similarity=-1))
+    assert found.results
+    assert "of Ben" not in str(found)
+    with pytest.raises(NotFound):
+        await two.ana.finding.search(RecordSearch("Thesis", anchor=foreign))
