@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -13,10 +14,12 @@ from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
 from pps.entities.memberships import Squad
 from pps.operations.command_line import argument, option
+from pps.operations.exchange import LocalPath
 from pps.operations.inputs import Input, Label, Nothing
-from pps.operations.table import ERASES, READS, SETS, operation
+from pps.operations.table import ADDS, ERASES, READS, SETS, operation
 from pps.squad import founding, sharing
 from pps.squad.desk import desk_of
+from pps.squad.openclaw_files import Taken, take_in
 
 Binding = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)]
 
@@ -61,6 +64,13 @@ class SquadRemoveInput(SquadInput):
     dry_run: bool = Field(
         default=True, description="Only say what would be withdrawn.", json_schema_extra=option("--yes", inverts=True)
     )
+
+
+class SquadImportInput(SquadInput):
+    """A folder to take in."""
+
+    member: Label = Field(description="Whose memory: its id in the squad's file.", json_schema_extra=argument())
+    path: LocalPath = Field(description="The folder, absolute.", json_schema_extra=argument(path=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,4 +255,30 @@ async def squad_delete(app: App, given: SquadInput) -> Disbanded:
     return Disbanded(given.name)
 
 
-SQUAD_ADMIN = (squad_create, squad_show, squad_list, squad_add, squad_remove, squad_delete)
+@operation(
+    "Take in OpenClaw's files",
+    lambda one: (
+        f"{one.new} new of {sum(one.records.values())} records; anchors: {', '.join(one.anchors) or 'none'}"
+        + (f"; not read: {', '.join(one.skipped)}" if one.skipped else "")
+    ),
+    ADDS,
+    audience="owner",
+    toolset="registry",
+    command="squad import",
+    examples=("pps squad import team kublai ~/openclaw",),
+)
+async def squad_import(app: App, given: SquadImportInput) -> Taken:
+    """Takes OpenClaw's files into a member's own memory; a second time adds nothing, and nothing of it is shared.
+
+    MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation; SOUL.md, USER.md,
+    AGENTS.md and TOOLS.md anchors.
+    """
+    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
+    member = founding.rules_of(squad).member(given.member)
+    if member not in squad.members:
+        raise NotFound("member")
+    async with desk_of(app, squad.members[member].entity) as desk:
+        return await take_in(desk, Path(given.path))
+
+
+SQUAD_ADMIN = (squad_create, squad_show, squad_list, squad_add, squad_remove, squad_delete, squad_import)

@@ -13,6 +13,7 @@ from pps.squad import founding
 from pps.squad.agent import AgentMemory
 from pps.squad.desk import desk_of
 from pps.squad.knowing import Knowledge
+from pps.squad.openclaw_files import take_in
 from tests.squads import TRIO, write_squad
 
 
@@ -104,3 +105,30 @@ async def test_open_member_finds_it_in_a_data_folder(tmp_path: Path, monkeypatch
     with pytest.raises(InvalidRequest, match="is no member"):
         async with pps.open_member("team", "nobody", home=tmp_path):
             pass
+
+
+async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(app: App, tmp_path: Path) -> None:
+    write_squad(app.settings.home, "trio")
+    squad = (await founding.found(app, "team", "trio", {})).squad
+    folder = tmp_path / "openclaw"
+    (folder / "memory").mkdir(parents=True)
+    (folder / "MEMORY.md").write_text(
+        "# Memory\n\n## People\n- Ana drinks tea.\n- Ben is her\n  brother.\n\nAll is well.\n"
+    )
+    (folder / "memory" / "2026-02-03.md").write_text("- Sent the report.\n- [x] Called Ben.\n- Sent the report.\n")
+    (folder / "HEARTBEAT.md").write_text("- [ ] Look at the inbox\n")
+    (folder / "SOUL.md").write_text("# Soul\n\nI am kind.\n")
+    async with desk_of(app, squad.members["kublai"].entity) as desk:
+        first, again = await take_in(desk, folder), await take_in(desk, folder)
+        records = [*(await desk.memory.records.graph()).records.values()]
+        assert [one.slug for one in await desk.memory.anchor_list()] == ["soul"]
+        async with desk.pool() as pool:
+            assert await pool.records.pool.shared() == {}
+    assert first.records == {"Belief": 3, "Documentation": 1, "Experience": 2}
+    assert (first.new, again.new, first.anchors) == (6, 0, ("SOUL.md",))
+    beliefs = {one.summary: one.fields["domain"] for one in records if one.kind == "Belief"}
+    assert beliefs == {"Ana drinks tea.": "People", "Ben is her brother.": "People", "All is well.": "People"}
+    assert {one.created_at.date().isoformat() for one in records if one.kind == "Experience"} == {"2026-02-03"}
+    with pytest.raises(InvalidRequest, match=r"no MEMORY\.md"):
+        async with desk_of(app, squad.members["jochi"].entity) as desk:
+            await take_in(desk, tmp_path)

@@ -17,6 +17,7 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
     notes, project = folder / "notes", folder / "project"
     for made in (notes, project):
         made.mkdir(exist_ok=True)
+    (notes / "MEMORY.md").write_text("- Bread is good.")
     (notes / "note.md").write_text("# Note\n\nBread.")
     of, named = {"entity": entity}, {"name": entity}
     return {
@@ -56,6 +57,7 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "squad_create": [{"name": "duo", "file": "duo"}],
         "squad_show": [{"name": "duo"}],
         "squad_list": [{}],
+        "squad_import": [{"name": "duo", "member": "kublai", "path": str(notes)}],
         "squad_remove": [{"name": "duo", "member": "kublai"}, {"name": "duo", "member": "kublai", "dry_run": False}],
         "squad_add": [{"name": "duo", "member": "kublai", "entity": entity}],
         "squad_delete": [{"name": "duo"}],
