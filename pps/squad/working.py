@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -257,6 +257,9 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
         graph = await pool.records.graph()
         unseen, shared = await pool.records.pool.unseen(desk.me.id), await pool.records.pool.shared()
         due = await pool.records.pool.due(desk.me.id, now, 200)
+    # What waits for a reviewer, or is on its way out, is shown to nobody here.
+    held = {id_: one for id_, one in graph.records.items() if id_ in shared and shared[id_].state == "shared"}
+    graph = replace(graph, records=held)
     if due:
         items.append(Item("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
     items += _tasks(graph, desk.me.id)
