@@ -95,7 +95,7 @@ async def test_analysis_proposal_approval_implementing_measuring_complete(
 async def test_of_many_reviews_at_once_one_counts(team: Team) -> None:
     made = await team.store("mongke", "Hand over in writing.", **IMPROVEMENT)
     sent = await team.ask("mongke", "proposal_submit", id=made["id"])
-    decisions = ("approved", "rejected") * 20
+    decisions = ("approved", "rejected") * 100
     asked = [team.ask("kublai", "proposal_review", id=sent["id"], decision=one) for one in decisions]
     got = await asyncio.gather(*asked, return_exceptions=True)
     won = [one for one in got if isinstance(one, dict)]
