@@ -20,7 +20,7 @@ from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.values import Receipt, Skipped, Turn
 from pps.ingest.anchor_files import AnchorFile, Outside, Unread, read_below
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.exporting import KNOWN, Exporter
+from pps.ingest.exporting import Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
 from pps.ingest.importing.items import Item, pieces
 from pps.ingest.importing.markdown import SOURCE, Note, is_basic_memory, note_turns, session_of
@@ -37,6 +37,7 @@ from pps.ingest.importing.run import (
 )
 from pps.ingest.worker import Worker
 from pps.journal.journal import Journal
+from pps.journal.kept_records import KNOWN
 
 MAX_FILES = 20_000
 """Most files of one watched folder; more are reported and left out."""

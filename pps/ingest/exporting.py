@@ -1,8 +1,9 @@
 """Taking a memory out as JSON lines that an import reads again: every turn once, with its nodes and facts.
 
 A fact goes with each turn that supports it, a node with the first line that needs it; what no turn supports gets a
-line of its own. Records of packs' kinds come last, as ``pps import --format records`` reads them.
-Ids and groups are not written: another memory makes its own. Anchors are files already.
+line of its own. Records of packs' kinds come last, whole, as ``pps import --format records`` restores them.
+Groups are not written, and ids only for records to name each other: another memory makes its own. Anchors are files
+already.
 """
 
 from __future__ import annotations
@@ -11,19 +12,18 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.core.record_values import Record, Relation
 from pps.core.time import iso
 from pps.core.values import JSON, Fact, Node, Turn
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
+from pps.journal.kept_records import KEPT, KNOWN, whole
 
-KNOWN = "export:"
-"""Begin of the reference of a turn that had none; its uuid follows."""
 SOURCE = "export"
 _PAGE = 500
 
@@ -80,10 +80,10 @@ class Exporter:
                     told = {"content": text, "kind": "node", "occurred_at": iso(node.created_at)}
                     yield {**_origin(node.uuid), **told, **self._given([node], [], {})}
             after = nodes[-1].uuid
-
-        for one in graph.records.values():
-            own = [relation for relation in graph.relations if relation.source == one.id]
-            yield {"record": _record(one, own, graph.records)}
+        records = [*graph.records.values()]
+        for at in range(0, len(records), _PAGE):
+            for one in await self._journal.typed.read(partial(whole, records=records[at : at + _PAGE])):
+                yield KEPT.dump_python(one, mode="json", exclude_defaults=True)
 
     async def _of_turns(self, turns: Sequence[Turn]) -> list[dict[str, JSON]]:
         ids = [turn.uuid for turn in turns]
@@ -139,24 +139,6 @@ def _removed(file: TextIO, path: Path) -> None:
     path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # what could not be written before cannot be now
         file.close()
-
-
-def _record(record: Record, relations: Sequence[Relation], records: Mapping[str, Record]) -> dict[str, JSON]:
-    """Return a record as ``record_save`` takes it; its state and moves, versions and cites are of this memory alone."""
-    joins: list[JSON] = [
-        {"type": one.type, "target": records[one.target].title, "properties": one.properties} for one in relations
-    ]
-    return _said(
-        ref=f"{KNOWN}{record.id}",
-        kind=record.kind,
-        title=record.title,
-        summary=record.summary,
-        fields=record.fields,
-        status=record.status,
-        tags=list(record.tags),
-        created_at=iso(record.created_at),
-        relations=joins,
-    )
 
 
 def _origin(uuid: str) -> dict[str, JSON]:

@@ -102,9 +102,13 @@ class RecordRows:
         ).fetchall()
         return {id_: cast("CiteKind", kind) for id_, kind in rows}
 
-    def add(self, turn: turns.Prepared, payload: JobPayload, record: Record) -> int:
-        """Keep a new record with its turn, its first version and its job; return the job's id."""
+    def add(
+        self, turn: turns.Prepared, payload: JobPayload, record: Record, was: Sequence[versions.Version] = ()
+    ) -> int:
+        """Keep a new record with its turn, its job and its first version, or those it had elsewhere; return the job."""
         stored, _ = turns.insert(self._db, turn, anew=True)
+        for one in was:
+            versions.put(self._db, stored.uuid, one)
         versions.put_first(self._db, stored, payload)
         turns.mark_dirty(self._db, [Change("episode", stored.uuid)])
         job = job_queue.add(self._db, stored.uuid, prepare_payload(payload))

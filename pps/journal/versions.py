@@ -93,7 +93,7 @@ class Versions:
 
     async def of(self, turn: str) -> list[Version]:
         """Return a turn's versions, oldest first, the present one last; empty when there is no such turn."""
-        return await self._readers.read(partial(_of, turn=turn))
+        return await self._readers.read(partial(of, turn=turn))
 
 
 def revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
@@ -114,7 +114,7 @@ def revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, re
         return Revised(found[0], before.payload, job_id, latest, changed=False)
     if latest == 1:
         put_first(db, found[0], before.payload)
-    _put(db, turn, Version(latest + 1, change, _title(after), after.content, after.tags, actor, now(), *_kept(after)))
+    put(db, turn, Version(latest + 1, change, _title(after), after.content, after.tags, actor, now(), *_kept(after)))
     _store(db, turn, after)
     payload = prepare_payload(after.payload)
     db.execute(
@@ -129,10 +129,11 @@ def revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, re
 
 def put_first(db: sqlite3.Connection, turn: Turn, payload: JobPayload) -> None:
     """Keep what a text is before its first change, unless that is kept."""
-    _put(db, turn.uuid, _first(turn, Text(turn.content, turn.tags, payload)))
+    put(db, turn.uuid, _first(turn, Text(turn.content, turn.tags, payload)))
 
 
-def _put(db: sqlite3.Connection, turn: str, one: Version) -> None:
+def put(db: sqlite3.Connection, turn: str, one: Version) -> None:
+    """Keep a version, unless the turn has one of that number."""
     db.execute(
         """INSERT OR IGNORE INTO versions (turn, number, change, title, content, tags, actor, at, kind, fields, status,
             state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -174,7 +175,8 @@ def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:
     db.executemany("INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn) for tag in text.tags])
 
 
-def _of(db: sqlite3.Connection, turn: str) -> list[Version]:
+def of(db: sqlite3.Connection, turn: str) -> list[Version]:
+    """Do what ``Versions.of`` says, within a transaction."""
     rows = db.execute(
         """SELECT number, change, title, content, tags, actor, at, kind, fields, status, state FROM versions
             WHERE turn = ? ORDER BY number""",

@@ -52,7 +52,7 @@ class ImportInput(OfEntity):
     format: Label = Field(
         default="auto",
         description="auto, jsonl, claude-code, chatgpt, claude, mem0, graphiti, basic-memory or markdown; 'auto' finds "
-        "it by the content of each file. Or records: CSV or JSON of records of the packs' kinds.",
+        "it by the content of each file. Or records: CSV or JSON of records of the packs' kinds, or those of an export.",
     )
     kind: Label = Field(default="", description="With records: the kind of rows that name none.")
     skip: bool = Field(default=False, description="With records: keep the others when some have mistakes.")
@@ -291,7 +291,7 @@ async def _records(app: App, given: ImportInput, paths: list[Path], progress: Pr
     examples=("pps export ana ana.jsonl",),
 )
 async def export(app: App, given: FileInput, progress: Progress | None) -> Exported:
-    """Writes an entity's turns, nodes and facts as JSON lines to a new file, which 'import' reads again.
+    """Writes an entity's turns, nodes, facts and records as JSON lines to a new file, which 'import' reads again.
 
     The file holds everything in plain text and may be read by you alone. Anchors are files already.
     """

@@ -1,4 +1,4 @@
-"""Records from files: CSV with a column a field, JSON as ``record_save`` takes it. All of it is kept, or nothing."""
+"""Records from files: CSV with a column a field, JSON as ``record_save`` takes it, exports. All of it, or nothing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -20,10 +21,13 @@ from pps.core.errors import InvalidRequest, Overloaded
 from pps.core.kinds import FieldSpec, Kinds
 from pps.core.values import JSON, Skipped
 from pps.ingest.indexer import Progress
+from pps.journal.kept_records import KEPT, Kept
 from pps.memory import Memory
 from pps.operations.record_shapes import RecordInput
 from pps.records.kind_models import snake
 from pps.records.saving import MAX_RECORDS, RecordGiven, Saved
+
+T = TypeVar("T")
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_MISTAKES = 100
@@ -73,6 +77,12 @@ class _Row:
     given: RecordGiven
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    where: str
+    kept: Kept
+
+
 async def import_records(memory: Memory, wanted: WantedRecords, progress: Progress | None = None) -> RecordsImported:
     """Save the records of files; the same files again change nothing.
 
@@ -81,7 +91,11 @@ async def import_records(memory: Memory, wanted: WantedRecords, progress: Progre
     Raises:
         InvalidRequest: A file cannot be read as records at all.
     """
-    rows, mistakes = await asyncio.to_thread(_read, wanted, memory.kinds)
+    rows, exported, mistakes = await asyncio.to_thread(_read, wanted, memory.kinds)
+    if exported:
+        if rows:
+            raise InvalidRequest("paths", "import exports by themselves: their records are restored as they were")
+        return await _restored(memory, wanted, exported, mistakes, progress)
     count = len(rows) + len(mistakes)
     saved, further = await _tried(memory, rows, most=count if wanted.skip else MAX_MISTAKES - len(mistakes))
     mistakes += further
@@ -91,6 +105,38 @@ async def import_records(memory: Memory, wanted: WantedRecords, progress: Progre
     changes = [one.change for one in saved[: len(rows)]]
     created, changed, unchanged = (changes.count(one) for one in ("created", "changed", "unchanged"))
     return RecordsImported(count, created, changed, unchanged, keeps, tuple(mistakes))
+
+
+async def _restored(
+    memory: Memory, wanted: WantedRecords, given: Sequence[_Kept], mistakes: list[Skipped], progress: Progress | None
+) -> RecordsImported:
+    """Restore the records of an export, by 200 in a transaction."""
+    restoring = await memory.records.restoring([one.kept for one in given])
+    wrong = [*mistakes]
+    for number, error in restoring.mistakes:
+        wrong.append(Skipped(f"{given[number].where}: {error.field}", error.message.removeprefix(f"{error.field}: ")))
+    keeps = not wanted.dry_run and bool(restoring.right) and (wanted.skip or not wrong)
+    saved = restoring.saved
+    if keeps:
+        saved = list[Saved]()
+        for at in range(0, len(restoring.right), MAX_RECORDS):
+            some = restoring.right[at : at + MAX_RECORDS]
+            saved += await _patiently(partial(memory.records.restore, restoring, some))
+            if progress:
+                progress("records", at + len(some), len(restoring.right))
+    changes = [one.change for one in saved]
+    count = len(given) + len(mistakes)
+    shown = wrong if wanted.skip else wrong[:MAX_MISTAKES]
+    return RecordsImported(count, changes.count("created"), 0, changes.count("unchanged"), keeps, tuple(shown))
+
+
+async def _patiently(save: Callable[[], Awaitable[T]]) -> T:
+    """Save once there is room for it in the queue."""
+    while True:
+        try:
+            return await save()
+        except Overloaded as error:
+            await asyncio.sleep(min(error.retry_after_s, _LONGEST_WAIT_S))
 
 
 def _calls(rows: Sequence[_Row]) -> list[list[int]]:
@@ -142,29 +188,28 @@ async def _saved(memory: Memory, rows: Sequence[_Row], progress: Progress | None
     saved: list[Saved] = []
     for number, call in enumerate(calls):
         given = _given(rows, call, related=number >= bare)
-        while True:
-            try:
-                saved += (await memory.records.save(given, wait="journal")).records
-                break
-            except Overloaded as error:
-                await asyncio.sleep(min(error.retry_after_s, _LONGEST_WAIT_S))
+        saved += (await _patiently(partial(memory.records.save, given, wait="journal"))).records
         if progress:
             progress("records" if number < bare else "relations", min((number + 1) * MAX_RECORDS, len(rows)), len(rows))
     return saved
 
 
-def _read(wanted: WantedRecords, kinds: Kinds) -> tuple[list[_Row], list[Skipped]]:
+def _read(wanted: WantedRecords, kinds: Kinds) -> tuple[list[_Row], list[_Kept], list[Skipped]]:
     rows: list[_Row] = []
+    exported: list[_Kept] = []
     mistakes: list[Skipped] = []
     for path in wanted.paths:
         for where, row in _rows_of(path):
             try:
+                if "record" in row:
+                    exported.append(_Kept(where, KEPT.validate_python(row)))
+                    continue
                 rows.append(_Row(where, _as_given(where, {"kind": wanted.kind, **row}, kinds)))
             except ValidationError as error:
                 mistakes += [Skipped(f"{where}: {one.path}", one.text) for one in problems(error, RecordInput)]
             except InvalidRequest as error:
                 mistakes.append(Skipped(f"{where}: {error.field}", error.message.removeprefix(f"{error.field}: ")))
-    return rows, mistakes
+    return rows, exported, mistakes
 
 
 def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
@@ -197,7 +242,7 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
 
 def _exported(items: list[JSON]) -> list[JSON]:
     """Return the records among the lines of an export; the others are texts."""
-    return [one["record"] for one in items if isinstance(one, dict) and "record" in one]
+    return [one for one in items if isinstance(one, dict) and "record" in one]
 
 
 def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +20,14 @@ from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.revising import RecordParts, Wait
 from pps.journal.entries import Job
+from pps.journal.kept_records import Kept
 from pps.journal.pool_rows import PoolRows
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
 from pps.records.kind_models import KindModels
 from pps.records.listing import field_values, wanted_of
 from pps.records.moving import moved
+from pps.records.restoring import Restoring, cleaned
 from pps.records.saving import (
     GAP,
     MAX_RECORDS,
@@ -144,6 +147,37 @@ class Records(recorder.Records):
         except _Undone as undone:
             return undone.saved, undone.error
         raise AssertionError("a trial was not undone")
+
+    async def restoring(self, given: Sequence[Kept]) -> Restoring:
+        """Return the records of an export as ``restore`` puts them here, tried in one transaction that is undone.
+
+        Raises:
+            InvalidRequest: An actor asks for it: the past is written by the person alone.
+        """
+        if self._actor:
+            raise InvalidRequest("format", "what others wrote is restored by the person alone, without an actor")
+        await self._parts.worker.saved(60.0)  # what texts of the same file have brought is known by then
+        redactor = self._parts.redactor()
+        found = Restoring(self._writing(), [cleaned(one, redactor) for one in given])
+
+        def trial(rows: RecordRows) -> None:
+            raise _Undone(found.tried(rows), None)
+
+        with contextlib.suppress(_Undone):
+            await self._parts.journal.typed.write(trial)
+        return found
+
+    async def restore(self, restoring: Restoring, numbers: Sequence[int]) -> list[Saved]:
+        """Keep 1 to 200 records of an export in one transaction, as they were there; what is here already stays.
+
+        Raises:
+            Overloaded: Too much waits to be taken in.
+        """
+        work = partial(restoring.kept, numbers=numbers)
+        saved = await self._written(len(numbers), work, lambda done: [one.job for one in done])
+        async with self._parts.worker.held():  # relations to what was taken in before
+            await self._parts.pipeline.project_relations()
+        return saved
 
     async def move(
         self,

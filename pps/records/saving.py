@@ -29,7 +29,8 @@ from pps.records.listing import field_values
 MAX_RECORDS = 200
 MAX_RELATIONS = 200
 MAX_CITES = 200
-_PLAIN = "Thing"
+PLAIN = "Thing"
+"""The kind of a node that is no record, in the pairs of relations."""
 GAP = "\n\n"
 """Between a record's summary and its description, in its text."""
 _OWN = ("title", "summary", "status", "tags")
@@ -352,7 +353,7 @@ def end_of(rows: RecordRows, end: str, path: str, names: _Names | None = None, k
     """
     found = dict((names or {}).get(fold(end), ())) if not is_uuid(end) else {}
     found = found or rows.kinds_of(rows.nodes(end))
-    found = {id_: one for id_, one in found.items() if kind in ("", one) or (kind == _PLAIN and one)}
+    found = {id_: one for id_, one in found.items() if kind in ("", one) or (kind == PLAIN and one)}
     if len(found) != 1:
         what = kind or "record or node"
         several = f"{len(found)} of that title: give the id of one" if found else ""
@@ -367,7 +368,7 @@ def relation_of(
     """Return a relation between two nodes, each as (id, kind), checked by the pack; raises InvalidRequest."""
     if source[0] == target[0]:
         raise InvalidRequest("target", "joins a record to itself")
-    kinds = [one if one in by.kinds else _PLAIN for one in (source[1], target[1])]
+    kinds = [one if one in by.kinds else PLAIN for one in (source[1], target[1])]
     properties = by.models.check_relation(given.type, kinds[0], kinds[1], given.properties)
     weight = properties.get("weight", 1)
     if not isinstance(weight, int | float) or not 0 <= weight <= 1:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
-from pps.core.record_values import Condition, RecordGraph, RecordQuery
-from pps.core.values import Fact, FactDraft, Node, NodeDraft, RelationDraft
+from pps.core.records import Condition, RecordQuery
+from pps.core.values import Fact, Node, NodeDraft, RelationDraft
 from pps.ingest.batch import Batch
-from pps.ingest.importing.run import Wanted
 from pps.ingest.statements import plan_given
 from pps.journal.entries import Reading
 from pps.memory import Memory
-from pps.operations.record_import import WantedRecords, import_records
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 from tests.sampling import LONG
@@ -309,31 +306,3 @@ async def test_two_actors_change_one_record_at_once_and_no_change_is_lost(memory
     assert (now.fields["content"], now.version) == (str(2 * times), 2 * times + 1)
     assert lost, "the two met"
     assert len(await memory.records.versions(record.id)) == 2 * times + 1
-
-
-async def test_an_export_reads_back_into_a_memory_with_the_same_pack(app: App, memory: Memory, tmp_path: Path) -> None:
-    """Texts and records each by their format; what records say and how they are joined is the same there."""
-    await memory.remember("Ana runs every day.", facts=[FactDraft("Ana", "RUNS", "every day")])
-    await memory.records.save([TASK, GOAL])
-    before = await memory.records.graph()
-    file = tmp_path / "out.jsonl"
-    await memory.documents.export(file)
-    await app.create("bea", packs=["constitution"])
-    async with app.memory("bea") as other:
-        for _ in range(2):
-            texts = await other.documents.import_files(Wanted([file]))
-            assert (texts.turns, texts.unreadable) == (1, [])
-            done = await import_records(other, WantedRecords([file]))
-            assert (done.rows, done.mistakes) == (2, ())
-        assert done.unchanged == 2
-        assert await other.settled()
-        after = await other.records.graph()
-
-    def shown(graph: RecordGraph) -> tuple[set[object], set[object]]:
-        titles = {one.id: one.title for one in graph.records.values()}
-        records = {
-            (one.kind, one.title, one.summary, str(one.fields), one.created_at) for one in graph.records.values()
-        }
-        return {*records}, {(titles[one.source], one.type, titles[one.target]) for one in graph.relations}
-
-    assert shown(after) == shown(before)

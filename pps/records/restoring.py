@@ -1,0 +1,246 @@
+"""Records that an export wrote, put into a memory as they were: with state, moves, versions, relations and cites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pps.core.errors import InvalidRequest
+from pps.core.records import Cite, Record
+from pps.core.text import fold
+from pps.core.values import JSON
+from pps.ingest.linking import TYPED_SOURCE, draft_of, record_id, relation_id
+from pps.ingest.redact import KeyedRedactor
+from pps.journal.entries import JobPayload, TurnDraft
+from pps.journal.kept_records import KNOWN, Kept, KeptCite, cited_as, sources, things
+from pps.journal.record_rows import RecordRows
+from pps.journal.turns import prepare, turn_id
+from pps.records.listing import field_values
+from pps.records.saving import PLAIN, RelationGiven, Saved, Writing, content_of, relation_of, told
+
+_TEXTS = "import the texts of the same file first"
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where the records go.
+
+    Attributes:
+        here: Id there → the record that it is here already.
+        ids: Id there → id here, of all records and of the nodes that they lead to.
+    """
+
+    here: dict[str, Record] = field(default_factory=dict[str, Record])
+    ids: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def cleaned(one: Kept, redactor: KeyedRedactor) -> Kept:
+    """Return a record without secrets in anything that it was."""
+    record = one.record
+    return replace(
+        one,
+        record=replace(
+            record,
+            title=redactor.text(record.title),
+            summary=redactor.text(record.summary),
+            fields=redactor.attributes(record.fields),
+            tags=redactor.tags(record.tags),
+        ),
+        relations=tuple(replace(each, properties=redactor.attributes(each.properties)) for each in one.relations),
+        moves=tuple(replace(each, why=redactor.text(each.why)) for each in one.moves),
+        versions=tuple(
+            replace(
+                each,
+                title=redactor.text(each.title),
+                content=redactor.text(each.content),
+                tags=redactor.tags(each.tags),
+                fields=redactor.attributes(each.fields),
+            )
+            for each in one.versions
+        ),
+    )
+
+
+class Restoring:
+    """Records of one export; what is here already stays as it is.
+
+    A record is known again by its id there, or by kind, title and event time. Else it gets an id that follows from
+    the one there, or becomes the node of its title where texts that were imported first have made one.
+
+    ``saved`` and ``mistakes``, each with the record's number, say what came of the trial.
+    """
+
+    def __init__(self, by: Writing, given: Sequence[Kept]) -> None:
+        self._by = by
+        self._given = given
+        self._places = _Places()
+        self._noting = True
+        self.saved: list[Saved] = []
+        self.mistakes: list[tuple[int, InvalidRequest]] = []
+
+    def tried(self, rows: RecordRows) -> list[Saved]:
+        """Check all and put it where it goes; the mistakes are noted, and the transaction is to be undone."""
+        right = [number for number, one in enumerate(self._given) if not self._noted(number, self._wrong(one))]
+        self._places = self._placed(rows, [self._given[number] for number in right])
+        self.saved = self.kept(rows, right)
+        self._noting = False
+        return self.saved
+
+    @property
+    def right(self) -> list[int]:
+        """The numbers of the records that are no mistake by themselves."""
+        return [number for number, one in enumerate(self._given) if one.record.id in self._places.ids]
+
+    def kept(self, rows: RecordRows, numbers: Iterable[int]) -> list[Saved]:
+        """Put some records into the memory, with all that is theirs."""
+        return [self._one(rows, number, self._given[number]) for number in numbers]
+
+    def _noted(self, number: int, wrong: Iterable[InvalidRequest]) -> bool:
+        found = [(number, one) for one in wrong]
+        if self._noting:
+            self.mistakes += found
+        return bool(found)
+
+    def _wrong(self, one: Kept) -> Iterator[InvalidRequest]:
+        """Yield what is wrong with a record by itself. What an earlier pack allowed stays."""
+        record, kinds = one.record, self._by.kinds
+        if record.kind not in kinds:
+            yield InvalidRequest("kind", f"{record.kind!r} is no kind of this memory's packs")
+        elif record.pack_version >= kinds.kind(record.kind).version and (why := self._by.models.misfit(record)):
+            yield InvalidRequest("record", why)
+        numbers = [version.number for version in one.versions]
+        if not numbers or numbers != [*range(1, record.version + 1)]:
+            yield InvalidRequest("versions", f"must be 1 to {record.version}, all of them")
+        times = (record.created_at, record.updated_at, *(each.at for each in (*one.versions, *one.moves)))
+        if any(at.tzinfo is None for at in (*times, *(each.created_at for each in one.relations))):
+            yield InvalidRequest("created_at", "times must say their offset from UTC")
+
+    def _placed(self, rows: RecordRows, given: Sequence[Kept]) -> _Places:
+        group = self._by.group
+        turns = {one.record.id: self._turn(one.record.id) for one in given}
+        known = rows.find([*turns, *turns.values()])
+        names = things(
+            rows, {one.record.title for one in given} | {name for one in given for name in one.nodes.values()}
+        )
+        plain = {node for node, kind in rows.kinds_of(names.values()).items() if kind == PLAIN}
+        plain -= sources(rows, plain)
+        places = _Places()
+        for one in given:
+            there, node = one.record.id, names.get(fold(one.record.title), "")
+            here = known.get(there) or known.get(turns[there]) or self._same(rows, one.record)
+            if here:
+                places.here[there] = here
+            taken = node if node in plain else record_id(group, turns[there])
+            plain.discard(node)
+            places.ids[there] = here.id if here else taken
+        for one in given:
+            for there, name in one.nodes.items():
+                if fold(name) in names:
+                    places.ids.setdefault(there, names[fold(name)])
+        return places
+
+    def _turn(self, there: str) -> str:
+        ref = f"{KNOWN}{there}"
+        return turn_id(self._by.group, TYPED_SOURCE, ref, ref)
+
+    @staticmethod
+    def _same(rows: RecordRows, record: Record) -> Record | None:
+        found = [one for one in rows.titled(record.title, record.kind) if one.created_at == record.created_at]
+        return found[0] if len(found) == 1 else None
+
+    def _one(self, rows: RecordRows, number: int, one: Kept) -> Saved:
+        there = one.record
+        if there.id in self._places.here:
+            return Saved(self._places.here[there.id], "unchanged")
+        missing = sorted({one.nodes[end] for end in one.nodes if end not in self._places.ids})
+        self._noted(number, (InvalidRequest("nodes", f"there is no {name!r} here: {_TEXTS}") for name in missing))
+        spec = self._by.kinds.kind(there.kind)
+        fields = {name: self._here(value) for name, value in there.fields.items()}
+        record = replace(
+            there,
+            id=self._places.ids[there.id],
+            turn=self._turn(there.id),
+            fields=fields,
+            pack=spec.pack,
+        )
+        saved = Saved(record, "created", job=self._put(rows, record, one))
+        rows.put_fields(record.id, field_values(spec, fields))
+        for move in one.moves:
+            rows.note_move(replace(move, record=record.id))
+        self._related(rows, number, one)
+        self._cited(rows, number, one, record.id)
+        return saved
+
+    def _put(self, rows: RecordRows, record: Record, one: Kept) -> int:
+        content = content_of(record.summary, record.fields)
+        ref = f"{KNOWN}{one.record.id}"
+        draft = TurnDraft(
+            content,
+            actor=record.author,
+            session=ref,
+            source=TYPED_SOURCE,
+            source_ref=ref,
+            occurred_at=record.created_at,
+            kind=record.kind,
+            tags=record.tags,
+            title=record.title,
+        )
+        links = self._by.automatic.links_of(content)
+        payload = JobPayload(extraction="none", record=draft_of(record), links=links)
+        was = [replace(v, fields={name: self._here(value) for name, value in v.fields.items()}) for v in one.versions]
+        return rows.add(prepare(self._by.group, draft), payload, record, was)
+
+    def _here(self, value: JSON) -> JSON:
+        """Return a field's value with the ids that lead to the same things here."""
+        if isinstance(value, str):
+            return self._places.ids.get(value, value)
+        if isinstance(value, Mapping):
+            return {name: self._here(item) for name, item in value.items()}
+        return [self._here(item) for item in value] if isinstance(value, Sequence) else value
+
+    def _related(self, rows: RecordRows, number: int, one: Kept) -> None:
+        kinds = {each.record.id: each.record.kind for each in self._given}
+        ids = self._places.ids
+        for at, each in enumerate(one.relations):
+            if lost := {each.source, each.target} - ids.keys():
+                if not lost <= one.nodes.keys():  # which are said already
+                    self._noted(number, [InvalidRequest(f"relations[{at}]", "an end is none of these records")])
+                continue
+            try:
+                with told(f"relations[{at}]"):
+                    source, target = ((ids[end], kinds.get(end, PLAIN)) for end in (each.source, each.target))
+                    given = RelationGiven(each.type, target[0], each.properties)
+                    relation = relation_of(self._by, source, given, target, each.created_at)
+                rows.relate(replace(relation, actor=each.actor))
+            except InvalidRequest as error:
+                self._noted(number, [error])
+
+    def _cited(self, rows: RecordRows, number: int, one: Kept, record: str) -> None:
+        found: list[Cite] = []
+        for at, each in enumerate(one.cites):
+            id_ = self._cite(rows, each)
+            if id_:
+                found.append(Cite(each.kind, id_))
+            else:
+                self._noted(number, [InvalidRequest(f"cites[{at}]", f"there is no such {each.kind} here: {_TEXTS}")])
+        if found:
+            rows.put_cites(record, found)
+
+    def _cite(self, rows: RecordRows, cite: KeptCite) -> str:
+        """Return the id here of what a record cites there, empty for none; records may come after it."""
+        ids, group = self._places.ids, self._by.group
+        match cite.kind, cite.of:
+            case "record", (there,):
+                return ids.get(there, "")
+            case "turn", (there,) if there in ids:
+                here = self._places.here.get(there)
+                return here.turn if here else self._turn(there)
+            case "turn", (source, session, ref):
+                turn = turn_id(group, source, session, ref)
+                return turn if rows.cited([turn]) else ""
+            case "fact", (source, relation, target):
+                return relation_id(group, ids[source], relation, ids[target]) if {source, target} <= ids.keys() else ""
+            case "fact", (_, _, _, _, _):
+                return cited_as(rows, cite)
+            case _:
+                return ""
