@@ -52,7 +52,7 @@ class ImportInput(OfEntity):
     format: Label = Field(
         default="auto",
         description="auto, jsonl, claude-code, chatgpt, claude, mem0, graphiti, basic-memory or markdown; 'auto' finds "
-        "it by the content of each file. Or records: CSV or JSON of records of the packs' kinds, or those of an export.",
+        "it by the content of each file. Or records: CSV or JSON of records of the packs' kinds, or of an export.",
     )
     kind: Label = Field(default="", description="With records: the kind of rows that name none.")
     skip: bool = Field(default=False, description="With records: keep the others when some have mistakes.")
