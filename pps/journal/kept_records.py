@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import TypeAdapter
 
 from pps.core.ids import is_uuid
-from pps.core.records import CiteKind, Record, Relation, Transition
+from pps.core.record_values import CiteKind, Record, Relation, Transition
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.values import JSON

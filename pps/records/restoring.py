@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pps.core.errors import InvalidRequest
-from pps.core.records import Cite, Record
+from pps.core.record_values import Cite, Record
 from pps.core.text import fold
 from pps.core.values import JSON
 from pps.ingest.linking import TYPED_SOURCE, draft_of, record_id, relation_id

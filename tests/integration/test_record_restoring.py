@@ -13,7 +13,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
-from pps.core.records import RecordQuery
+from pps.core.record_values import RecordQuery
 from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.importing.run import Wanted
 from pps.memory import Memory

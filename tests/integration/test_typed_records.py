@@ -11,7 +11,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
-from pps.core.records import Condition, RecordQuery
+from pps.core.record_values import Condition, RecordQuery
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft
 from pps.ingest.batch import Batch
 from pps.ingest.statements import plan_given
