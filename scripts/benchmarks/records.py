@@ -94,12 +94,16 @@ async def records(wanted: RecordsWanted, env: Mapping[str, str], progress: Progr
 async def _times(memory: Memory, size: int, calls: int, progress: Progress) -> dict[str, Any]:
     started = time.perf_counter()
     batch: list[RecordGiven] = []
-    done = 0
+    done = unsettled = 0
     for some in records_data.many(size):
         batch += some
         if len(batch) + len(some) > _BATCH or done + len(batch) >= size:
             await memory.records.save(batch, wait="journal")
+            unsettled += len(batch)
             done, batch = done + len(batch), []
+            if unsettled > _FAR // 2:  # a memory takes in no more than so many at once
+                await memory.settled(_FAR)
+                unsettled = 0
             progress(f"{size} records", done, size)
     await memory.settled(_FAR)
     write_s = time.perf_counter() - started
