@@ -17,9 +17,10 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.filters import ItemFilter
 from pps.models.protocols import Embedder
 from pps.recall.engine import RecallEngine
+from pps.recall.floor import least_similarity
 from pps.recall.hits import holds
 from pps.recall.request import make_request
-from pps.records.named_query import Asked, Ground, Query, Web
+from pps.records.named_query import LEAST, Asked, Ground, Query, Web
 from pps.records.outcomes import OUTCOMES
 from pps.records.queries import NAMED
 from pps.records.ranks import Ranking, RankRequest, Ranks
@@ -111,7 +112,12 @@ class Asks:
         graph = await self.reads.graph()
         if self._web is None or self._web.graph is not graph:
             self._web = await asyncio.to_thread(Web, graph)
-        return Ground(self._web, self.kinds, self.reads, self._similar, self._embed, self._facts)
+        return Ground(self._web, self.kinds, self.reads, self._similar, self._embed, self._facts, self._least)
+
+    @property
+    def _least(self) -> float:
+        known = None if self.embedder is None else least_similarity(self.embedder.fingerprint.model)
+        return LEAST if known is None else known
 
     async def _similar(self, text: str, kinds: Sequence[str], limit: int) -> Mapping[str, float]:
         filters = ItemFilter(kinds=tuple(kinds))

@@ -25,6 +25,8 @@ from pps.records.reading import RecordReads
 LIVE = ("draft", "active")
 """Statuses of records that still count: what is archived or deprecated neither gives nor gets support."""
 Outcome: TypeAlias = Literal["good", "bad"]
+LEAST = 0.7
+"""Likeness that is enough where config/floor.toml has no threshold of the model."""
 _SHORT_ID = 8
 
 
@@ -138,6 +140,7 @@ class Ground:
         similar: A text, kinds, a limit → record → likeness by meaning, 0 to 1.
         embed: Texts → one unit vector each; None where no model is set.
         facts: The facts that hold, so many at most.
+        least: Likeness from which a record has to do with a text, of the model that is set.
     """
 
     web: Web
@@ -146,6 +149,7 @@ class Ground:
     similar: Callable[[str, Sequence[str], int], Awaitable[Mapping[str, float]]]
     embed: Callable[[Sequence[str]], Awaitable[Matrix | None]]
     facts: Callable[[], Awaitable[Sequence[Fact]]]
+    least: float = LEAST
 
 
 At = Annotated[str, StringConstraints(min_length=1, max_length=500)]

@@ -36,7 +36,7 @@ _LADDER = 5
 _SERIES = 100
 _WINDOW = timedelta(days=7)
 _MEASURED = timedelta(days=30)
-_RELATED = 0.65
+_LEAST = "Least likeness by meaning, with 'about'; the embedder's own threshold when not given."
 
 
 class OfGoal(Limited):
@@ -110,25 +110,23 @@ class About(Limited):
     """What is talked about."""
 
     about: str = Field(min_length=1, max_length=8_000, description="What it is about, in words.")
-    min_similarity: float = Field(default=_RELATED, ge=-1, le=1, description="Least likeness by meaning.")
+    min_similarity: float | None = Field(default=None, ge=-1, le=1, description=_LEAST)
 
 
 @query("related_decisions", About, "Decision")
 async def related_decisions(ground: Ground, given: About) -> Asked:
     """Which active decisions, tasks and actions are about what is talked about, the nearest first."""
     near = await ground.similar(given.about, ("Decision", "Task", "Action"), 50)
-    rows = [
-        found(one, f"{one.kind} “{one.title}”: {one.summary}", score=score)
-        for one, score in _near(ground.web, near, given.min_similarity)
-    ]
-    return answer("related_decisions", f"{len(rows)} decisions, tasks and actions are near.", rows, given.limit)
+    wanted, hidden = _near(ground, near, given.min_similarity)
+    rows = [found(one, f"{one.kind} “{one.title}”: {one.summary}", score=score) for one, score in wanted]
+    return answer("related_decisions", f"{len(rows)} decisions, tasks and actions are near.{hidden}", rows, given.limit)
 
 
 class Precedent(Limited):
     """Which decisions, and how well they must have paid."""
 
     about: str = Field(default="", max_length=8_000, description="What they are about, in words; all when not given.")
-    min_similarity: float = Field(default=0.6, ge=-1, le=1, description="Least likeness by meaning, with 'about'.")
+    min_similarity: float | None = Field(default=None, ge=-1, le=1, description=_LEAST)
     min_roi: float | None = Field(default=None, description="Least roi.total.")
     since: Annotated[Moment | None, described_time("Only those decided then or later.")] = None
 
@@ -137,10 +135,10 @@ class Precedent(Limited):
 async def precedent(ground: Ground, given: Precedent) -> Asked:
     """Which earlier decisions are like one that is to be made, with what they paid (roi) and led to; the best first."""
     web = ground.web
-    near = await ground.similar(given.about, ("Decision",), 50) if given.about else None
-    wanted = (
-        [(one, 0.0) for one in web.of_kinds("Decision")] if near is None else _near(web, near, given.min_similarity)
-    )
+    wanted, hidden = [(one, 0.0) for one in web.of_kinds("Decision")], ""
+    if given.about:
+        near = await ground.similar(given.about, ("Decision",), 50)
+        wanted, hidden = _near(ground, near, given.min_similarity)
     rows: list[tuple[float, float, Found]] = []
     for one, score in wanted:
         roi, decided = number(one, "roi", "total"), moment(one, "decided_at") or one.created_at
@@ -161,7 +159,7 @@ async def precedent(ground: Ground, given: Precedent) -> Asked:
         )
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
     said = f"{len(rows)} decisions" + (f" of roi {given.min_roi:g} or more" if given.min_roi is not None else "") + "."
-    return answer("precedent", said, [row[2] for row in rows], given.limit)
+    return answer("precedent", said + hidden, [row[2] for row in rows], given.limit)
 
 
 class Measured(Limited):
@@ -193,7 +191,7 @@ class Insights(Limited):
     """Which insights."""
 
     about: str = Field(default="", max_length=8_000, description="What they are about, in words; all when not given.")
-    min_similarity: float = Field(default=0.7, ge=-1, le=1, description="Least likeness by meaning, with 'about'.")
+    min_similarity: float | None = Field(default=None, ge=-1, le=1, description=_LEAST)
     min_confidence: float = Field(default=0.6, ge=0, le=1, description="Least confidence.")
 
 
@@ -201,8 +199,10 @@ class Insights(Limited):
 async def insights(ground: Ground, given: Insights) -> Asked:
     """Which insights and patterns there are, with the evidence for each; the most certain first."""
     web, kinds = ground.web, ("Insight", "Pattern")
-    near = await ground.similar(given.about, kinds, 50) if given.about else None
-    wanted = [(one, 0.0) for one in web.of_kinds(*kinds)] if near is None else _near(web, near, given.min_similarity)
+    wanted, hidden = [(one, 0.0) for one in web.of_kinds(*kinds)], ""
+    if given.about:
+        near = await ground.similar(given.about, kinds, 50)
+        wanted, hidden = _near(ground, near, given.min_similarity)
     rows: list[tuple[float, float, Found]] = []
     for one, score in wanted:
         confidence = number(one, "confidence")
@@ -215,7 +215,7 @@ async def insights(ground: Ground, given: Insights) -> Asked:
         said = f"“{one.title}” ({confidence:g} sure) {ground_for}."
         rows.append((confidence, score, found(one, said, score=score or None, details={"evidence": _brief(evidence)})))
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
-    return answer("insights", f"{len(rows)} insights and patterns.", [row[2] for row in rows], given.limit)
+    return answer("insights", f"{len(rows)} insights and patterns.{hidden}", [row[2] for row in rows], given.limit)
 
 
 class Ladder(Input):
@@ -278,10 +278,14 @@ def _before(web: Web, end: Record, *names: str) -> Iterator[tuple[Relation, Reco
         yield relation, web.records[relation.source]
 
 
-def _near(web: Web, near: Mapping[str, float], least: float) -> list[tuple[Record, float]]:
-    """Return the live records that are like enough, the nearest first."""
-    known = [(web.records[one], score) for one, score in near.items() if one in web.records and score >= least]
-    return sorted((row for row in known if alive(row[0])), key=lambda row: (-row[1], row[0].id))
+def _near(ground: Ground, near: Mapping[str, float], least: float | None) -> tuple[list[tuple[Record, float]], str]:
+    """Return the live records that are like enough, the nearest first, and what to say of those that are not."""
+    least, records = ground.least if least is None else least, ground.web.records
+    known = [(records[one], score) for one, score in near.items() if one in records and alive(records[one])]
+    rows = sorted((row for row in known if row[1] >= least), key=lambda row: (-row[1], row[0].id))
+    if rows or not known:
+        return rows, ""
+    return rows, f" The nearest is {max(score for _, score in known):.2f} alike, below min_similarity {least:.2f}."
 
 
 def _measured(web: Web, metric: Record, since: datetime, until: datetime) -> Iterator[tuple[datetime, float]]:
@@ -311,7 +315,7 @@ def _course(metric: Record, series: list[tuple[datetime, float]]) -> Found:
 
 
 def _paid(roi: float | None) -> str:
-    return "roi unknown," if roi is None else f"paid {roi:g}"
+    return "roi unknown" if roi is None else f"paid {roi:g}"
 
 
 def _listed(records: list[Record]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -68,6 +69,14 @@ async def test_precedent_says_what_decisions_paid_and_led_to() -> None:
     assert told(asked, "desk").said == "“Rent a desk”, decided 2026-01-10, paid 0.7 and led to “Pay the bill”."
     assert ids(await ask("precedent", since="2026-01-01")) == ["desk", "car", "open"]
     assert ids(await ask("precedent", near={"car": 0.8, "desk": 0.3}, about="a vehicle")) == ["car"]
+
+
+async def test_the_threshold_is_the_models_own_and_what_it_hides_is_said() -> None:
+    near, about = {"car": 0.4, "desk": 0.2}, "a vehicle"
+    known = replace(ground(Shelf(year()), near=near), least=0.3)
+    assert ids(await BY_NAME["precedent"].ask(known, {"about": about})) == ["car"]
+    asked = await ask("precedent", near=near, about=about)
+    assert asked.said == "0 decisions. The nearest is 0.40 alike, below min_similarity 0.70."
 
 
 async def test_metrics_are_aggregated_over_what_tracks_them() -> None:
