@@ -18,13 +18,14 @@ import httpx
 from pps.config.settings import CalendarSettings, Settings
 from pps.core.text import first_line
 from pps.core.time import now
-from pps.records.ics import Agenda, read_ics
+from pps.records.ics import Agenda
+from pps.records.ics_child import READ_S, read_apart
 
 MOST_BYTES = 10_000_000
 """Of one file or address."""
 FETCH_S = 5.0
 REFRESH_S, RETRY_S = 900.0, 60.0
-"""How long what was fetched is good, and how long an address that failed is left alone."""
+"""How long what was fetched is good, or too slow to read, and how long an address that failed is left alone."""
 _HOPS = 3
 _KEPT_READINGS = 64
 _INNER = (ip_network("64:ff9b::/96"), ip_network("2002::/16"))
@@ -50,6 +51,7 @@ class Calendars:
         self._fetched: dict[str, tuple[float, datetime, bytes]] = {}
         self._failed: dict[str, tuple[float, str]] = {}
         self._readings: OrderedDict[tuple[object, ...], Agenda] = OrderedDict()
+        self._slow: dict[str, tuple[object, float]] = {}
 
     @classmethod
     def of(cls, settings: Settings, own: Mapping[str, object], folder: Path) -> Calendars:
@@ -74,17 +76,19 @@ class Calendars:
         return Agenda(tuple(events), tuple(problem for one in found for problem in one.problems))
 
     async def _of_file(self, path: Path, start: datetime, end: datetime) -> Agenda:
-        def read() -> Agenda:
+        def load() -> tuple[tuple[object, ...], bytes]:
             file = self._base / path.expanduser()
-            try:
-                state = file.stat()
-                if state.st_size > MOST_BYTES:
-                    return Agenda(problems=(f"{path.name}: is larger than {MOST_BYTES:,} bytes",))
-                return self._read(file.read_bytes, path.name, (file, state.st_mtime_ns, state.st_size), start, end)
-            except OSError as error:
-                return Agenda(problems=(f"{path.name}: cannot be read ({error.strerror})",))
+            state = file.stat()
+            size = state.st_size
+            return (file, state.st_mtime_ns, size), b"" if size > MOST_BYTES else file.read_bytes()
 
-        return await asyncio.to_thread(read)
+        try:
+            state, body = await asyncio.to_thread(load)
+        except OSError as error:
+            return Agenda(problems=(f"{path.name}: cannot be read ({error.strerror})",))
+        if not body and state[-1]:
+            return Agenda(problems=(f"{path.name}: is larger than {MOST_BYTES:,} bytes",))
+        return await self._read(body, path.name, state, start, end)
 
     async def _of_url(self, number: int, url: str, start: datetime, end: datetime) -> Agenda:
         """Read an address; the one fetched last stands in for one that cannot be reached, and that is said."""
@@ -106,27 +110,32 @@ class Calendars:
         if known is None:
             return Agenda(problems=(f"{name}: could not be fetched ({problem}), its events are not counted",))
         at, body = known[1], known[2]
-        agenda = await asyncio.to_thread(self._read, lambda: body, name, (url, at), start, end)
+        agenda = await self._read(body, name, (url, at), start, end)
         if not problem:
             return agenda
         stale = f"{name}: could not be fetched ({problem}), its events are as of {at:%Y-%m-%d %H:%M} UTC"
         return Agenda(agenda.events, (stale, *agenda.problems))
 
-    def _read(
-        self, body: Callable[[], bytes], name: str, state: tuple[object, ...], start: datetime, end: datetime
-    ) -> Agenda:
+    async def _read(self, data: bytes, name: str, state: tuple[object, ...], start: datetime, end: datetime) -> Agenda:
         """Read a calendar, or return what was read of the same state and time before."""
         key = (*state, start, end)
         found = self._readings.pop(key, None)
         if found is None:
-            data = body()
+            slow = self._slow.get(name)
+            too_long = Agenda(problems=(f"{name}: takes longer than {READ_S:g} s to read, its events are not counted",))
+            if slow and slow[0] == state and time.monotonic() - slow[1] < REFRESH_S:
+                return too_long
             try:
                 text, broken = data.decode("utf-8"), ()
             except UnicodeDecodeError as error:
                 text = data.decode("utf-8", "replace")
                 line = data[: error.start].count(10) + 1
                 broken = (f"{name}:{line}: is not UTF-8",)
-            read = read_ics(text, name, start, end, self.zone)
+            try:
+                read = await read_apart(text, name, start, end, self.zone)
+            except TimeoutError:
+                self._slow[name] = (state, time.monotonic())
+                return too_long
             found = Agenda(read.events, (*broken, *read.problems))
         self._readings[key] = found
         while len(self._readings) > _KEPT_READINGS:

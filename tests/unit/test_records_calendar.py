@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from pps.config.settings import CalendarSettings
-from pps.records import calendar
+from pps.records import calendar, ics_child
 from pps.records.calendar import Calendars, is_public
 from pps.records.ics import Agenda, read_ics
 
@@ -172,6 +172,30 @@ async def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
     for count in (1, 2):
         (tmp_path / "a.ics").write_text(ics(*["DTSTART:20260325T090000Z\nDURATION:PT1H"] * count))
         assert len((await calendars.agenda(START, END)).events) == count
+
+
+@pytest.mark.parametrize(
+    ("event", "zone_rule"),
+    [
+        ("DTSTART:20200101T090000Z\nDURATION:PT1H\nRRULE:FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=30", ""),
+        ("DTSTART;TZID=Ours:20260324T090000\nDURATION:PT1H", "FREQ=SECONDLY"),
+    ],
+)
+async def test_a_calendar_that_is_never_read_to_its_end_is_named_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str, zone_rule: str
+) -> None:
+    zone = (
+        "BEGIN:VTIMEZONE\nTZID:Ours\nBEGIN:STANDARD\nDTSTART:19000101T000000\nTZOFFSETFROM:+0500\nTZOFFSETTO:+0500\n"
+        f"RRULE:{zone_rule}\nEND:STANDARD\nEND:VTIMEZONE\n"
+    )
+    (tmp_path / "bomb.ics").write_text(ics(event, head=zone if zone_rule else ""))
+    monkeypatch.setattr(ics_child, "READ_S", 4.0)
+    calendars = Calendars(CalendarSettings(files=(Path("bomb.ics"),)), tmp_path)
+    started = time.perf_counter()
+    for _ in range(5):  # only the first time it is tried
+        agenda = await calendars.agenda(START, END)
+        assert agenda.problems == ("bomb.ics: takes longer than 15 s to read, its events are not counted",)
+    assert time.perf_counter() - started < 12
 
 
 @contextmanager

@@ -1,0 +1,59 @@
+"""Reading ICS texts in a process of its own, which is ended when it takes too long: a rule may never yield a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from datetime import datetime
+from threading import Timer
+from zoneinfo import ZoneInfo
+
+from pps.records.ics import Agenda, Busy, read_ics
+
+READ_S = 15.0
+"""Most seconds that one text takes; 10,000 events that recur take half of it on a loaded machine."""
+
+
+async def read_apart(text: str, source: str, start: datetime, end: datetime, zone: ZoneInfo) -> Agenda:
+    """Return what ``read_ics`` returns, or that the text could not be read.
+
+    Raises:
+        TimeoutError: It took longer than ``READ_S``.
+    """
+    asked = [text, source, start.isoformat(), end.isoformat(), zone.key, READ_S]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", __spec__.name, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+    )
+    try:
+        async with asyncio.timeout(READ_S):
+            output, _ = await process.communicate(json.dumps(asked).encode())
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+    if process.returncode:
+        return Agenda(problems=(f"{source}: could not be read, its events are not counted",))
+    events, problems = json.loads(output)
+    busy = (Busy(datetime.fromisoformat(a), datetime.fromisoformat(b), days, said) for a, b, days, said in events)
+    return Agenda(tuple(busy), tuple(problems))
+
+
+def main() -> None:
+    """Read what is asked from the standard input and write what was found to the standard output."""
+    text, source, start, end, key, most_s = json.load(sys.stdin.buffer)
+    last = Timer(most_s, os._exit, (1,))  # when the parent is gone and ends it no more
+    last.daemon = True
+    last.start()
+    zone = ZoneInfo(key)
+    found = read_ics(
+        text, source, datetime.fromisoformat(start).astimezone(zone), datetime.fromisoformat(end).astimezone(zone), zone
+    )
+    events = [(one.start.isoformat(), one.end.isoformat(), one.all_day, one.title) for one in found.events]
+    sys.stdout.write(json.dumps([events, found.problems]))
+
+
+if __name__ == "__main__":
+    main()
