@@ -7,10 +7,11 @@ through at the next start. Facts keep their ids and their words; only their ends
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
@@ -121,6 +122,10 @@ def _node(data: dict[str, Any]) -> Node:
     return Node(**data)
 
 
+Check: TypeAlias = Callable[[Sequence[str]], Awaitable[None]]
+"""Raises when one of some nodes is a record that may not be written."""
+
+
 class Merging:
     """Duplicates of one entity's nodes."""
 
@@ -139,6 +144,13 @@ class Merging:
         self._vectors = vectors
         self._self_node = self_node
         self._worker = worker
+        self._check: Check | None = None
+
+    def checked(self, check: Check) -> Merging:
+        """Return the same, which first asks whether the node that stays may be changed."""
+        own = copy.copy(self)
+        own._check = check
+        return own
 
     async def duplicates(self, *, limit: int = 50) -> list[Duplicate]:
         """Return pairs of nodes that may be one thing: the same folded name first, then by an alias.
@@ -173,7 +185,8 @@ class Merging:
 
         Raises:
             NotFound: One of them is not this entity's node; nothing was changed.
-            InvalidRequest: They are the same, both are records, or the one to drop is the entity's own node.
+            InvalidRequest: They are the same, both are records, or the one to drop is the entity's own node; or the
+                one to keep is a record that the actor may not write.
             StoreConflict: Texts are being taken in and it does not end; try again.
         """
         keep, drop = await self._journal.whole([keep, drop])
@@ -181,6 +194,8 @@ class Merging:
             raise InvalidRequest("drop", "must be another node than the one to keep")
         if drop == self._self_node:
             raise InvalidRequest("drop", "the entity's own node stays; keep that one")
+        if self._check:
+            await self._check([keep])
         if dry_run:
             return plan_of("", await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop")))
         async with self._quiet():
@@ -212,6 +227,8 @@ class Merging:
                 raise NotFound("merge")
             if row.state == "undone":
                 raise InvalidRequest("id", "is undone already")
+            if self._check:
+                await self._check([row.kept])
             if not await self._client.nodes([row.kept]):
                 raise InvalidRequest("id", "its node was merged into another since; undo that merge first")
             await self._journal.merges.put(replace(row, state="undoing"))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Condition, RecordQuery
 from pps.core.reports import Forgotten
@@ -77,7 +78,10 @@ async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.
     kinds = given.kinds
     if given.layers:
         of_layers = memory.kinds.of_layers(given.layers)
-        kinds = tuple(one for one in of_layers if not kinds or one in kinds) or ("",)
+        kinds = tuple(one for one in of_layers if not kinds or one in kinds)
+        if not kinds:
+            which = "none of these kinds lies" if given.kinds else "no kind lies"
+            raise InvalidRequest("layers", f"{which} in {', '.join(given.layers)}")
     query = RecordQuery(
         kinds=kinds,
         statuses=given.status,

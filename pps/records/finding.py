@@ -174,6 +174,8 @@ def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
     of_layers = kinds.of_layers(wanted.layers) if wanted.layers else tuple(one.name for one in kinds)
     found = tuple(name for name in of_layers if not named or name in named)
     if not found:
+        if wanted.layers and not named:
+            raise InvalidRequest("layers", f"no kind lies in {', '.join(wanted.layers)}")
         why = (
             "none of them lies in these layers" if named else "this memory has no pack: `pps pack enable` gives it one"
         )

@@ -48,4 +48,5 @@ def _check(kind: KindSpec, record: Record, to: str, actor: str) -> None:
         may = f"{', '.join(after)} may follow" if after else "nothing follows"
         raise InvalidRequest("to", f"{kind.name} is {record.state}: {may}, not {to[:100]!r}")
     if (record.state, to) in cycle.others and actor == record.author:
-        raise InvalidRequest("to", f"only another than the one who made the {kind.name} moves it to {to}")
+        alone = "" if actor else ": what the person made is reviewed under the name of an actor, which a token has"
+        raise InvalidRequest("to", f"only another than the one who made the {kind.name} moves it to {to}{alone}")

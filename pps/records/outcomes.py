@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from pps.core import time
+from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record
 from pps.core.text import fold
@@ -91,6 +92,8 @@ async def drift_alerts(ground: Ground, given: Drifts) -> Asked:
     """Which records mean something else than they did, or have another status or state; the most changed first."""
     since = given.since or time.now() - _LATELY
     kinds = {*given.kinds, *ground.kinds.of_layers(given.layers)}
+    if given.layers and not kinds:
+        raise InvalidRequest("layers", f"no kind lies in {', '.join(given.layers)}")
     pairs: list[tuple[Record, Record]] = []
     for one in ground.web.of_kinds(*kinds, live=False):
         if one.version > 1 and one.updated_at >= since:

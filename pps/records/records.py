@@ -97,6 +97,7 @@ class Records(recorder.Records):
         """
         own = copy.copy(self)
         own._actor = actor
+        own.merging = self.merging.checked(own.check_write)
         own._also = also
         return own
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pps.core.errors import InvalidRequest
+from pps.core.kinds import PLAIN_KIND
 from pps.core.record_values import Cite, Record
 from pps.core.text import fold
 from pps.core.values import JSON
@@ -16,7 +17,7 @@ from pps.journal.kept_records import KNOWN, Kept, KeptCite, cited_as, sources, t
 from pps.journal.record_rows import RecordRows
 from pps.journal.turns import prepare, turn_id
 from pps.records.listing import field_values
-from pps.records.saving import PLAIN, RelationGiven, Saved, Writing, content_of, relation_of, told
+from pps.records.saving import RelationGiven, Saved, Writing, content_of, relation_of, told
 
 _TEXTS = "import the texts of the same file first"
 
@@ -122,7 +123,7 @@ class Restoring:
         names = things(
             rows, {one.record.title for one in given} | {name for one in given for name in one.nodes.values()}
         )
-        plain = {node for node, kind in rows.kinds_of(names.values()).items() if kind == PLAIN}
+        plain = {node for node, kind in rows.kinds_of(names.values()).items() if kind == PLAIN_KIND}
         plain -= sources(rows, plain)
         places = _Places()
         for one in given:
@@ -208,7 +209,7 @@ class Restoring:
                 continue
             try:
                 with told(f"relations[{at}]"):
-                    source, target = ((ids[end], kinds.get(end, PLAIN)) for end in (each.source, each.target))
+                    source, target = ((ids[end], kinds.get(end, PLAIN_KIND)) for end in (each.source, each.target))
                     given = RelationGiven(each.type, target[0], each.properties)
                     relation = relation_of(self._by, source, given, target, each.created_at)
                 rows.relate(replace(relation, actor=each.actor))

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.ids import is_beginning, is_uuid
-from pps.core.kinds import FieldSpec, Kinds, KindSpec
+from pps.core.kinds import PLAIN_KIND, FieldSpec, Kinds, KindSpec
 from pps.core.record_values import Cite, Record, Relation
 from pps.core.text import fold, normalise
 from pps.core.time import now
@@ -29,8 +29,6 @@ from pps.records.listing import field_values
 MAX_RECORDS = 200
 MAX_RELATIONS = 200
 MAX_CITES = 200
-PLAIN = "Thing"
-"""The kind of a node that is no record, in the pairs of relations."""
 GAP = "\n\n"
 """Between a record's summary and its description, in its text."""
 _OWN = ("title", "summary", "status", "tags")
@@ -353,7 +351,7 @@ def end_of(rows: RecordRows, end: str, path: str, names: _Names | None = None, k
     """
     found = dict((names or {}).get(fold(end), ())) if not is_uuid(end) else {}
     found = found or rows.kinds_of(rows.nodes(end))
-    found = {id_: one for id_, one in found.items() if kind in ("", one) or (kind == PLAIN and one)}
+    found = {id_: one for id_, one in found.items() if kind in ("", one) or (kind == PLAIN_KIND and one)}
     if len(found) != 1:
         what = kind or "record or node"
         several = f"{len(found)} of that title: give the id of one" if found else ""
@@ -368,7 +366,7 @@ def relation_of(
     """Return a relation between two nodes, each as (id, kind), checked by the pack; raises InvalidRequest."""
     if source[0] == target[0]:
         raise InvalidRequest("target", "joins a record to itself")
-    kinds = [one if one in by.kinds else PLAIN for one in (source[1], target[1])]
+    kinds = [one if one in by.kinds else PLAIN_KIND for one in (source[1], target[1])]
     properties = by.models.check_relation(given.type, kinds[0], kinds[1], given.properties)
     weight = properties.get("weight", 1)
     if not isinstance(weight, int | float) or not 0 <= weight <= 1:
