@@ -349,7 +349,9 @@ class Memory:
         """Rebuild fields, text and vectors, or one index, from journal, graph and anchors; return documents by kind."""
         async with self._parts.worker.held():
             await self.records.index_fields()
-            return {} if which == "fields" else await self._parts.indexer.rebuild(progress, which)
+            if which == "fields":
+                return {"fields": await self._parts.journal.vector_states.fields()}
+            return await self._parts.indexer.rebuild(progress, which)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""

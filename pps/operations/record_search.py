@@ -147,12 +147,16 @@ def _hit(one: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
 
 
 def _hits(value: RecordHits) -> str:
-    lines = [f"{one.score:.2f}  {one.id[:8]}  {one.type:<12} {one.title}{_way(one)}" for one in value.results]
+    lines: list[str] = []
+    for one in value.results:
+        lines.append(f"{one.score:.2f}  {one.id[:8]}  {one.type:<12} {one.title}{_way(one)}")
+        lines += [f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in one.relationships or ()]
     return "\n".join([*(lines or [f"Nothing reaches a cosine of {value.min_similarity:.2f}."]), *value.notes])
 
 
 def _way(one: RecordHit) -> str:
-    return "".join(f" ← {step.relation} {step.name}" for step in reversed(one.path or ()))
+    ways = [f"{step.relation} “{step.name}”" for step in one.path or ()]
+    return f"  (from the anchor: {', then '.join(ways)})" if ways else ""
 
 
 def _status(value: IndexStatus) -> str:

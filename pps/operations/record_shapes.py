@@ -18,6 +18,7 @@ from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option
 from pps.operations.inputs import Id, Title
+from pps.operations.words import counted
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
 from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven
@@ -326,6 +327,14 @@ def _line(one: RecordView) -> str:
     return f"{one.kind} {one.title} [{one.id}]{state}" + (f": {first_line(one.summary, 200)}" if one.summary else "")
 
 
+def _below(one: RecordView) -> list[str]:
+    """Return the lines below a record of a list: the fields of a list of some fields, and what is above it."""
+    asked = (one.fields or {}) if one.version is None else {}
+    own = [f"{name}: {_text(value)}" for name, value in asked.items()]
+    above = [f"{parent.relation} “{parent.title}” ({parent.kind})" for parent in one.parents or ()]
+    return [f"  {line}" for line in (*own, *above)]
+
+
 def _joins(relations: Sequence[JoinView], titles: Mapping[str, str]) -> list[str]:
     return [
         f"{titles.get(one.source, one.source)} -{one.type}-> {titles.get(one.target, one.target)} [{one.id}]"
@@ -336,16 +345,17 @@ def _joins(relations: Sequence[JoinView], titles: Mapping[str, str]) -> list[str
 def listed(view: RecordList) -> str:
     """Return one line a record, then one a relation."""
     titles = {one.id: one.title for one in view.items}
-    lines = [*map(_line, view.items), *_joins(view.relationships, titles)]
+    lines = [line for one in view.items for line in (_line(one), *_below(one))] + _joins(view.relationships, titles)
     more = [f"More: --cursor {view.next_cursor}"] if view.next_cursor else []
-    return "\n".join([f"{view.stats.total_nodes:,} records.", *lines, *more])
+    return "\n".join([f"{counted(view.stats.total_nodes, 'record')}.", *lines, *more])
 
 
 def whole(view: RecordsWhole) -> str:
     """Return records with their fields, cites, relations and moves, one line each."""
     lines: list[str] = []
     for one in view.records:
-        told = {"status": one.status, "version": one.version, **(one.fields or {})}
+        told: dict[str, object] = {"status": one.status, "version": one.version, **(one.fields or {})}
+        told |= {"tags": ", ".join(one.tags)} if one.tags else {}
         lines += [_line(one), *(f"  {name}: {_text(value)}" for name, value in told.items())]
         lines += [f"  cites {cite.kind} [{cite.id}]{' (forgotten)' if cite.gone else ''}" for cite in one.cites or ()]
     lines += _joins(view.relationships, {one.id: one.title for one in view.records})

@@ -28,6 +28,7 @@ YELLOW, RED = 75.0, 85.0
 DEFAULT_DAYS, MOST_DAYS = 7, 366
 _EFFORT, _DUE, _SCHEDULED = "effort_hours", "due_date", "SCHEDULED_AS"
 _DETAILS = 100
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +181,13 @@ class _Tasks:
 def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda) -> Workload:
     by_day: dict[date, float] = defaultdict(float)
     loads: list[TaskLoad] = []
-    undated = 0
+    undated: list[str] = []
     for task in tasks.open.values():
         due, left = tasks.due(task), tasks.left(task)
         is_overdue = due is not None and due < today and days[0] <= today <= days[-1]
         day = today if is_overdue else due
-        undated += due is None and task.id not in tasks.hours
+        if due is None and task.id not in tasks.hours:
+            undated.append(f"“{first_line(escaped(task.title))}”")
         if day is not None and days[0] <= day <= days[-1]:
             by_day[day] += left or 0.0
             loads.append(TaskLoad(task.id, escaped(task.title), task.state, left, due, is_overdue))
@@ -200,7 +202,7 @@ def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], to
         for name in ("hours_available", "task_hours", "calendar_hours")
     )
     percent = _percent(effort + calendar, available)
-    skipped = {"without_date": undated, "without_effort": sum(one.hours is None for one in loads)}
+    skipped = {"without_date": len(undated), "without_effort": sum(one.hours is None for one in loads)}
     return Workload(
         start_date=days[0],
         end_date=days[-1] + timedelta(days=1),
@@ -212,7 +214,7 @@ def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], to
         utilisation=percent,
         zone=zone_of(percent),
         days=found,
-        recommendations=_recommended(found, loads, skipped, agenda.problems, _percent(effort + calendar, available)),
+        recommendations=_recommended(found, loads, skipped, agenda.problems, percent, sorted(undated)),
         not_counted={name: count for name, count in skipped.items() if count},
         problems=agenda.problems,
         tasks=tuple(loads[:_DETAILS]),
@@ -266,6 +268,7 @@ def _recommended(
     skipped: Mapping[str, int],
     problems: Sequence[str],
     whole: float,
+    undated: Sequence[str],
 ) -> tuple[str, ...]:
     """Return what to do about it, the most pressing first."""
     said: list[str] = []
@@ -276,18 +279,28 @@ def _recommended(
     room = min(days, key=_over)
     for one in sorted((day for day in days if day.zone == "red"), key=_over, reverse=True)[:3]:
         to = f", such as to {room.day} ({room.utilisation:g} %)" if room.zone == "green" else ""
-        what = _movable(one, tasks)
-        said.append(f"{one.day} is at {one.utilisation:g} %: move {_over(one):.1f} h away{to}{what}")
-    if whole > RED:
+        movable, what = min(_over(one), one.task_hours), _movable(one, tasks)
+        if movable:
+            said.append(f"{one.day} is at {one.utilisation:g} %: move {movable:.1f} h away{to}{what}")
+        else:
+            said.append(f"{one.day} is at {one.utilisation:g} % by its calendar alone: plan no task there")
+    if whole > 100:
         said.append(
             "The whole time is overbooked: put off or drop what serves no goal, before anything new is taken on"
+        )
+    elif whole > RED:
+        said.append(
+            "The whole time is nearly full: put off or drop what serves no goal, before anything new is taken on"
         )
     elif whole >= YELLOW:
         said.append("Little room is left: take on nothing new without moving something")
     if skipped.get("without_effort"):
-        said.append(f"{skipped['without_effort']} tasks have no effort_hours and count as 0: estimate them")
+        have = "task has" if skipped["without_effort"] == 1 else "tasks have"
+        said.append(f"{skipped['without_effort']} {have} no effort_hours, counted as 0: estimate the effort")
     if skipped.get("without_date"):
-        said.append(f"{skipped['without_date']} open tasks have no due_date and are not counted")
+        more = f" and {len(undated) - _NAMED} more" if len(undated) > _NAMED else ""
+        head = "1 open task has" if len(undated) == 1 else f"{len(undated)} open tasks have"
+        said.append(f"{head} no due_date, not counted: {', '.join(undated[:_NAMED])}{more}")
     if problems:
         said.append("Not every calendar could be read: events may be missing")
     return tuple(said)
