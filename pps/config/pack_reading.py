@@ -109,6 +109,7 @@ class _Tool(_Part):
     fixed: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     about: str = Field(default="", max_length=500)
+    without: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +378,7 @@ class _Reading:
             if (tool := self._model(_Tool, tree, path)) is not None:
                 if self._operations:
                     self._call(tool, path)
-                found[name.replace(".", "_")] = ToolSpec(name, tool.operation, tool.fixed, tool.defaults, tool.about)
+                found[name.replace(".", "_")] = ToolSpec(name, **dict[str, Any](tool, without=tuple(tool.without)))
         return tuple(found.values())
 
     def _call(self, tool: _Tool, path: _Path) -> None:
@@ -386,7 +387,7 @@ class _Reading:
         if (known := self._operations.get(tool.operation)) is not None:
             said = [
                 ((key, one), one, known, "is no argument of it")
-                for key in ("fixed", "defaults")
+                for key in ("fixed", "defaults", "without")
                 for one in getattr(tool, key)
             ]
         for where, name, names, problem in said:

@@ -142,13 +142,14 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A name of a generic operation's own, with the arguments that it fixes, and those that it has unless given."""
+    """A name of a generic operation's own, with the arguments that it fixes, has unless given, and does not take."""
 
     name: str
     operation: str
     fixed: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     defaults: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     about: str = ""
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pps.core.log_context import serving
 from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.inputs import Input
-from pps.operations.pack_tools import TYPED, PackTools
+from pps.operations.pack_tools import TYPED, PackTools, tool_name
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
 from pps.squad import sharing
@@ -152,11 +152,11 @@ class Calls:
     async def find(self, caller: Caller, name: str) -> AnyOperation:
         """Return an operation; InvalidRequest when there is none of that name for this caller.
 
-        The name of a pack's tool may have dots.
+        The name of a pack's tool may have dots and camelCase.
         """
         if (found := self._of_table(caller).get(name)) is not None:
             return found
-        if (tool := (await self._of_packs(caller)).get(name.replace(".", "_"))) is not None:
+        if (tool := (await self._of_packs(caller)).get(tool_name(name))) is not None:
             return tool
         offered = ", ".join(await self.operations(caller))
         raise InvalidRequest("operation", f"there is none of that name; there are {offered}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -9,15 +10,27 @@ from typing import Any
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import NO_KINDS, Kinds, KindSpec, Pack, ToolSpec
 from pps.core.values import JSON
-from pps.operations.table import AnyOperation, Operation
+from pps.operations.table import AnyOperation, Operation, plain
+from pps.records.asks import QUERIES
 from pps.records.kind_models import KindModels, snake
+from pps.records.named_query import Query
 
 TYPED = "-typed"
 """What follows a pack's name in the toolset of its generated tools: one to create and one to change for each kind."""
-_SAVE = "record_save"
+_SAVE, _ASK = "record_save", "record_ask"
 _OF_RECORD = frozenset(("title", "summary", "status", "tags"))
 _BESIDE = ("relations", "cites")
 _KIND_TOOLS = (("create", "Keep a new {kind}"), ("update", "Change a {kind}"))
+_RELATIONS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"type": {"type": "string"}, "target": {"type": "string"}, "properties": {"type": "object"}},
+        "required": ["type", "target"],
+    },
+    "description": "Made with it: a type such as SERVES, and as target an id or title.",
+}
+_PROVENANCE = {"type": "object", "description": "module, actor, source, confidence (0 to 1), notes."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +41,55 @@ class PackTool(Operation[Any, Any, Any]):
         dotted: Its name as the pack writes it, such as ``foundation.list.v2``.
         fixed: Arguments that a caller cannot give.
         defaults: Arguments that hold where a caller gives none.
+        without: Arguments that make no sense with what is fixed: a caller cannot give them either.
     """
 
     dotted: str = ""
     fixed: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     defaults: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    without: frozenset[str] = frozenset()
 
     def parse(self, arguments: Mapping[str, JSON]) -> Any:
         """Return the generic operation's checked input; raises as ``Operation.parse``. camelCase is understood."""
         given = _in_snake(arguments)
-        if hidden := self.fixed.keys() & given.keys():
+        if hidden := (self.fixed.keys() | self.without) & given.keys():
             raise InvalidRequest(min(hidden), "unknown argument")
         return Operation[Any, Any, Any].parse(self, {**self.defaults, **given, **self.fixed})
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         schema = Operation[Any, Any, Any].input_schema(self, refs)
-        properties: dict[str, Any] = {n: s for n, s in schema["properties"].items() if n not in self.fixed}
+        hidden = self.fixed.keys() | self.without
+        properties: dict[str, Any] = {n: s for n, s in schema["properties"].items() if n not in hidden}
         for name in self.defaults.keys() & properties.keys():
             properties[name] = {**properties[name], "default": self.defaults[name]}
         required = [n for n in schema.get("required", ()) if n in properties and n not in self.defaults]
-        return {**schema, "properties": properties, "required": required}
+        return _with_used_defs({**schema, "properties": properties, "required": required})
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTool(PackTool):
+    """``record_ask`` of one query, whose own parameters are the arguments."""
+
+    query: Query | None = None
+
+    def parse(self, arguments: Mapping[str, JSON]) -> Any:
+        """Return the input of ``record_ask``; raises as ``Operation.parse``. ``parameters`` are taken as one, too."""
+        given = _in_snake(arguments)
+        whole = given.pop("parameters", None) or {}
+        if strange := given.keys() - self._fields().keys():
+            hint = f"; there are {', '.join(self._fields())}"
+            raise InvalidRequest(min(strange)[:100], f"unknown argument{hint}")
+        parameters = {**whole, **given} if isinstance(whole, dict) else whole
+        return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": parameters})
+
+    def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
+        """Return the schema of the query's parameters."""
+        schema = self.query.given.model_json_schema(ref_template=refs) if self.query else {}
+        kept = {name: schema[name] for name in ("properties", "required", "$defs") if name in schema}
+        return plain({"type": "object", "properties": {}, "required": [], **kept})
+
+    def _fields(self) -> Mapping[str, Any]:
+        return self.query.given.model_fields if self.query else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +129,15 @@ class KindTool(PackTool):
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the schema of the kind's fields, and of what a record has beside them; kept to what tools need."""
-        schema = self.models.model(self.kind).model_json_schema(ref_template=refs)
-        more = _record_properties(self)
-        properties = {**{name: more[name] for name in self.beside}, **schema["properties"]}
+        schema = plain(self.models.model(self.kind).model_json_schema(ref_template=refs))
+        more = {**_record_properties(self), "relations": _RELATIONS}
+        beside = {name: more[name] for name in self.beside}
+        properties = {**schema["properties"], "provenance": _PROVENANCE, **beside}
+        if self.is_update:  # what is left out stays as it is
+            properties = {n: {key: it for key, it in one.items() if key != "default"} for n, one in properties.items()}
         required = ["id"] if self.is_update else schema.get("required", [])
-        base = Operation[Any, Any, Any].input_schema(self, refs)
-        defs = {**base.get("$defs", {}), **schema.get("$defs", {})}
-        return {"type": "object", "properties": properties, "required": required, "$defs": defs}
+        found = {"type": "object", "properties": properties, "required": required, "$defs": schema.get("$defs", {})}
+        return _with_used_defs(found)
 
 
 class PackTools:
@@ -104,7 +148,7 @@ class PackTools:
         self._made: dict[tuple[int, ...], tuple[tuple[Pack, ...], dict[str, AnyOperation]]] = {}
 
     def of(self, kinds: Kinds) -> Mapping[str, AnyOperation]:
-        """Return the tools of an entity's packs by name, with ``_`` for ``.``; none has the name of an operation."""
+        """Return the tools of an entity's packs by name, in snake_case; none has the name of an operation."""
         key = tuple(id(pack) for pack in kinds.packs)  # the packs are held beside, so no other has one of these ids
         if key not in self._made:
             if len(self._made) > 64:
@@ -124,9 +168,15 @@ class PackTools:
 
     def _of_row(self, pack: Pack, spec: ToolSpec) -> PackTool:
         generic = self._generic[spec.operation]
-        said = f"{spec.about.rstrip('.')}. " if spec.about else ""
-        columns = _columns(generic, spec.name, f"{said}{generic.description}", pack.name)
-        return PackTool(**columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults)
+        query = next((one for one in QUERIES if one.name == spec.fixed.get("query")), None)
+        if spec.operation != _ASK or spec.defaults or set(spec.fixed) != {"query"}:
+            query = None
+        about = spec.about or (query.about if query else "")
+        columns = _columns(generic, spec.name, _said(about, generic.description), pack.name)
+        if query:
+            return QueryTool(**columns, dotted=spec.name, fixed=spec.fixed, query=query)
+        without = frozenset(spec.without)
+        return PackTool(**columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults, without=without)
 
     def _of_kind(self, pack: Pack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
         generic, rows = self._generic[_SAVE], {spec.name for spec in pack.tools}
@@ -134,8 +184,9 @@ class PackTools:
             dotted = f"{snake(kind.name)}.{verb}.v1"
             if dotted in rows:  # such as relationship.create.v1, which joins two records
                 dotted = f"{snake(kind.name)}_record.{verb}.v1"
-            said = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns what record_save does."
+            said = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns its id and version."
             columns = _columns(generic, dotted, said, pack.name + TYPED)
+            columns["title"] = title.format(kind=kind.name)
             yield KindTool(**columns, dotted=dotted, kind=kind.name, models=models)
 
 
@@ -145,9 +196,32 @@ def toolsets(packs: Iterable[Pack]) -> tuple[str, ...]:
     return tuple(one for pair in named for one in pair)
 
 
+def tool_name(dotted: str) -> str:
+    """Return the name of a tool for one that may have dots or camelCase."""
+    return snake(dotted.replace(".", "_"))
+
+
+def _said(about: str, generic: str) -> str:
+    """Return what a row says of itself, with what the operation says comes back; the operation's words for none."""
+    if not about or "Returns " in about:
+        return about or generic
+    _, returns, what = generic.partition("Returns ")
+    return f"{about.rstrip('.')}. {returns}{what}".strip()
+
+
+def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with the definitions that it names, directly or through another."""
+    defs: dict[str, Any] = schema.pop("$defs", {})
+    said, used = json.dumps(schema), dict[str, Any]()
+    while more := {name: one for name, one in defs.items() if name not in used and f'/{name}"' in said}:
+        used |= more
+        said = json.dumps(more)
+    return {**schema, **({"$defs": used} if used else {})}
+
+
 def _columns(generic: AnyOperation, dotted: str, description: str, toolset: str) -> dict[str, Any]:
     as_it_is: dict[str, Any] = {one.name: getattr(generic, one.name) for one in fields(Operation)}
-    return {**as_it_is, "name": dotted.replace(".", "_"), "description": description, "toolset": toolset}
+    return {**as_it_is, "name": tool_name(dotted), "description": description, "toolset": toolset}
 
 
 def _in_snake(arguments: Mapping[str, JSON]) -> dict[str, JSON]:

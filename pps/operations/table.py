@@ -118,11 +118,11 @@ class Operation(Generic[Subject, In, Out]):
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the arguments, without what only a command line reads."""
-        return _plain(self.input.model_json_schema(ref_template=refs))
+        return plain(self.input.model_json_schema(ref_template=refs))
 
     def output_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the answer's data."""
-        return _plain(_adapter(self.output).json_schema(ref_template=refs), nulls=True)
+        return plain(_adapter(self.output).json_schema(ref_template=refs), nulls=True)
 
 
 AnyOperation: TypeAlias = Operation[Any, Any, Any]
@@ -169,24 +169,24 @@ def operation(  # noqa: PLR0913 - a row of the table has so many columns
     return made
 
 
-def _plain(schema: Any, *, nulls: bool = False) -> Any:
+def plain(schema: Any, *, nulls: bool = False) -> Any:
     """Return a JSON schema without titles, marks and (of inputs) nulls that stand for what may be left out.
 
     A model reads every word of it.
     """
-    plain = partial(_plain, nulls=nulls)
+    inner = partial(plain, nulls=nulls)
     if isinstance(schema, list):
-        return [plain(one) for one in cast("list[Any]", schema)]
+        return [inner(one) for one in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     found: dict[str, Any] = {}
     for key, value in cast("dict[str, Any]", schema).items():
         if key in ("properties", "$defs"):
-            found[key] = {name: plain(one) for name, one in value.items()}
+            found[key] = {name: inner(one) for name, one in value.items()}
         elif key == "anyOf" and not nulls and len(kept := [one for one in value if one != {"type": "null"}]) == 1:
-            found = {**plain(kept[0]), **found}
+            found = {**inner(kept[0]), **found}
         elif key != "cli" and not (key == "title" and isinstance(value, str)) and (key, value) != ("default", None):
-            found[key] = value if key in ("default", "enum", "const") else plain(value)
+            found[key] = value if key in ("default", "enum", "const") else inner(value)
     return found
 
 

@@ -15,9 +15,10 @@ from pps.config import Settings
 from pps.config.packs import shipped_pack
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.kinds import Kinds
+from pps.interfaces.mcp.tools import tool as as_tool
 from pps.operations.calls import Caller, Calls
 from pps.operations.catalog import operations_for
-from pps.operations.pack_tools import KindTool, PackTool, PackTools
+from pps.operations.pack_tools import KindTool, PackTool, PackTools, tool_name
 from tests.integration.interfaces.serving import ERAS, Served, serving
 
 pytestmark = pytest.mark.timeout(300)
@@ -130,25 +131,58 @@ async def test_every_row_is_an_operation_with_arguments_that_it_takes(calls: Cal
     tools = PackTools(table).of(Kinds([PACK]))
     assert sum(isinstance(one, KindTool) for one in tools.values()) == 2 * len(PACK.kinds) == 76
     for row in PACK.tools:
-        tool = tools[row.name.replace(".", "_")]
-        assert isinstance(tool, PackTool), row.name
+        made = tools[tool_name(row.name)]
+        assert isinstance(made, PackTool), row.name
         assert {*row.fixed, *row.defaults} <= set(table[row.operation].input.model_fields), row.name
-        assert not set(tool.input_schema()["properties"]) & set(row.fixed), row.name
-        assert tool.toolset == "constitution"
+        assert not set(made.input_schema()["properties"]) & set(row.fixed), row.name
+        assert made.toolset == "constitution"
         found = await calls.find(Caller.of_entity("ana", ["constitution"]), row.name)
-        given: dict[str, Any] = {name: _sample(name) for name in tool.input_schema().get("required", ())}
+        given: dict[str, Any] = {name: _sample(name) for name in made.input_schema().get("required", ())}
         found.parse(given)
     for row in PACK.tools:
         if not table[row.operation].hints.read_only:
             continue
-        tool = tools[row.name.replace(".", "_")]
-        given = {name: _sample(name) for name in tool.input_schema().get("required", ())}
+        made = tools[tool_name(row.name)]
+        given = {name: _sample(name) for name in made.input_schema().get("required", ())}
         outcome = ""
         try:
             await calls.answer(Caller.of_entity("ana"), row.name, given)
         except PPSError as error:
             outcome = f"{error.code} {error.message}"
         assert re.match(r"(invalid_request|not_found) (?!.*unknown argument)|$", outcome), (row.name, outcome)
+
+
+def test_each_row_says_what_it_does_and_offers_only_what_it_takes() -> None:
+    tools = PackTools(operations_for("entity")).of(Kinds([PACK]))
+    said: dict[str, str] = {}
+    for row in PACK.tools:
+        one = tools[tool_name(row.name)]
+        if "discuss" not in row.name:  # the module's names for some of the same
+            assert said.setdefault(one.description, row.name) == row.name
+    assert "layer track" in tools["track_list_v1"].description
+    assert "source" not in tools["graph_pagerank_v1"].input_schema()["properties"]
+    assert "source" in tools["graph_shortest_path_v1"].input_schema()["properties"]
+    with pytest.raises(InvalidRequest, match="source: unknown argument"):
+        tools["graph_pagerank_v1"].parse({"source": "A"})
+    ladder = tools["discuss_goal_ladder"]
+    assert ladder.input_schema()["required"] == ["id"]
+    assert "Which goals and visions a goal serves" in ladder.description
+    for given in ({"id": "Run", "maxHops": 2}, {"parameters": {"id": "Run", "max_hops": 2}}):
+        parsed = ladder.parse(given)
+        assert (parsed.query, dict(parsed.parameters)) == ("goal_ladder", {"id": "Run", "max_hops": 2})
+    with pytest.raises(InvalidRequest, match="unknown argument; there are id, max_hops"):
+        ladder.parse({"goal": "Run"})
+
+
+def test_tools_of_kinds_are_small_and_define_nothing_that_they_do_not_use() -> None:
+    tools = PackTools(operations_for("entity")).of(Kinds([PACK]))
+    sizes = {name: len(as_tool(one).model_dump_json(exclude_none=True)) for name, one in tools.items()}
+    assert max(size for name, size in sizes.items() if isinstance(tools[name], KindTool)) < 3_000
+    assert sum(sizes.values()) < 200_000
+    for name, one in tools.items():
+        schema = one.input_schema()
+        rest = str(schema["properties"]) + str(list(schema.get("$defs", {}).values()))
+        assert all(f"/{defined}'" in rest for defined in schema.get("$defs", {})), name
 
 
 def _sample(name: str) -> Any:
