@@ -26,7 +26,18 @@ def utc(moment: datetime, field: str = "time") -> datetime:
     """Return an aware instant in UTC; a naive one is refused, since its zone is a guess."""
     if moment.tzinfo is None:
         raise InvalidRequest(field, "must carry a time zone, such as 2026-01-31T09:00:00Z")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidRequest(field, "must be in the years 1 to 9999 of UTC") from None
+
+
+def later(moment: datetime, by: timedelta) -> datetime:
+    """Return a moment so much later, or earlier; the last or the first that there is, where that lies beyond."""
+    try:
+        return moment + by
+    except OverflowError:
+        return _LAST if by > timedelta() else _FIRST
 
 
 def parse(text: str, field: str = "time") -> datetime:

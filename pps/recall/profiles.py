@@ -32,7 +32,10 @@ _USUAL_LIMIT = 10
 
 def _moment(value: object) -> datetime:
     if isinstance(value, datetime) and value.tzinfo:
-        return value.astimezone(UTC)
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            raise ValueError("must be in the years 1 to 9999 of UTC") from None
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime.combine(value, time(), UTC)
     raise ValueError("must be a date, or a time with its zone, such as 2026-01-31T08:00:00Z")

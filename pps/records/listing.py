@@ -106,7 +106,7 @@ def _term(path: str, kinds: Sequence[KindSpec], condition: Condition) -> Term:
     if op == "contains":
         if not isinstance(value, str | int | float):
             raise InvalidRequest(f"{path}.value", "with contains, a text, or an item of a list")
-        return Term(where, op, value)
+        return Term(where, op, _bindable(f"{path}.value", value))
     return Term(where, op, _compared(path, where, spec, value))
 
 
@@ -117,6 +117,8 @@ def _compared(path: str, where: Where, spec: FieldSpec | None, value: JSON) -> S
             raise InvalidRequest(f"{path}.value", "must be a text")
         return micros(parse(value, f"{path}.value")) if where.field in _TIMES else value
     stored = _stored(f"{path}.value", spec, value)
+    if isinstance(stored, int | float) and slot_of(spec) != "at":
+        stored = _bindable(f"{path}.value", stored)
     if where.slot or slot_of(spec) != "at" or not isinstance(value, str):
         return stored
     moment = parse(value, f"{path}.value")
@@ -138,3 +140,10 @@ def _stored(path: str, spec: FieldSpec, value: JSON) -> Scalar:
             return value
         case _:
             raise InvalidRequest(path, f"must be a {spec.type}; of a list only contains and is_null ask")
+
+
+def _bindable(path: str, value: str | float) -> Scalar:
+    """Return a value that the journal can compare with."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidRequest(path, "must be a whole number of 64 bits")
+    return value

@@ -88,7 +88,7 @@ class Window(Limited):
 async def tasks(ground: Ground, given: Window) -> Asked:
     """Which tasks fall due in a window of time, the earliest first, of one day the most urgent (p0) first."""
     since = given.since or datetime.combine(time.now().date(), datetime.min.time(), UTC)
-    until = given.until or since + _WINDOW
+    until = given.until or time.later(since, _WINDOW)
     check_window(since, until)
     rows: list[tuple[datetime, str, Found]] = []
     for one in ground.web.of_kinds("Task"):
@@ -175,7 +175,7 @@ class Measured(Limited):
 async def metrics(ground: Ground, given: Measured) -> Asked:
     """How metrics went in a window of time: count, mean, least, most and course of what was observed."""
     web, until = ground.web, given.until or time.now()
-    since = given.since or until - _MEASURED
+    since = given.since or time.later(until, -_MEASURED)
     check_window(since, until)
     named = [of_kind(web, one, "Metric", "ids") for one in given.ids]
     rows: list[Found] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, date, datetime, timedelta
 from typing import Literal, TypeAlias
 
 from pps.context.fence import escaped
@@ -122,6 +122,9 @@ async def workload(
     """
     today = now().astimezone(calendars.zone).date()
     start = start or today
+    for name, day in (("start_date", start), ("end_date", end)):
+        if day and not MINYEAR < day.year < MAXYEAR:
+            raise InvalidRequest(name, f"must be in the years {MINYEAR + 1} to {MAXYEAR - 1}")
     end = end or start + timedelta(days=DEFAULT_DAYS)
     if end <= start:
         raise InvalidRequest("end_date", "must be after start_date; it is the day after the last")

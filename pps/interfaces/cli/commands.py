@@ -288,7 +288,8 @@ def _zoned(label: str, value: str) -> str:
     """Return a time with its zone, the local one where it names none; a date alone stays one."""
     try:
         moment = datetime.fromisoformat(value)
-    except ValueError:
+        zoned = value if len(value) <= len("2026-03-07") or moment.tzinfo else moment.astimezone().isoformat()
+    except (ValueError, OverflowError):
         remedy = "is not a time; give such as 2026-03-07, 2026-03-07T08:30 or 2026-03-07T08:30:00Z"
         raise InvalidRequest(f"{label} {value!r}", remedy) from None
-    return value if len(value) <= len("2026-03-07") or moment.tzinfo else moment.astimezone().isoformat()
+    return zoned
