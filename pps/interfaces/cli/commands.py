@@ -200,9 +200,9 @@ def _check(chosen: Command, variants: list[Command], typed: Mapping[str, Any]) -
     """Refuse an argument that is missing, or not taken, with the switches that were given."""
     fields = {one.field for one in chosen.parameters}
     for one in (parameter for variant in variants for parameter in variant.parameters):
-        if one.field not in fields and typed[one.field]:
+        if one.field not in fields and typed[one.typed_as]:
             raise InvalidRequest(one.label, f"is not taken with {' and '.join(chosen.switches)}")
-        if one.field in fields and one.required and not typed[one.field] and len(variants) > 1:
+        if one.field in fields and one.required and not typed[one.typed_as] and len(variants) > 1:
             others = [f", or {' '.join(other.switches)}" for other in variants if not other.parameters][:1]
             raise InvalidRequest(one.label, f"give it{''.join(others)}")
 
@@ -221,7 +221,7 @@ def _parameter(one: Parameter, *, required: bool) -> click.Parameter:
         [one.flag, one.typed_as],
         type=_type(one),
         required=required,
-        multiple=one.many and not one.by_commas and one.kind != "file",
+        multiple=one.many and not one.by_commas and one.kind not in ("file", "json"),
         metavar="FILE" if one.kind == "file" else None,
         help=about if usual in (None, "") else f"{about}  [{usual}]",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.integration.interfaces.serving import Served
 
@@ -46,3 +47,30 @@ def test_an_entity_is_made_with_packs(served: Served) -> None:
     assert "Goal" in served.pps("schema", "cai").stdout
     assert served.pps("entity", "create", "dan").returncode == 0
     assert served.pps("schema", "dan").stdout == "No kinds of its own: `pps pack enable` gives a memory a pack.\n"
+
+
+def test_records_are_saved_from_a_file_and_from_stdin_and_found_by_a_condition(served: Served, tmp_path: Path) -> None:
+    served.create("fay")
+    assert served.pps("pack", "enable", "fay", "constitution").returncode == 0
+    sail = {
+        "kind": "Goal",
+        "title": "Sail north",
+        "summary": "Go.",
+        "fields": {"description": "To the cape.", "deadline": "2027-05-01"},
+    }
+    rest = {
+        "kind": "Goal",
+        "title": "Rest",
+        "summary": "Stay.",
+        "fields": {"description": "By the sea.", "deadline": "2027-09-01"},
+    }
+    file = tmp_path / "goals.json"
+    file.write_text(json.dumps({"records": [sail]}))
+    saved = served.pps("records", "save", "fay", "--file", str(file))
+    assert (saved.returncode, saved.stderr) == (0, "")
+    assert served.pps("records", "save", "fay", "--file", "-", given=json.dumps({"records": [rest]})).returncode == 0
+    missing = served.pps("records", "save", "fay")
+    assert (missing.returncode, "--file" in missing.stderr) == (2, True)
+    where = json.dumps([{"field": "deadline", "op": "<", "value": "2027-06-01"}])
+    found = json.loads(served.pps("records", "list", "fay", "--where", where, "--json").stdout)
+    assert [one["title"] for one in found["records"]] == ["Sail north"]
