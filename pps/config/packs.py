@@ -55,7 +55,7 @@ def find_pack(home: Path, name: str) -> PackFile:
     """Return a pack's file; InvalidRequest names those that there are, ConfigError a shipped name that was taken."""
     files = pack_files(home)
     if name not in files:
-        raise InvalidRequest("pack", f"there is none of that name in {home / 'packs'}; there are {', '.join(files)}")
+        raise InvalidRequest("pack", f"{name!r} is not shipped nor in {home / 'packs'}; there are {', '.join(files)}")
     if not files[name].own and (taken := home / "packs" / f"{name}.toml").exists():
         raise ConfigError(f"{taken}: {name} is the name of a shipped pack; give the file and the pack another")
     return files[name]

@@ -86,6 +86,12 @@ class StoreConflict(StoreError):
     retryable = True
 
 
+class Changed(StoreConflict):
+    """What was to be changed is not as the caller knew it: the same call again is refused again; read it anew."""
+
+    retryable = False
+
+
 class Overloaded(PPSError):
     """More waits to be taken in than a bound allows; nothing was written, and it is safe to try again.
 

@@ -105,7 +105,13 @@ def set_packs(folder: Path, names: Sequence[str]) -> None:
 
     def changed(text: str) -> str:
         head, following, rest = re.sub(r"(?ms)^packs\s*=\s*\[.*?\][^\n]*\n", "", text).partition("\n[")
-        return f"{head.rstrip()}\npacks = {json.dumps([*names])}\n{following}{rest}"
+        lines = head.splitlines()
+        at = len(lines)
+        while following and at and lines[at - 1].startswith("#"):  # it is about the section that follows
+            at -= 1
+        about = "\n".join(["", *lines[at:], ""]) if lines[at:] else ""
+        before = "\n".join(lines[:at]).rstrip()
+        return f"{before}\npacks = {json.dumps([*names])}\n{about.rstrip()}{following}{rest}"
 
     _rewrite(folder / "entity.toml", changed)
 

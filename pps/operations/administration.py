@@ -119,6 +119,8 @@ class Issued:
 
     token: str = field(repr=False)
     name: str | None = None
+    actor: str | None = None
+    toolsets: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,7 @@ async def token_issue(app: App, given: IssueInput) -> Issued:
     if strange := [one for one in named if one not in there]:
         raise InvalidRequest("toolsets", f"{strange[0]!r} is none of {', '.join(there)}")
     token = await asyncio.to_thread(app.registry.issue_token, given.name, named, given.actor)
-    return Issued(token, given.name)
+    return Issued(token, given.name, given.actor, tuple(named))
 
 
 @operation(

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 _BEAT_S = 10.0
 _LEAST_PAUSE_S = 0.1
 _ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
-_MOST_NAMED = 3
+_MOST_NAMED, _MOST_VALUE = 3, 80
 
 
 @dataclass(slots=True)
@@ -298,7 +298,13 @@ class Calls:
 
 def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
     """Return what was not found with what was asked for, so that another's id reads as one that is nobody's."""
-    if message != "id not found":
+    what = message.removesuffix(" not found")
+    nested = [one for one in arguments.values() if isinstance(one, Mapping)]
+    for place in nested if what == "id" else (arguments, *nested):
+        value = place.get(what)
+        if isinstance(value, str) and 0 < len(value) <= _MOST_VALUE:
+            return f"{message}: {value!r}"
+    if what != "id":
         return message
     asked = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value])]
     named = [repr(one) for one in asked if isinstance(one, str) and _ID.fullmatch(one)][:_MOST_NAMED]

@@ -183,8 +183,8 @@ def _drift(value: DriftReport) -> str:
     _hits,
     READS,
     toolset="records",
-    command="record search",
-    examples=('pps record search ana "what keeps me awake" --layer mind --limit 5',),
+    command="records search",
+    examples=('pps records search ana "what keeps me awake" --layer mind --limit 5',),
 )
 async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
     """Use it to find records by what they mean, or with an anchor by meaning and by nearness to a node of the graph.

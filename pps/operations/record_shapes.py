@@ -102,15 +102,19 @@ class ConditionInput(Input):
 class ListRecordsInput(Input):
     """Which records. Values of one argument are alternatives; arguments add up."""
 
-    kinds: tuple[Word, ...] = Field(default=(), max_length=100, json_schema_extra=option("--kind"))
+    kinds: tuple[Word, ...] = Field(
+        default=(), max_length=100, description="Such as Goal.", json_schema_extra=option("--kind")
+    )
     layers: tuple[Word, ...] = Field(
         default=(), max_length=20, description="Of the packs, such as vision.", json_schema_extra=option("--layer")
     )
-    status: tuple[Status, ...] = Field(default=(), max_length=4)
+    status: tuple[Status, ...] = Field(default=(), max_length=4, description="Any of these.")
     states: tuple[Word, ...] = Field(
         default=(), max_length=50, description="Of life cycles, such as todo.", json_schema_extra=option("--state")
     )
-    tags: tuple[Tag, ...] = Field(default=(), max_length=50, json_schema_extra=option("--tag"))
+    tags: tuple[Tag, ...] = Field(
+        default=(), max_length=50, description="Any of these.", json_schema_extra=option("--tag")
+    )
     where: tuple[ConditionInput, ...] = Field(
         default=(), max_length=MAX_CONDITIONS, description="All must hold.", json_schema_extra=json_text("--where")
     )

@@ -190,7 +190,10 @@ async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> sha
     Returns the relation's id. schema_inventory says which kinds a relation joins, and what its properties are.
     """
     relation = RelationGiven(given.type, given.target, given.properties)
-    ids, created = await memory.records.join([Join(given.source, relation)])
+    try:
+        ids, created = await memory.records.join([Join(given.source, relation)])
+    except InvalidRequest as error:  # of many it says which; here there is one
+        raise InvalidRequest(error.field.removeprefix("relations[0]."), error.message.partition(": ")[2]) from None
     return shapes.Joined(tuple(ids), created)
 
 

@@ -176,10 +176,9 @@ def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
     if not found:
         if wanted.layers and not named:
             raise InvalidRequest("layers", f"no kind lies in {', '.join(wanted.layers)}")
-        why = (
-            "none of them lies in these layers" if named else "this memory has no pack: `pps pack enable` gives it one"
-        )
-        raise InvalidRequest("types", why)
+        if not named:
+            raise InvalidRequest("packs", "this memory has none: `pps pack enable` gives it one")
+        raise InvalidRequest("types", "none of them lies in these layers")
     return found
 
 

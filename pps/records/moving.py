@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pps.core.errors import InvalidRequest, NotFound, StoreConflict
+from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.kinds import KindSpec
 from pps.core.record_values import Record, Transition
 from pps.core.time import now
@@ -24,7 +24,7 @@ def moved(rows: RecordRows, by: Writing, id_: str, to: str, expected: str | None
     by.kinds.check_write(by.actor, kind.name)
     if expected not in (None, before.state):
         is_now = before.state or "without a state"
-        raise StoreConflict(f"expected: the record is {is_now}, not {expected}: read it again")
+        raise Changed(f"expected: the record is {is_now}, not {expected}: read it again")
     _check(kind, before, to, by.actor)
     at = now()
     record = replace(before, state=to, actor=by.actor, updated_at=at)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
-from pps.core.errors import InvalidRequest, NotFound, StoreConflict
+from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.ids import is_beginning, is_uuid
 from pps.core.kinds import PLAIN_KIND, FieldSpec, Kinds, KindSpec
 from pps.core.record_values import Cite, Record, Relation
@@ -174,7 +174,7 @@ class Saving:
         version = before.version if before else 0
         if one.expected_version not in (None, version):
             is_at = f"is at version {version}" if before else "is not there"
-            raise StoreConflict(
+            raise Changed(
                 f"records[{number}].expected_version: the record {is_at}, not {one.expected_version}: read it again"
             )
         if before:

@@ -9,7 +9,6 @@ from datetime import MAXYEAR, MINYEAR, date, datetime, timedelta
 from typing import Literal, TypeAlias
 
 from pps.context.fence import escaped
-from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph
@@ -128,7 +127,8 @@ async def workload(
     end = end or start + timedelta(days=DEFAULT_DAYS)
     if end <= start:
         raise InvalidRequest("end_date", "must be after start_date; it is the day after the last")
-    check_range("end_date", (end - start).days, 1, MOST_DAYS)
+    if (end - start).days > MOST_DAYS:
+        raise InvalidRequest("end_date", f"must be at most {MOST_DAYS} days after start_date")
     days = [start + timedelta(days=at) for at in range((end - start).days)]
     edges = [datetime(day.year, day.month, day.day, tzinfo=calendars.zone) for day in (*days, end)]
     agenda = await calendars.agenda(edges[0], edges[-1]) if with_calendar else Agenda()

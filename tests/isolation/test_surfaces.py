@@ -126,7 +126,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "workload": ["mine", "--details"],
     "drift": ["mine"],
     "indexes": ["mine"],
-    "record search": ["mine", "vault 4711 canary"],
+    "records search": ["mine", "vault 4711 canary"],
     "records delete": ["mine", "<turn>", "--yes"],
     "records get": ["mine", "<node>"],
     "records list": ["mine"],

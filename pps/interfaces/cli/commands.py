@@ -30,7 +30,10 @@ _GROUPS = {
     "anchors": "List, search, save, delete and import an entity's anchors.",
     "hooks": "Hooks that give Claude Code this memory, in its settings file.",
     "jobs": "Look at the turns that wait or failed; try them again, or give them up.",
-    "record": "Find the records of a pack's kinds.",
+    "records": "Keep, find, change, join and erase the records of a pack's kinds.",
+    "session": "What a conversation begins with, and what it has used.",
+    "squad": "Make squads of entities that share and work together.",
+    "pack": "List, show, check and enable packs of kinds.",
     "merges": "Find nodes that are one thing, merge them, undo a merge.",
 }
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shlex
+import shutil
+import sys
 import time
 from dataclasses import replace
 from datetime import date, timedelta
@@ -38,11 +42,12 @@ _BATCH = 64
 
 _NEXT = """
 Ask more of it:
-  PPS_HOME=.demo .venv/bin/pps recall mira "What is Wren allergic to?"
-  PPS_HOME=.demo .venv/bin/pps recall mira "What did Jonas make coffee with?" --as-of 2026-02-01
-  PPS_HOME=.demo .venv/bin/pps ambient theo "running in the morning"
+  {pps} recall mira "What is Wren allergic to?"
+  {pps} recall mira "What did Jonas make coffee with?" --as-of 2026-02-01
+  {pps} ambient theo "running in the morning"
+  {pps} records list iris --kind Goal
 Begin your own:
-  .venv/bin/pps init && .venv/bin/pps entity create ana"""
+  {own} init && {own} entity create ana"""
 
 
 async def demonstrate(settings: Settings, console: Console) -> None:
@@ -68,7 +73,14 @@ async def demonstrate(settings: Settings, console: Console) -> None:
     console.print(f"\n{_apart(asked)}", style="bold")
     for line in year:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(_NEXT, markup=False, highlight=False, soft_wrap=True)
+    console.print(_next(), markup=False, highlight=False, soft_wrap=True)
+
+
+def _next() -> str:
+    """Return what to type next, in the data folder that this process was given."""
+    own = "pps" if shutil.which("pps") else os.path.relpath(sys.argv[0])
+    home = os.environ.get("PPS_HOME")
+    return _NEXT.format(pps=f"PPS_HOME={shlex.quote(home)} {own}" if home else own, own=own)
 
 
 def _apart(asked: list[tuple[str, Recall]]) -> str:

@@ -7,8 +7,9 @@ import what takes a second: every input model, and through them all that a memor
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,19 +20,32 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_name("commands.json")
 _LABELS = {"entity": "NAME", "content": "TEXT", "task_id": "TASK", "ids": "ID", "paths": "PATH", "roots": "ROOT"}
+_TOOL = re.compile(r"'?\b([a-z]+(?:_[a-z]+)+)\b'?(?!=)")
 _OWNERS = ("owner", "operator")
 _UTC, _LOCAL = "a date alone is 00:00 UTC.", "your local time where it names no zone, a date alone is 00:00 UTC."
 
 
 def described(operations: Iterable[AnyOperation]) -> tuple[Command, ...]:
     """Return the commands of those operations that have one."""
-    return tuple(_command(one) for one in operations if one.command)
+    commands = [one for one in operations if one.command]
+    paths = {one.name: f"`pps {one.command}`" for one in commands if "_" in one.name}
+    return tuple(_in_commands(_command(one), paths) for one in commands)
 
 
 def written(commands: Iterable[Command]) -> str:
     """Return the file's text: a line a command, without what is as usual."""
     lines = (json.dumps(_bare(one), ensure_ascii=False) for one in commands)
     return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def _in_commands(command: Command, paths: Mapping[str, str]) -> Command:
+    """Return a command whose texts name other commands where an operation's name tools."""
+
+    def said(text: str) -> str:
+        return _TOOL.sub(lambda found: paths.get(found[1], found[0]), text)
+
+    parameters = tuple(replace(one, help=said(one.help)) for one in command.parameters)
+    return replace(command, help=said(command.help), parameters=parameters)
 
 
 def _command(one: AnyOperation) -> Command:
@@ -93,6 +107,8 @@ _GIVEN = 'A JSON file (stdin if \'-\') such as {"nodes": […], "facts": […]}:
 
 
 def _help(description: str, mark: Mapping[str, Any]) -> str:
+    if mark.get("flag", "").startswith("--no-"):
+        return description.replace("With ", "Without ", 1)
     if mark.get("inverts"):
         return "Do it; without, only what would come of it is said."
     if mark.get("kind") == "file":
@@ -107,6 +123,8 @@ def _spoken(text: str, parameters: Iterable[Parameter]) -> str:
     for one in parameters:
         if one.inverts:
             text = text.replace(f"{one.field}=false", one.label)
+        if one.type == "bool":
+            text = text.replace(f"'{one.field}' is true", f"{one.label} is given")
         text = text.replace(f"'{one.field}'", one.label)
     return text
 

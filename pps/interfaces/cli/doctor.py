@@ -19,13 +19,21 @@ if TYPE_CHECKING:
     from pps.config import Settings
 
 
+_UNFIT = "no longer fit the packs"
+"""In a note of an examination: some records are not as their kinds are now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One look: ``detail`` says what was seen or what to do. A finding that is not ok is a problem."""
+    """One look: ``detail`` says what was seen or what to do. A finding that is not ok is a problem.
+
+    One that asks for attention is something to do when there is time.
+    """
 
     check: str
     ok: bool
     detail: str
+    attention: bool = False
 
 
 def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
@@ -127,8 +135,10 @@ async def _opened(settings: Settings, only: str) -> list[Finding]:
 
 def _examined(name: str, found: Mapping[str, Any]) -> Iterator[Finding]:
     """Say whether a memory is well, and whether its stores hold the same ids."""
-    lines = [*found["problems"], *found["notes"]]
+    unfit = [one for one in found["notes"] if _UNFIT in one]
+    lines = [*found["problems"], *(one for one in found["notes"] if one not in unfit)]
     yield Finding(f"entity {name}", found["ok"], "; ".join(lines) or "well")
+    yield from (Finding(f"entity {name}, records", True, one, attention=True) for one in unfit)
     for one in found["ledger"]["agreements"]:
         same = not (one["missing"] or one["extra"])
         detail = f"{one['expected']:,} and {one['found']:,}, {'' if same else 'NOT '}the same ids"

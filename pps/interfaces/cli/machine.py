@@ -160,7 +160,8 @@ def doctor(name: str, *, offline: bool, as_json: bool) -> None:
     for finding in findings(home_folder(), name, offline=offline):
         found.append(finding)
         if not as_json:
-            say(f"{'ok  ' if finding.ok else 'BAD '} {finding.check}: {finding.detail}")
+            mark = "LOOK" if finding.attention else "ok  "
+            say(f"{mark if finding.ok else 'BAD '} {finding.check}: {finding.detail}")
     if as_json:
         show_json([asdict(finding) for finding in found])
     if not all(finding.ok for finding in found):
@@ -169,7 +170,10 @@ def doctor(name: str, *, offline: bool, as_json: bool) -> None:
 
 @click.command(cls=Taught, examples=("PPS_HOME=/tmp/pps-demo pps demo",))
 def demo() -> None:
-    """Remember the shipped sample as two entities and ask both the same question; needs no server and no key."""
+    """Remember the shipped sample as three entities: two are asked the same question, one shows a year of records.
+
+    It needs no server and no key.
+    """
     import asyncio
 
     from rich.console import Console

@@ -23,6 +23,7 @@ _LINE = 400
 _QUOTED = 80
 _UUID = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _FIELD = re.compile(r"(?:^|(?<=; ))([a-z_]+)((?:[.\[][\w\]]+)*): ")
+_VALUE = re.compile(r"'([^']*)'")
 _REMEDIES = {
     "id": "`pps recall`, `pps timeline` and others show ids in brackets",
     "anchor": "`pps anchors list NAME` shows them",
@@ -36,11 +37,9 @@ def of_error(error: PPSError, parameters: Iterable[Parameter], given: Mapping[st
     """Return an error's text with what was typed in place of fields: ``--at 'soon'`` for ``occurred_at``."""
     known = {one.field: one for one in parameters}
     if isinstance(error, NotFound):
-        what = error.message.partition(" not found")[0]
-        asked = [one for one in known.values() if one.kind == "argument" and not one.stdin and one.label != "NAME"]
-        named = [_quoted(one.label, given[one.field]) for one in asked if given.get(one.field)]
+        what, _, rest = error.message.partition(" not found")
         remedy = f"; {_REMEDIES[what]}" if what in _REMEDIES else ""
-        return f"{' or '.join(named) or what}: not found{remedy}"
+        return f"{' or '.join(_missed(what, rest, known, given)) or what}: not found{remedy}"
 
     def typed(found: re.Match[str]) -> str:
         one = known.get(found[1])
@@ -53,6 +52,27 @@ def of_error(error: PPSError, parameters: Iterable[Parameter], given: Mapping[st
         return f"{_quoted(one.label, value)}: "
 
     return _FIELD.sub(typed, error.message)
+
+
+def _missed(what: str, rest: str, known: Mapping[str, Parameter], given: Mapping[str, JSON]) -> list[str]:
+    """Return what was typed that is not there: by its field, by a name within JSON, or by the values that are told."""
+    if what in known and given.get(what):
+        return [_quoted(known[what].label, given[what])]
+    for one in known.values():
+        within = given.get(one.field)
+        if isinstance(within, Mapping) and within.get(what):
+            return [_quoted(f"{one.label} {what}", within[what])]
+    values = _VALUE.findall(rest)
+    asked = [one for one in known.values() if one.label != "NAME"]
+    typed = [(one, value) for one in asked for value in _each(given.get(one.field)) if value in values]
+    if typed:
+        return [_quoted(one.label, value) for one, value in typed]
+    places = [one for one in asked if one.kind == "argument" and not one.stdin and given.get(one.field)]
+    return [_quoted(one.label, given[one.field]) for one in places]
+
+
+def _each(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else [value]
 
 
 def _quoted(label: str, value: object) -> str:

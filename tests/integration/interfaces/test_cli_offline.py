@@ -80,7 +80,7 @@ COMMANDS = [
     "workload",
     "drift",
     "indexes",
-    "record search",
+    "records search",
     "schema",
     *(f"pack {name}" for name in ("check", "enable", "list", "show")),
     *(f"records {name}" for name in ("delete", "get", "list", "move", "relate", "save", "unrelate")),
