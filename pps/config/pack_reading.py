@@ -142,6 +142,8 @@ def read_pack(
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else len(text.splitlines()) or 1
         return None, (Mistake(line, "", f"not valid TOML: {str(error).partition(' (at ')[0]}"),)
+    except RecursionError:
+        return None, (Mistake(1, "", "has too many lists or tables within each other"),)
     reading = _Reading(tree, TomlLines(text), operations)
     pack = reading.pack(name)
     mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda one: one.line))

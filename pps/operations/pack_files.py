@@ -12,6 +12,7 @@ from pydantic import Field
 from pps.app import App
 from pps.config.pack_reading import Mistake, Operations, read_pack
 from pps.config.packs import find_pack, pack_files
+from pps.config.toml_lines import TomlLines
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.kinds import Pack
 from pps.entities.paths import MAX_PATH
@@ -19,7 +20,8 @@ from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.inventory import Schema, diagram, schema_of, schema_words
-from pps.operations.table import READS, SETS, operation
+from pps.operations.pack_tools import TYPED
+from pps.operations.table import READS, SETS, TOOLSETS, operation
 from pps.operations.words import counted
 
 
@@ -128,6 +130,24 @@ def known_operations() -> Operations:
     return {one.name: [*one.input.model_fields] for one in OPERATIONS}
 
 
+def _read(text: str, name: str, *, own: bool) -> tuple[Pack | None, tuple[Mistake, ...]]:
+    """Read a pack as ``read_pack``; its name and the operations of its tools must be such as entities can have."""
+    from pps.operations.catalog import OPERATIONS, operations_for
+
+    pack, mistakes = read_pack(text, name, known_operations())
+    if pack is None:
+        return pack, mistakes
+    lines, found = TomlLines(text), list[Mistake]()
+    if own and (name.endswith(TYPED) or name in {*TOOLSETS, *(one.toolset for one in OPERATIONS)}):
+        found.append(Mistake(lines.line(("name",)), "name", "is the name of a toolset, choose another"))
+    of_entities = operations_for("entity")
+    for tool in pack.tools:
+        if tool.operation not in of_entities:
+            where = ("tools", tool.name, "operation")
+            found.append(Mistake(lines.line(where), ".".join(where), f"{tool.operation!r} is no operation of entities"))
+    return (None if found else pack), tuple(found)
+
+
 @operation(
     "List the packs of kinds",
     _listed,
@@ -183,7 +203,7 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
     Refused when a pack that it has, or PPS itself, has a kind, a layer or a tool of the same name.
     """
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
-    _, mistakes = read_pack(file.text, file.name, known_operations())
+    _, mistakes = _read(file.text, file.name, own=file.own)
     if mistakes:
         raise InvalidRequest("pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}")
     return EnabledPacks(given.entity, await app.enable_pack(given.entity, given.pack))
@@ -205,9 +225,9 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
         text = await asyncio.to_thread(path.read_text, encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: cannot be read as text") from None
-    shipped = [one.name for one in pack_files(app.settings.home).values() if not one.own]
-    pack, mistakes = read_pack(text, path.stem, known_operations())
-    if path.stem in shipped and path.parent == app.settings.home / "packs":
+    shipped = {one.name: one.text for one in pack_files(app.settings.home).values() if not one.own}
+    pack, mistakes = _read(text, path.stem, own=path.stem not in shipped)
+    if path.stem in shipped and (text != shipped[path.stem] or path.parent == app.settings.home / "packs"):
         mistakes = (Mistake(1, "name", "a shipped pack has this name, choose another"), *mistakes)
     if pack is None or mistakes:
         return CheckedPack(False, mistakes)
