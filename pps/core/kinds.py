@@ -5,6 +5,7 @@ Only values: ``config.packs`` reads them from TOML files; whoever knows of kinds
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -195,6 +196,8 @@ class Kinds:
         """Return a typed kind; InvalidRequest names those that there are."""
         if name not in self.by_name:
             known = ", ".join(self.by_name) or "none: `pps pack enable` gives this memory a pack"
+            if near := difflib.get_close_matches(name, self.by_name, n=1):
+                raise InvalidRequest("kind", f"{name!r} is no kind of this memory's packs; did you mean {near[0]!r}?")
             raise InvalidRequest("kind", f"{name!r} is no kind of this memory's packs; there are {known}")
         return self.by_name[name]
 

@@ -133,4 +133,6 @@ def _checked(text: str, path: Path) -> OwnSettings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: {key}: {first['msg']}") from None
+        if key.startswith("calendar.hours"):
+            raise ConfigError(f"{path}: calendar.hours: must be a number of 0 to 24, or seven of them") from None
+        raise ConfigError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from None

@@ -177,7 +177,9 @@ def _recorded(value: RecordsImported, unreadable: int) -> str:
     lines = [f"{one.what}: {one.why}" for one in value.mistakes[:_SHOWN]]
     if unreadable:
         shown = f", the first {_SHOWN} are above" if unreadable > _SHOWN else ""
-        lines.append(f"{counted(unreadable, 'mistake')}{shown}; --skip keeps the records that have none")
+        right = value.created + value.changed + value.unchanged
+        keeps = f"the {counted(right, 'record')} that have none" if right > 1 else "the records that have none"
+        lines.append(f"{counted(unreadable, 'mistake')}{shown}; --skip keeps {keeps}")
     return "\n".join([head, *lines])
 
 

@@ -223,6 +223,8 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     path = Path(given.path)
     try:
         text = await asyncio.to_thread(path.read_text, encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: cannot be read as text") from None
     shipped = {one.name: one.text for one in pack_files(app.settings.home).values() if not one.own}

@@ -98,7 +98,7 @@ async def import_records(memory: Memory, wanted: WantedRecords, progress: Progre
         return await _restored(memory, wanted, exported, mistakes, progress)
     count = len(rows) + len(mistakes)
     saved, further = await _tried(memory, rows, most=count if wanted.skip else MAX_MISTAKES - len(mistakes))
-    mistakes += further
+    mistakes = sorted([*mistakes, *further], key=_in_order)
     keeps = not wanted.dry_run and bool(rows) and (wanted.skip or not mistakes)
     if keeps:
         saved = await _saved(memory, rows, progress)
@@ -195,6 +195,8 @@ async def _saved(memory: Memory, rows: Sequence[_Row], progress: Progress | None
 
 
 def _read(wanted: WantedRecords, kinds: Kinds) -> tuple[list[_Row], list[_Kept], list[Skipped]]:
+    if wanted.kind:
+        kinds.kind(wanted.kind)  # said once, not for every row
     rows: list[_Row] = []
     exported: list[_Kept] = []
     mistakes: list[Skipped] = []
@@ -245,10 +247,17 @@ def _exported(items: list[JSON]) -> list[JSON]:
     return [one for one in items if isinstance(one, dict) and "record" in one]
 
 
+def _in_order(mistake: Skipped) -> list[str | int]:
+    """Return what sorts mistakes by file and row: numbers as numbers."""
+    return [int(one) if one.isdecimal() else one for one in re.split(r"(\d+)", mistake.what)]
+
+
 def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
     """Return a row as a save takes it: what is none of a record's own names is a relation or a field of its kind."""
     relations = {one.name for one in kinds.relations()}
     kind = str(row.get("kind", ""))
+    if not kind and not row.get("id"):
+        raise InvalidRequest("kind", "is missing: give --kind, or a column 'kind'")
     of_kind: Mapping[str, FieldSpec] = kinds.kind(kind).fields if kind or not row.get("id") else {}
     record: dict[str, JSON] = {"fields": {}}
     fields: dict[str, JSON] = {}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from textwrap import shorten
 
 from ical.calendar import Calendar
 from ical.calendar_stream import CalendarStream
@@ -226,4 +227,4 @@ def _times(
 def _why(error: Exception) -> str:
     """Return what is wrong in a line, without what the calendar says."""
     said = str(error).rsplit("component: ", 1)[-1].removeprefix("Value error, ")
-    return first_line(re.sub(r"'[^']*'", "'…'", said))[:160] or type(error).__name__
+    return shorten(first_line(re.sub(r"'[^']*'", "'…'", said)), 160, placeholder=" …") or type(error).__name__

@@ -104,10 +104,13 @@ async def drift_alerts(ground: Ground, given: Drifts) -> Asked:
     for (before, one), change in zip(pairs, await _changed(ground, pairs), strict=True):
         moved = (before.status, before.state) != (one.status, one.state)
         if change > given.min_change or moved:
-            said = f"“{one.title}” changed by {change:.2f} since {before.updated_at.date()}: "
+            much = f"changed by {change:.2f}" if change >= 0.005 else "means the same but changed"
+            said = f"“{one.title}” {much} since {before.updated_at.date()}: "
             rows.append(found(one, f"{said}{'; '.join(changes(before, one)) or 'back to what it was'}.", score=change))
     rows.sort(key=lambda one: (-(one.score or 0), one.id))
-    said = f"{len(rows)} of {len(pairs)} changed records mean something else than on {since.date()}."
+    said = (
+        f"{len(rows)} of {len(pairs)} changed records mean something else, or stand otherwise, than on {since.date()}."
+    )
     return answer("drift_alerts", said, rows, given.limit)
 
 
