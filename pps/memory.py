@@ -296,8 +296,8 @@ class Memory:
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         await self._parts.worker.saved(5.0)
-        await self.records.check_write(ids := await self._parts.journal.whole(ids, strict=False))
-        return await self._parts.forgetter.forget(ids, dry_run=dry_run)
+        ids = await self._parts.journal.whole(ids, strict=False)
+        return await self._parts.forgetter.forget(ids, dry_run=dry_run, check=self.records.check_write)
 
     async def anchor_save(
         self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()

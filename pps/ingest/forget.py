@@ -7,9 +7,10 @@ carried through at the next start.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
 from pps.core.ids import is_uuid
@@ -28,6 +29,8 @@ from pps.journal.journal import Journal
 MAX_IDS = 500
 _INTENT = "forgetting"
 _ALL = 100_000
+Check: TypeAlias = Callable[[Sequence[str]], Awaitable[None]]
+"""Raises when one of the turns, facts and nodes that would go may not be changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +63,21 @@ class Forgetter:
         self._self_node = self_node
         self._worker = worker
 
-    async def forget(self, ids: Sequence[str], *, dry_run: bool) -> Forgotten:
+    async def forget(self, ids: Sequence[str], *, dry_run: bool, check: Check | None = None) -> Forgotten:
         """Plan, and unless it is a dry run carry out, the removal of ids and slugs.
 
         Raises:
-            InvalidRequest: No id, more than 500, or the entity's own node.
+            InvalidRequest: No id, more than 500, or the entity's own node; or what ``check`` raises.
             NotFound: One of them is not this entity's; nothing was changed.
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         if dry_run:
-            return _said(await self._plan(ids), dry_run=True)
+            return _said(await self._checked(ids, check), dry_run=True)
         async with self._worker.held():  # a job in hand would bring back what is forgotten meanwhile
             done = await self.resume()  # what an earlier call noted must not be lost to this one
             if done and {*done.turns, *done.facts, *done.nodes, *done.anchors}.issuperset(ids):
                 return _said(done, dry_run=False)
-            plan = await self._plan(ids)
+            plan = await self._checked(ids, check)
             await self._drop_given(plan)
             await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
             try:
@@ -83,6 +86,12 @@ class Forgetter:
                 why = "it is noted and may be forgotten in part; the next forget or start finishes it"
                 raise StoreUnavailable(f"{why} ({error.message})") from error
         return _said(plan, dry_run=False)
+
+    async def _checked(self, ids: Sequence[str], check: Check | None) -> _Plan:
+        plan = await self._plan(ids)
+        if check:
+            await check((*plan.turns, *plan.facts, *plan.nodes, *plan.stripped))
+        return plan
 
     async def resume(self) -> _Plan | None:
         """Carry through a forget that was cut short, if there is one; return what it was."""

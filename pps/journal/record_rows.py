@@ -188,6 +188,17 @@ class RecordRows:
         statement = f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 AND id IN {LIST}"  # noqa: S608 - literals
         return [_relation(row) for row in self._db.execute(statement, (listed(ids),))]
 
+    def kinds_written(self, ids: Iterable[str]) -> list[str]:
+        """Return the kinds of the records that some ids are, and of those that relations of these ids begin at.
+
+        A relation that ends at one of these records goes with it, and is no one else's.
+        """
+        records = self.find(wanted := list(ids))
+        statement = f"SELECT source, target FROM record_relations WHERE id IN {LIST}"  # noqa: S608 - literals
+        ends = self._db.execute(statement, (listed(wanted),)).fetchall()
+        sources = self.kinds_of([source for source, target in ends if target not in records])
+        return sorted({*(one.kind for one in records.values()), *sources.values()})
+
     def put_cites(self, record: str, cites: Iterable[Cite]) -> bool:
         """Let a record rest on these alone; return whether that is another set than before."""
         after = {one.id: one for one in cites}

@@ -273,14 +273,13 @@ class Records(recorder.Records):
     async def delete(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
         """Forget records with their versions, relations and moves, and what only they support; as ``Memory.forget``."""
         found = await self.get(ids)
-        await self.check_write([one.id for one in found])
         await self._parts.worker.saved(5.0)
-        return await self._forgetter.forget([one.turn for one in found], dry_run=dry_run)
+        turns = [one.turn for one in found]
+        return await self._forgetter.forget(turns, dry_run=dry_run, check=self.check_write)
 
     async def check_write(self, ids: Sequence[str]) -> None:
-        """Raise InvalidRequest when the actor may not write a record that one of some ids is."""
-        found = await self._parts.journal.typed.read(lambda rows: rows.find(ids))
-        for kind in {one.kind for one in found.values()}:
+        """Raise InvalidRequest when the actor may not write a record or relation that one of some ids is."""
+        for kind in await self._parts.journal.typed.read(lambda rows: rows.kinds_written(ids)):
             self._parts.kinds.check_write(self._actor, kind)
 
     async def index_fields(self) -> None:
