@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 _T = TypeVar("_T")
+TYPED_SOURCE = "record"
+"""Where the turns of records of packs' kinds come from."""
 MAX_TITLE = 80
 MAX_SUMMARY = 200
 _RETRY_AFTER_S = 5.0
@@ -240,6 +242,8 @@ def check_words(content: str, options: TextOptions) -> None:
 
 def drafted(content: str, options: TextOptions, redactor: KeyedRedactor, automatic: Automatic) -> TurnDraft:
     """Return a text with its tags and with where it comes from, as far as that is given, without secrets."""
+    if options.get("source") == TYPED_SOURCE:  # their turns' ids follow from it
+        raise InvalidRequest("source", f"{TYPED_SOURCE!r} is that of records of packs' kinds: give another one")
     kept, session, source, source_ref = redactor.known_text(
         normalise(content), options.get("session") or "", options.get("source") or "", options.get("source_ref") or ""
     )

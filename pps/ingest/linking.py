@@ -16,7 +16,7 @@ from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import JSON, Fact, Node, RecordDraft, RelationDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
-from pps.ingest.drafts import summary_of, title_of
+from pps.ingest.drafts import TYPED_SOURCE, summary_of, title_of
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job
 from pps.journal.journal import Journal
@@ -25,8 +25,6 @@ from pps.journal.record_rows import Pending
 REFERENCES, CHILD_OF = "references", "child_of"
 FROM_TEXT = "ingestion"
 """Who a relation is ``created_by`` when a text's own links or parent made it."""
-TYPED_SOURCE = "record"
-"""Where the turns of records of packs' kinds come from."""
 PERSON = "person"
 """The same where no actor is named."""
 _PLAIN = "Thing"

@@ -127,6 +127,15 @@ class RecordRows:
         self._put(record)
         return record, revised.job_id
 
+    def bump(self, record: Record) -> Record:
+        """Keep another version of a record whose words stay: what it rests on changed."""
+        last = versions.of(self._db, record.turn)[-1]
+        versions.put(self._db, record.turn, last)
+        at, number = now(), last.number + 1
+        versions.put(self._db, record.turn, replace(last, number=number, change="modified", actor=record.actor, at=at))
+        self._put(record := replace(record, version=number, updated_at=at))
+        return record
+
     def put_fields(self, node: str, fields: Mapping[str, FieldValue]) -> None:
         """Replace what a record is found by."""
         self._db.execute("DELETE FROM record_field WHERE node = ?", (node,))
@@ -206,8 +215,8 @@ class RecordRows:
         if before == after.keys():
             return False
         self._db.execute("DELETE FROM record_cites WHERE record = ?", (record,))
-        rows = [(record, one.id, one.kind) for one in after.values()]
-        self._db.executemany("INSERT INTO record_cites (record, id, kind) VALUES (?, ?, ?)", rows)
+        rows = [(record, one.id, one.kind, one.gone) for one in after.values()]
+        self._db.executemany("INSERT INTO record_cites (record, id, kind, gone) VALUES (?, ?, ?, ?)", rows)
         return True
 
     def cites(self, records: Iterable[str]) -> dict[str, tuple[Cite, ...]]:

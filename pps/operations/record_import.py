@@ -208,7 +208,10 @@ def _read(wanted: WantedRecords, kinds: Kinds) -> tuple[list[_Row], list[_Kept],
                     continue
                 rows.append(_Row(where, _as_given(where, {"kind": wanted.kind, **row}, kinds)))
             except ValidationError as error:
-                mistakes += [Skipped(f"{where}: {one.path}", one.text) for one in problems(error, RecordInput)]
+                mistakes += [
+                    Skipped(": ".join(filter(None, (where, one.path))), one.text)
+                    for one in problems(error, RecordInput)
+                ]
             except InvalidRequest as error:
                 mistakes.append(Skipped(f"{where}: {error.field}", error.message.removeprefix(f"{error.field}: ")))
     return rows, exported, mistakes

@@ -27,6 +27,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import ID_PATTERN
 from pps.core.kinds import FieldSpec, FieldType, Kinds
 from pps.core.record_values import Record
+from pps.core.text import visible
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Moment, Tag, described_time
@@ -49,7 +50,7 @@ def snake(name: str) -> str:
 def _plain_text(value: str) -> str:
     if "\0" in value:
         raise ValueError("must not contain the character NUL")
-    if value and not value.strip():
+    if value and not visible(value).strip():
         raise ValueError("must not be white space only")
     return value
 

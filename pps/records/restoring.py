@@ -10,7 +10,8 @@ from pps.core.kinds import PLAIN_KIND
 from pps.core.record_values import Cite, Record
 from pps.core.text import fold
 from pps.core.values import JSON
-from pps.ingest.linking import TYPED_SOURCE, draft_of, record_id, relation_id
+from pps.ingest.drafts import TYPED_SOURCE
+from pps.ingest.linking import draft_of, record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.journal.kept_records import KNOWN, Kept, KeptCite, cited_as, sources, things

@@ -16,8 +16,8 @@ from pps.core.record_values import Cite, Record, Relation
 from pps.core.text import fold, normalise
 from pps.core.time import now
 from pps.core.values import JSON
-from pps.ingest.drafts import Automatic, tags_in
-from pps.ingest.linking import TYPED_SOURCE, draft_of, record_id, relation_id
+from pps.ingest.drafts import TYPED_SOURCE, Automatic, tags_in
+from pps.ingest.linking import draft_of, record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.journal.record_rows import RecordRows
@@ -161,7 +161,9 @@ class Saving:
         for number, one in enumerate(self._given):
             with told(f"records[{number}]"):
                 relations = self._related(rows, one, saved[number].record, names)
-                self._cited(rows, one, saved[number].record)
+                cited = self._cited(rows, one, saved[number].record)
+            if cited and saved[number].change == "unchanged":
+                saved[number] = replace(saved[number], record=rows.bump(saved[number].record), change="changed")
             saved[number] = replace(saved[number], relations=relations)
         return saved
 
@@ -328,17 +330,19 @@ class Saving:
             made.append(relation.id)
         return tuple(made)
 
-    def _cited(self, rows: RecordRows, one: RecordGiven, record: Record) -> None:
+    def _cited(self, rows: RecordRows, one: RecordGiven, record: Record) -> bool:
+        """Let a record rest on what is given, if anything is; what it cites already stays, though it be forgotten."""
         if one.cites is None:
-            return
+            return False
         if len(one.cites) > MAX_CITES:
             raise InvalidRequest("cites", f"at most {MAX_CITES}")
         wanted = rows.whole(one.cites)
         found = rows.cited(wanted)
+        before = {cite.id: cite for cite in rows.cites([record.id]).get(record.id, ())}
         for number, id_ in enumerate(wanted):
-            if id_ not in found or id_ == record.id:
+            if (id_ not in found and id_ not in before) or id_ == record.id:
                 raise InvalidRequest(f"cites[{number}]", "is no other fact, turn or record of this memory")
-        rows.put_cites(record.id, [Cite(found[id_], id_) for id_ in dict.fromkeys(wanted)])
+        return rows.put_cites(record.id, [before.get(id_) or Cite(found[id_], id_) for id_ in dict.fromkeys(wanted)])
 
 
 _Names: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]

@@ -35,7 +35,7 @@ async def test_an_actor_ends_no_relation_that_it_may_not_write(settings: Setting
                 await plan.forget([serves], dry_run=False)
             assert [one.id for one in await ana.records.relations([run])] == [serves]
             assert shop in (await stranger.forget([said.turn_id], dry_run=False)).nodes
-            assert (await plan.records.delete([run], dry_run=False)).facts == (serves,)
+            assert (await ana.by("discuss").records.delete([run], dry_run=False)).facts == (serves,)
             assert not await ana.records.relations([shoes])
 
 
@@ -52,7 +52,7 @@ async def test_an_actor_merges_nothing_into_what_it_may_not_write(settings: Sett
             for dry_run in (True, False):
                 with pytest.raises(InvalidRequest, match="'stranger' may not write Goal"):
                     await merging.merge(goal.record.id, thing, dry_run=dry_run)
-            done = await ana.by("plan").records.merging.merge(goal.record.id, thing, dry_run=False)
+            done = await ana.by("discuss").records.merging.merge(goal.record.id, thing, dry_run=False)
             with pytest.raises(InvalidRequest, match="'stranger' may not write Goal"):
                 await merging.undo(done.id)
-            await ana.by("plan").records.merging.undo(done.id)
+            await ana.by("discuss").records.merging.undo(done.id)
