@@ -11,6 +11,7 @@ from pps.config.pack_reading import read_pack
 from pps.config.packaged import shipped
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.kinds import Pack
+from pps.core.text import snake
 
 ALWAYS = "events"
 """The pack that every memory has."""
@@ -102,9 +103,16 @@ def clash(packs: Sequence[Pack]) -> str:
     for pack in packs:
         names = [("kind", one) for one in pack.kinds]
         names += [("layer", one.name) for one in pack.layers]
-        names += [("tool", one.name.replace(".", "_")) for one in pack.tools]
+        names += [("tool", one) for one in _tools(pack)]
         for what, name in names:
             other = owners.setdefault((what, name), pack.name)
             if other != pack.name:
                 return f"the packs {other} and {pack.name} both have the {what} {name}"
     return ""
+
+
+def _tools(pack: Pack) -> list[str]:
+    """Return the names of a pack's tools, with those that are made of its kinds."""
+    rows = [one.name.replace(".", "_") for one in pack.tools]
+    made = [f"{snake(kind)}{{}}_{verb}_v1" for kind in pack.kinds for verb in ("create", "update") if not pack.open]
+    return rows + [one.format("_record" if one.format("") in rows else "") for one in made]

@@ -113,3 +113,8 @@ def _cut(window: str) -> int:
 def _word_start(text: str, at: int, end: int) -> int:
     space = text.find(" ", max(at, 0), end)
     return space + 1 if space >= 0 else max(at, 0)
+
+
+def snake(name: str) -> str:
+    """Return the name of a field for a name that may be written in camelCase, such as ``dueDate``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

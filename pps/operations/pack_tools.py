@@ -9,10 +9,11 @@ from typing import Any
 
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import NO_KINDS, Kinds, KindSpec, Pack, ToolSpec
+from pps.core.text import snake
 from pps.core.values import JSON
 from pps.operations.table import AnyOperation, Operation, plain
 from pps.records.asks import QUERIES
-from pps.records.kind_models import KindModels, snake
+from pps.records.kind_models import KindModels
 from pps.records.named_query import Query
 
 TYPED = "-typed"
@@ -153,7 +154,9 @@ class PackTools:
         if key not in self._made:
             if len(self._made) > 64:
                 self._made.clear()
-            made = {one.name: one for pack in kinds.packs for one in self._tools(pack)}
+            made: dict[str, AnyOperation] = {}
+            for one in (one for pack in kinds.packs for one in self._tools(pack)):
+                made.setdefault(one.name, one)
             self._made[key] = kinds.packs, {n: one for n, one in made.items() if n not in self._generic}
         return self._made[key][1]
 
@@ -179,10 +182,10 @@ class PackTools:
         return PackTool(**columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults, without=without)
 
     def _of_kind(self, pack: Pack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
-        generic, rows = self._generic[_SAVE], {spec.name for spec in pack.tools}
+        generic, rows = self._generic[_SAVE], {spec.name.replace(".", "_") for spec in pack.tools}
         for verb, title in _KIND_TOOLS:
             dotted = f"{snake(kind.name)}.{verb}.v1"
-            if dotted in rows:  # such as relationship.create.v1, which joins two records
+            if dotted.replace(".", "_") in rows:  # such as relationship.create.v1, which joins two records
                 dotted = f"{snake(kind.name)}_record.{verb}.v1"
             said = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns its id and version."
             columns = _columns(generic, dotted, said, pack.name + TYPED)

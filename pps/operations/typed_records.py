@@ -10,13 +10,13 @@ from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Condition, RecordQuery
 from pps.core.reports import Forgotten
+from pps.core.text import snake
 from pps.memory import Memory
 from pps.models.token_counts import count_tokens, counter_name
 from pps.operations import record_shapes as shapes
 from pps.operations import words
 from pps.operations.table import ADDS, ERASES, READS, SETS, Hints, operation
 from pps.operations.titled_texts import WAIT_S
-from pps.records.kind_models import snake
 from pps.records.records import Join
 from pps.records.saving import RelationGiven
 from pps.records.session import QUERY_TOKENS, Parent, parents_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Annotated, Any, Literal, cast
@@ -27,7 +26,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import ID_PATTERN
 from pps.core.kinds import FieldSpec, FieldType, Kinds
 from pps.core.record_values import Record
-from pps.core.text import visible
+from pps.core.text import snake, visible
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Moment, Tag, described_time
@@ -38,13 +37,6 @@ MAX_ITEMS = 50
 """Most items of a list that a pack does not bound."""
 _MOST = 2**53
 """Greatest whole number that all readers of JSON agree on."""
-
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-def snake(name: str) -> str:
-    """Return the name of a field for a name that may be written in camelCase, such as ``dueDate``."""
-    return _CAMEL.sub("_", name).lower()
 
 
 def _plain_text(value: str) -> str:

@@ -13,7 +13,7 @@ from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.ids import is_beginning, is_uuid
 from pps.core.kinds import PLAIN_KIND, FieldSpec, Kinds, KindSpec
 from pps.core.record_values import Cite, Record, Relation
-from pps.core.text import fold, normalise
+from pps.core.text import fold, normalise, snake
 from pps.core.time import now
 from pps.core.values import JSON
 from pps.ingest.drafts import TYPED_SOURCE, Automatic, tags_in
@@ -23,7 +23,7 @@ from pps.journal.entries import JobPayload, TurnDraft
 from pps.journal.record_rows import RecordRows
 from pps.journal.turns import prepare, turn_id
 from pps.journal.versions import Text
-from pps.records.kind_models import KindModels, snake
+from pps.records.kind_models import KindModels
 from pps.records.listing import field_values
 
 MAX_RECORDS = 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pps.config.pack_reading import read_pack
+from pps.config.packs import clash, shipped_pack
 from pps.operations.pack_files import _read  # pyright: ignore[reportPrivateUsage]
 
 
@@ -28,3 +29,12 @@ def test_a_tool_calls_what_entities_have() -> None:
         "line 5: tools.a.b.operation: 'entity_delete' is no operation of entities"
     ]
     assert _read(text.replace("entity_delete", "record_list"), "garden", own=True)[1] == ()
+
+
+def test_a_tool_takes_no_name_that_is_made_of_another_packs_kinds() -> None:
+    text = 'name = "garden"\nversion = 1\n[kinds.Plant]\n[tools."goal.create.v1"]\noperation = "record_list"\n'
+    pack, _ = read_pack(text, "garden")
+    assert pack
+    packs = (shipped_pack("constitution"), pack, shipped_pack("events"))
+    assert clash(packs) == "the packs constitution and garden both have the tool goal_create_v1"
+    assert clash([one for one in packs if one != pack]) == ""
