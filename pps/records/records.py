@@ -36,8 +36,8 @@ from pps.records.saving import (
     Saved,
     Saving,
     Writing,
+    all_redacted,
     end_of,
-    redacted,
     relation_of,
     told,
 )
@@ -119,7 +119,7 @@ class Records(recorder.Records):
         """
         check_range("records", len(records), 1, MAX_RECORDS)
         redactor = self._parts.redactor()
-        given = [redacted(one, redactor) for one in records]
+        given = all_redacted(records, redactor)
         work = _with(Saving(self._writing(), given), self._also)
         saved = await self._written(len(given), work, lambda done: [one.job for one in done])
         joined = any(one.relations and not one.job for one in saved)
@@ -132,13 +132,12 @@ class Records(recorder.Records):
         It takes one transaction, which is undone. The saves may have any number of records.
         """
         redactor = self._parts.redactor()
-        given = [[redacted(one, redactor) for one in save] for save in saves]
 
         def work(rows: RecordRows) -> None:
             done: list[Saved] = []
             try:
-                for save in given:
-                    done += Saving(self._writing(), save)(rows)
+                for save in saves:
+                    done += Saving(self._writing(), all_redacted(save, redactor))(rows)
             except (InvalidRequest, NotFound, StoreConflict) as error:
                 raise _Undone(done, error) from None
             raise _Undone(done, None)

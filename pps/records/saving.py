@@ -107,7 +107,8 @@ class _Place:
 
 
 def redacted(given: RecordGiven, redactor: KeyedRedactor) -> RecordGiven:
-    """Return a record without secrets."""
+    """Return a record without secrets; InvalidRequest when its title holds one: two such would seem to be one."""
+    redactor.label("title", normalise(given.title or ""))
 
     def clean(text: str | None) -> str | None:
         return None if text is None else redactor.text(normalise(text))
@@ -130,6 +131,15 @@ def told(place: str) -> Generator[None]:
         yield
     except InvalidRequest as error:
         raise InvalidRequest(f"{place}.{error.field}", error.message.removeprefix(f"{error.field}: ")) from None
+
+
+def all_redacted(records: Sequence[RecordGiven], redactor: KeyedRedactor) -> list[RecordGiven]:
+    """Return records without secrets; what is wrong says which of them it is about."""
+    found: list[RecordGiven] = []
+    for number, one in enumerate(records):
+        with told(f"records[{number}]"):
+            found.append(redacted(one, redactor))
+    return found
 
 
 def content_of(summary: str, fields: Mapping[str, JSON]) -> str:

@@ -48,3 +48,12 @@ async def test_the_source_of_records_is_theirs_alone(memory: Memory) -> None:
         await memory.records.add_event("A text.", source="record", session="r-77", source_ref="r-77")
     [saved] = (await memory.records.save([RecordGiven("Task", "Buy shoes", "That fit.", ref="r-77")])).records
     assert saved.change == "created"
+
+
+async def test_a_title_holds_no_secret(memory: Memory) -> None:
+    tasks = [RecordGiven("Task", title, "Text.") for title in ("Plain", "ghp_" + "a1B2" * 9)]
+    with pytest.raises(InvalidRequest, match=r"records\[1\].title: holds what looks like a secret"):
+        await memory.records.save(tasks)
+    saved, error = await memory.records.tried([[tasks[0]], [tasks[1]]])
+    assert len(saved) == 1
+    assert "records[0].title" in str(error)
