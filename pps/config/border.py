@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pps.core.ids import ID_PATTERN, UUID_PATTERN
 
 _BRANCH = re.compile(r"(tuple|list|set|dict|literal|union)\[")
-_WHOLE = re.compile(r"(tuple|list) should have at least \d+ items? after validation")
+_ITEMS = re.compile(r"(?:tuple|list) should have (at (?:least|most) \d+) items? after validation.*", re.IGNORECASE)
+_WHOLE = re.compile(r"give at least \d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def _plain(message: str) -> str:
     """Return a message of Pydantic as ours: an id's pattern teaches nobody what an id is."""
     if UUID_PATTERN in message or ID_PATTERN in message:
         return "must be an id as answers give it, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
-    text = message.removeprefix("Value error, ")
+    text = _ITEMS.sub(r"give \1", message.removeprefix("Value error, "))
     return text[:1].lower() + text[1:]
 
 

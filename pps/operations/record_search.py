@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AliasChoices, Field, StringConstraints
 
 from pps.core.kinds import STATUSES, Status
 from pps.core.reports import IndexStatus
@@ -30,11 +30,23 @@ class RecordSearchInput(Input):
         description="What is looked for, in your own words.", json_schema_extra=argument()
     )
     layers: _Names = Field(default=(), description="Only these layers.", json_schema_extra=option("--layer"))
-    types: _Names = Field(default=(), description="Only these kinds, such as Goal.", json_schema_extra=option("--kind"))
-    status: tuple[Status, ...] = Field(
-        default=(), max_length=len(STATUSES), description="Only these; all when not given."
+    types: _Names = Field(
+        validation_alias=AliasChoices("types", "kinds"),
+        default=(),
+        description="Only these kinds, such as Goal.",
+        json_schema_extra=option("--kind"),
     )
-    top_k: int = Field(default=10, ge=1, le=50, description="Most results.", json_schema_extra=option("--limit"))
+    status: tuple[Status, ...] = Field(
+        default=(), max_length=len(STATUSES), description="Only records with one of these; with any when not given."
+    )
+    top_k: int = Field(
+        validation_alias=AliasChoices("top_k", "limit"),
+        default=10,
+        ge=1,
+        le=50,
+        description="Most results.",
+        json_schema_extra=option("--limit"),
+    )
     min_similarity: float | None = Field(
         default=None, ge=-1, le=1, description="Least cosine; the embedder's own threshold when not given."
     )

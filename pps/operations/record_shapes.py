@@ -78,7 +78,7 @@ class SaveRecordsInput(Input):
     records: tuple[RecordInput, ...] = Field(
         min_length=1,
         max_length=MAX_RECORDS,
-        description="1 to 200.",
+        description="1 to 200 records; a kind's own fields, such as deadline, go in 'fields' of each.",
         json_schema_extra=json_file(
             "--file", """A JSON file (stdin if '-') such as {"records": [{"kind": "Goal", …}]}."""
         ),
@@ -103,20 +103,27 @@ class ListRecordsInput(Input):
     """Which records. Values of one argument are alternatives; arguments add up."""
 
     kinds: tuple[Word, ...] = Field(
-        default=(), max_length=100, description="Such as Goal.", json_schema_extra=option("--kind")
+        default=(),
+        max_length=100,
+        description="Only of these kinds, such as Goal; schema_inventory names them.",
+        json_schema_extra=option("--kind"),
     )
     layers: tuple[Word, ...] = Field(
         default=(), max_length=20, description="Of the packs, such as vision.", json_schema_extra=option("--layer")
     )
-    status: tuple[Status, ...] = Field(default=(), max_length=4, description="Any of these.")
+    status: tuple[Status, ...] = Field(default=(), max_length=4, description="Only with one of these; else with any.")
     states: tuple[Word, ...] = Field(
         default=(), max_length=50, description="Of life cycles, such as todo.", json_schema_extra=option("--state")
     )
     tags: tuple[Tag, ...] = Field(
-        default=(), max_length=50, description="Any of these.", json_schema_extra=option("--tag")
+        default=(), max_length=50, description="Only with one of these tags.", json_schema_extra=option("--tag")
     )
     where: tuple[ConditionInput, ...] = Field(
-        default=(), max_length=MAX_CONDITIONS, description="All must hold.", json_schema_extra=json_text("--where")
+        default=(),
+        max_length=MAX_CONDITIONS,
+        description='Conditions on fields, all of which must hold: {"field": "deadline", "op": "<", "value": '
+        '"2027-01-01"}.',
+        json_schema_extra=json_text("--where"),
     )
     since: Annotated[Moment | None, described_time("Nothing that happened before.")] = None
     until: Annotated[Moment | None, described_time("Nothing that happened at or after.")] = None

@@ -176,7 +176,7 @@ class Layers:
         )
         if session:
             shown = [record.id for one in loaded for record in one.items]
-            await self._journal.given.record_parts(session, found.tokens, shown)
+            await self._journal.given.record_parts(session, {**found.tokens, "frame": _FRAME}, shown)
         return found
 
     async def lines(self, limit: int) -> list[tuple[str, Line]]:

@@ -59,6 +59,7 @@ async def test_a_year_is_shown_at_the_start_of_a_session(iris: Memory) -> None:
 
 async def test_a_session_knows_what_it_was_given_by_part(iris: Memory) -> None:
     context = await iris.layers.context("s1")
+    assert (await iris.layers.usage("s1")).tokens == context.total_tokens
     await iris.ambient_recall("the library of Haven", session="s1")
     pack = await iris.ambient_recall("What does the library want?", session="s1")
     usage = await iris.layers.usage("s1")

@@ -254,7 +254,7 @@ def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str],
     ("verb", "arguments", "said"),
     [
         ("get", {"ids": ["kitchen"]}, f"ids.0: must be an id as answers give it, such as {ID}"),
-        ("get", {"ids": []}, "ids: tuple should have at least 1 item after validation, not 0"),
+        ("get", {"ids": []}, "ids: give at least 1"),
         (
             "recall",
             {"query": "x", "channels": ["factz"]},
@@ -267,3 +267,8 @@ def test_a_refusal_names_the_field_and_what_it_takes(verb: str, arguments: dict[
     with pytest.raises(InvalidRequest) as refused:
         OPERATIONS[verb].parse(arguments)
     assert refused.value.message == said
+
+
+def test_a_search_takes_the_names_that_a_list_has_for_the_same() -> None:
+    found = operations_for("entity")["record_search"].parse({"query": "x", "kinds": ["Goal"], "limit": 3})
+    assert (found.types, found.top_k) == (("Goal",), 3)
