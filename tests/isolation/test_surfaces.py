@@ -170,6 +170,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "squad add": ["nonesuch", "mine"],
     "squad create": ["crew", "--from", "<home>/talk"],
     "squad delete": ["nonesuch", "--yes"],
+    "squad import": ["nonesuch", "kublai", "<home>"],
     "squad list": [],
     "squad remove": ["nonesuch", "kublai", "--yes"],
     "squad show": ["theirs"],

@@ -68,8 +68,9 @@ async def _serve(
     home: Path, whose: str, instructions: str, toolset: str, of_packs: frozenset[str] = frozenset()
 ) -> None:
     tools = built("router" if whose.startswith("/") else "entity", toolset, of_packs)
-    if of_packs and (toolset == "all" or of_packs.intersection(toolset.split(","))):
-        tools = {}
+    asked = {*toolset.split(",")}
+    if "squad" in asked or (of_packs and (toolset == "all" or of_packs & asked)):
+        tools = {}  # whose packs and squad they are the server knows
     timeout = httpx2.Timeout(10.0, read=_CALL_S)
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http, stdio_server() as (source, sink):
         bridge = _Bridge(home, whose, toolset, tools, http)
@@ -224,7 +225,7 @@ def built(audience: str, toolset: str, of_packs: frozenset[str] = frozenset()) -
         InvalidRequest: There is no such toolset.
     """
     table: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("tools.json").read_text())[audience]
-    wanted = list(table) if toolset == "all" else (toolset or DEFAULT[audience]).split(",")
+    wanted = [one for one in table if one != "squad"] if toolset == "all" else (toolset or DEFAULT[audience]).split(",")
     if unknown := [one for one in wanted if one not in table and one not in of_packs]:
         raise InvalidRequest("--toolset", f"{unknown[0]!r} is none of {', '.join([*table, *sorted(of_packs)])}, all")
     return {str(one["name"]): types.Tool.model_validate(one) for name in wanted for one in table.get(name, ())}

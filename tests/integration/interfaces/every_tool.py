@@ -42,6 +42,10 @@ TOOLS = {
     "graph_rank",
     "record_ask",
     "graph_all",
+    "drift",
+    "index_status",
+    "schema_inventory",
+    *(f"record_{one}" for one in ("delete", "get", "list", "move", "relate", "save", "search", "unrelate")),
 }
 TIMED = {"remember", "add_event", "update", "append"}
 """Tools whose answer says how long it took."""
@@ -124,6 +128,17 @@ async def use_every_tool(client: Client) -> None:
     assert "why" in [one["name"] for one in (await done(client, "record_ask"))["queries"]]
     assert "no pack of this memory" in await refused(client, "record_ask", query="why", parameters={"id": "Mira"})
     assert [one["id"] for one in (await done(client, "graph_all"))["facts"]] == [fact["id"]]
+    note, goal = {"kind": "Goal", "title": "Rest", "summary": "Sleep well."}, {"ids": [fact["id"]]}
+    assert "pack" in await refused(client, "record_save", records=[note])
+    assert "pack" in await refused(client, "record_relate", source=fact["id"], type="SERVES", target="Mira")
+    for name in ("record_get", "record_delete", "record_unrelate"):
+        assert "not found" in await refused(client, name, **goal)
+    assert "not found" in await refused(client, "record_move", id=fact["id"], to="done")
+    assert (await done(client, "record_list"))["items"] == []
+    assert "pack" in await refused(client, "record_search", query="rest")
+    await done(client, "drift")
+    assert await done(client, "schema_inventory")
+    assert await done(client, "index_status")
     assert (await done(client, "costs"))["tokens_today"] == 0
     given = await done(client, "injected")
     assert (given["sessions"], given["prompts"]) == (1, 1)

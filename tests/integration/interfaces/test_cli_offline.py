@@ -84,7 +84,7 @@ COMMANDS = [
     "schema",
     *(f"pack {name}" for name in ("check", "enable", "list", "show")),
     *(f"records {name}" for name in ("delete", "get", "list", "move", "relate", "save", "unrelate")),
-    *(f"squad {name}" for name in ("add", "create", "delete", "list", "remove", "show")),
+    *(f"squad {name}" for name in ("add", "create", "delete", "import", "list", "remove", "show")),
     "extract",
     "hooks install",
     "hooks uninstall",
