@@ -299,6 +299,8 @@ class Calls:
 def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
     """Return what was not found with what was asked for, so that another's id reads as one that is nobody's."""
     what = message.removesuffix(" not found")
+    if what == "project":
+        return message  # one outside the roots and one that is not there are told alike, to the letter
     nested = [one for one in arguments.values() if isinstance(one, Mapping)]
     for place in nested if what == "id" else (arguments, *nested):
         value = place.get(what)
