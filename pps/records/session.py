@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time as clock
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any, Literal, TypeVar
+
+from pydantic import TypeAdapter
 
 from pps.context.fence import escaped, marks_of
 from pps.context.lines import Line, bullet
@@ -328,11 +329,12 @@ def parents_of(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]
 
 def _json(value: Any) -> str:
     """Return a dataclass as it is sent: without what does not apply."""
-    return json.dumps(asdict(value, dict_factory=_applying), ensure_ascii=False, default=str)
+    return _adapter(type(value)).dump_json(value, exclude_none=True).decode()
 
 
-def _applying(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in pairs if value is not None}
+@cache
+def _adapter(of: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(of)
 
 
 def _tokens(value: Any) -> int:
