@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import copy
 import time as clock
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -188,8 +188,8 @@ class Memory:
         draft, payload, redacted = await self._draft(content, options)
         appended = await self._parts.intake.append(draft, payload)
         receipt = accepted(appended, redacted)
-        if wait == "done":
-            receipt = await self._awaited(receipt, timeout_s)
+        if wait == "done" and (job := await self._parts.worker.ended(receipt.job_id, timeout_s)):
+            receipt = finished(receipt, job)
         if appended.duplicate and receipt.state != "failed":
             receipt = replace(receipt, state="duplicate")
         return replace(receipt, duration_ms=(clock.perf_counter() - started) * 1000)
@@ -385,25 +385,13 @@ class Memory:
         """Return an identifier as it is kept: without secrets."""
         return self._parts.redactor().identifier(given)
 
-    def _later(self, work: Coroutine[None, None, None]) -> None:
-        """Do something after the answer; ``close`` waits for it."""
-        task = asyncio.create_task(work)
-        self._noting.add(task)
-        task.add_done_callback(self._noting.discard)
-
-    async def _awaited(self, receipt: Receipt, timeout_s: float | None) -> Receipt:
-        try:
-            async with asyncio.timeout(timeout_s):
-                job = await self._parts.worker.wait_for(receipt.job_id)
-        except TimeoutError:
-            return receipt
-        return finished(receipt, job)
-
     async def _pack(self, request: AmbientRequest) -> Pack:
         session = self._identifier(request.session or "")
         request = replace(request, session=session or None)
         ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client, self._parts.layers.lines)
         pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
         given = self._parts.journal.given
-        self._later(given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown))
+        noting = given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown)
+        self._noting.add(task := asyncio.create_task(noting))  # after the answer; ``close`` waits for it
+        task.add_done_callback(self._noting.discard)
         return pack

@@ -13,7 +13,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pps.app.opening import Anew, Shared, open_memory, open_shared
+from pps.app.erasing import Erasing
+from pps.app.opening import Anew, open_memory
+from pps.app.shared import Shared, open_shared
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
@@ -24,7 +26,6 @@ from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs
 from pps.index.indexes import Index
 from pps.ingest.redact import Redactor
-from pps.isolation.client import erase
 from pps.memory import Memory
 from pps.models.command import make_command
 from pps.server import spool
@@ -57,6 +58,7 @@ class App:
         self._shared = shared
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._gate = Gates().hold  # one opening or closing at a time an entity
+        self._erasing = Erasing(registry, shared, self._gate)
         self._failed: dict[str, str] = {}
         self._actor = ""
 
@@ -102,7 +104,7 @@ class App:
         """
         names = await asyncio.to_thread(packs_together, self.settings.home, packs)
         async with self._gate(name):
-            await self._deletion_finished(name)
+            await self._erasing.finished(name)
             entry = await asyncio.to_thread(self.registry.register, name, store=store or self.settings.store)
             if names and not entry.made:
                 await asyncio.to_thread(set_packs, (await asyncio.to_thread(self.registry.mount, name)).folder, names)
@@ -126,7 +128,7 @@ class App:
             StoreError: Something of it could not be removed; the next start tries again.
         """
         async with self._gate(name):
-            finished = await self._deletion_finished(name)
+            finished = await self._erasing.finished(name)
             if finished:
                 return finished
             entry = self.registry.get(name)
@@ -139,41 +141,12 @@ class App:
                 is_theirs = partial(self.registry.is_told, entry.entity)
                 await asyncio.to_thread(spool.erase, self.settings.home, is_theirs)  # while its routes are known
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
-                await self._erase(deletion)
+                await self._erasing.carry_out(deletion)
         return deletion
 
     async def finish_deletions(self) -> dict[str, str]:
         """Finish what a kill or a failure cut short; return what stands in the way, by the name of the entity."""
-        in_the_way: dict[str, str] = {}
-        try:
-            await asyncio.to_thread(self.registry.deletions.sweep)
-        except StoreError as error:
-            in_the_way[".trash"] = error.message
-        for one in await asyncio.to_thread(self.registry.deletions.pending):
-            try:
-                async with self._gate(one.entity.name):
-                    await self._deletion_finished(one.entity.name)
-            except PPSError as error:
-                in_the_way[one.entity.name] = error.message
-        return in_the_way
-
-    async def _deletion_finished(self, name: str) -> Deletion | None:
-        pending = await asyncio.to_thread(self.registry.deletions.pending)
-        found = next((one for one in pending if one.entity.name == name), None)
-        if found:
-            await self._erase(found)
-        return found
-
-    async def _erase(self, deletion: Deletion) -> None:
-        deletions = self.registry.deletions
-        try:
-            await asyncio.to_thread(deletions.remove_files, deletion)
-            if deletion.store == "neo4j":
-                await erase(deletion.entity, (await self._shared.server()).driver(), self._shared.counters)
-            await asyncio.to_thread(deletions.end, deletion)
-        except PPSError as error:
-            kind = StoreUnavailable if error.retryable else StoreError
-            raise kind(f"the deletion of {deletion.entity.name} is begun and not finished: {error.message}") from error
+        return await self._erasing.finish_all()
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
         self.registry.get(name)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from pps.config import Settings, load_prices
+from pps.app.shared import Shared, fingerprint_text
+from pps.config import load_prices
 from pps.config.packs import load_packs, shipped_pack
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
-from pps.core.footprint import cores
 from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.time import now
@@ -23,7 +21,6 @@ from pps.entities import folder
 from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
-from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.index.indexes import EntityIndexes, Kept
 from pps.ingest.anchors import Anchors
 from pps.ingest.budget import Costs
@@ -40,91 +37,22 @@ from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.record_vectors import RecordVectors
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts
-from pps.ingest.work_rules import SharedWork, WorkRules
+from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
-from pps.isolation.counters import IsolationCounters
 from pps.journal.journal import Journal
 from pps.memory import Memory, Parts
 from pps.models.command import make_command
-from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
-from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
+from pps.models.factory import make_extractor
+from pps.models.protocols import Embedder
 from pps.recall.engine import RecallEngine
-from pps.recall.profiles import Profiles
 from pps.recall.query import Sources
 from pps.records.asks import Asks
 from pps.records.calendar import Calendars
 from pps.records.records import Records
 from pps.records.session import Layers
-
-
-@dataclass(slots=True)
-class Shared:
-    """What all memories of a process share: models, threads and the connection to a server."""
-
-    settings: Settings
-    embedder: Embedder | None
-    reranker: Reranker | None
-    extractor: ExtractorModel | None
-    threads: ThreadPoolExecutor
-    profiles: Profiles
-    work: SharedWork
-    counters: IsolationCounters = field(default_factory=IsolationCounters)
-    _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
-    _server: Neo4jPool | None = None
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    async def server(self) -> Neo4jPool:
-        """Return the one connection pool to Neo4j, opened when the first entity needs it."""
-        async with self._lock:
-            if self._server is None:
-                found = self.settings.neo4j
-                password = found.password.get_secret_value()
-                self._server = await open_neo4j(found.uri, found.user, password, found.database)
-            return self._server
-
-    async def embedder_of(self, pinned: str) -> Embedder | None:
-        """Return the model that an entity's vectors are of, where that is not the one set; None if it needs settings.
-
-        Raises:
-            ConfigError: It is not on this machine.
-        """
-        async with self._lock:
-            if pinned not in self._others:
-                found = await asyncio.to_thread(embedder_of, json.loads(pinned)["model"])
-                if found is None or _fingerprint(found.fingerprint) != pinned:
-                    return None
-                self._others[pinned] = found
-            return self._others[pinned]
-
-    async def close(self) -> None:
-        for model in (self.embedder, self.reranker, *self._others.values()):
-            if model is not None:
-                await asyncio.to_thread(model.close)
-        if self._server:
-            await self._server.close()
-        await asyncio.to_thread(self.threads.shutdown)
-
-
-@contextlib.asynccontextmanager
-async def open_shared(settings: Settings, embedder: Embedder | None = None) -> AsyncGenerator[Shared]:
-    """Make the models and threads that the memories share; nothing is loaded before it is needed."""
-    shared = Shared(
-        settings,
-        embedder or make_embedder(settings.embedder),
-        make_reranker(settings.reranker),
-        make_extractor(settings.extractor),
-        ThreadPoolExecutor(max_workers=cores() + 2, thread_name_prefix="pps-index"),
-        Profiles.load(settings),
-        SharedWork.of(settings.jobs),
-    )
-    try:
-        yield shared
-    finally:
-        await shared.close()
-
 
 Anew = Literal["no", "vectors", "all", "graph"]
 """What to begin anew, empty: ``vectors`` for another model, ``all`` indexes that cannot be opened, the ``graph`` too.
@@ -201,10 +129,7 @@ class _Opening:
         redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
         anchors = Anchors(self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts)
         vectors = self._vectors()
-        scheduled = shared.settings.embedder.drift == "scheduled"
-        vectors_of_records = RecordVectors(self.kinds, journal, indexes, vectors)
-        drift = Drift(client, journal, vectors_of_records, scheduled=scheduled)
-        indexer = Indexer(client, journal, indexes, vectors, anchors, drift)
+        indexer = self._indexer(client, indexes, vectors, anchors)
         costs = await self._costs()
         pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs, self.kinds)
         self_node = await self._self_node(client, pipeline)
@@ -258,7 +183,7 @@ class _Opening:
         """Return the model that an entity is held to from its first vector on; of vectors that begin anew, that set."""
         journal, name, embedder = self._journal, self._entry.entity.name, self._shared.embedder
         pinned = await journal.get_meta("fingerprint")
-        current = _fingerprint(embedder.fingerprint) if embedder else ""
+        current = fingerprint_text(embedder.fingerprint) if embedder else ""
         if self._anew == "vectors":
             if not current:
                 raise ConfigError("embedder.name: is 'none', so there is nothing to embed with; set a model first")
@@ -319,6 +244,13 @@ class _Opening:
             raise StoreError(f"{error.message}; `pps rebuild {self._entry.entity.name}` makes it anew") from error
         return EntityDriver(driver, "embedded", driver.close)
 
+    def _indexer(
+        self, client: IsolatedGraphitiClient, indexes: EntityIndexes, vectors: PassageVectors | None, anchors: Anchors
+    ) -> Indexer:
+        records = RecordVectors(self.kinds, self._journal, indexes, vectors)
+        drift = Drift(client, self._journal, records, scheduled=self._shared.settings.embedder.drift == "scheduled")
+        return Indexer(client, self._journal, indexes, vectors, anchors, drift)
+
     def _own_providers(self) -> tuple[Provider, ...]:
         own: dict[Provider, bool] = {
             "store": self._entry.store == "embedded",
@@ -370,10 +302,6 @@ class _Opening:
 
 async def _kept_open() -> None:
     """The pool to a server is shared; it is closed with the process's other shared things."""
-
-
-def _fingerprint(fingerprint: Fingerprint) -> str:
-    return json.dumps(asdict(fingerprint), sort_keys=True)
 
 
 async def _repaired(

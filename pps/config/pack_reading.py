@@ -7,10 +7,11 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
+from pps.config import pack_shapes as shapes
 from pps.config.border import problems
 from pps.config.toml_lines import TomlLines
 from pps.core.kinds import (
@@ -22,9 +23,7 @@ from pps.core.kinds import (
     KindSpec,
     LayerSpec,
     Lifecycle,
-    Load,
     Pack,
-    Priority,
     RelationSpec,
     ToolSpec,
 )
@@ -36,80 +35,11 @@ _KIND, _LABEL = re.compile(r"[A-Z][A-Za-z0-9_]{0,63}"), re.compile(r"[A-Za-z][A-
 _TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
 _OF_EDGES = ("id", "type", "source", "target")
 
-_Model = TypeVar("_Model", bound="_Part")
+_Model = TypeVar("_Model", bound=shapes.Part)
 _Path = tuple[str, ...]
-_Tree = dict[str, object]
+_Tree = shapes.Tree
 Operations = Mapping[str, Collection[str]]
 """Names of operations with those of their arguments."""
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Head(_Part):
-    name: str
-    version: int = Field(ge=1, le=1_000_000)
-    open: bool = False
-    about: str = Field(default="", max_length=500)
-    layers: _Tree = {}
-    kinds: _Tree = {}
-    lifecycles: _Tree = {}
-    relations: _Tree = {}
-    authority: _Tree = {}
-    tools: _Tree = {}
-
-
-class _Layer(_Part):
-    load: Load = "on_demand"
-    budget_tokens: int = Field(default=0, ge=0, le=1_000_000)
-
-
-class _Kind(_Part):
-    layer: str = ""
-    about: str = Field(default="", max_length=500)
-    embed: list[str] = []
-    priority: Priority = "P2"
-    describe: bool = False
-    lifecycle: str = ""
-    fields: _Tree = {}
-
-
-class _Field(_Part):
-    type: FieldType | None = None
-    of: _Field | None = None
-    enum: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(default=[], max_length=200)
-    kind: str = ""
-    required: bool = False
-    min: float | None = None
-    max: float | None = None
-    index: bool = False
-    about: str = Field(default="", max_length=500)
-
-
-class _Lifecycle(_Part):
-    field: str = "state"
-    start: str
-    moves: dict[str, list[str]]
-    others: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
-
-
-class _Relation(_Part):
-    pairs: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
-    fields: _Tree = {}
-
-
-class _Authority(_Part):
-    write: list[str]
-    deny: list[str] = []
-
-
-class _Tool(_Part):
-    operation: str = Field(min_length=1)
-    fixed: dict[str, Any] = {}
-    defaults: dict[str, Any] = {}
-    about: str = Field(default="", max_length=500)
-    without: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +92,7 @@ class _Reading:
         self._known = {key: [*_table(tree.get(key))] for key in ("layers", "kinds", "lifecycles")}
 
     def pack(self, name: str) -> Pack | None:
-        head = self._model(_Head, self._tree, ())
+        head = self._model(shapes.Head, self._tree, ())
         said = str(self._tree.get("name", ""))
         if "name" in self._tree and not _NAME.fullmatch(said):
             self._say(("name",), "must be a small letter, then up to 63 small letters, digits, '_' or '-'")
@@ -204,14 +134,12 @@ class _Reading:
         known = self._known[what]
         if name in known or (what == "kinds" and name == PLAIN_KIND):
             return
-        near = difflib.get_close_matches(name, known, 1)
-        meant = f", did you mean {near[0]!r}?" if near else ""
-        self._say(path, f"{name!r} is none of this pack's {what}{meant}", name)
+        self._say(path, f"{name!r} is none of this pack's {what}{_meant(name, known)}", name)
 
     def _layer(self, name: str, tree: object) -> LayerSpec:
         path = ("layers", name)
         self._shape(_SNAKE, name, path)
-        found = self._model(_Layer, tree, path)
+        found = self._model(shapes.Layer, tree, path)
         return LayerSpec(name, found.load, found.budget_tokens) if found else LayerSpec(name)
 
     def _shape(self, pattern: re.Pattern[str], name: str, path: _Path) -> None:
@@ -225,7 +153,7 @@ class _Reading:
         self._shape(_LABEL if self._open else _KIND, kind.name, path)
         if kind.name in RESERVED_KINDS or kind.name == PLAIN_KIND:
             self._say(path, "the name is reserved, choose another")
-        found = self._model(_Kind, tree, path)
+        found = self._model(shapes.Kind, tree, path)
         lifecycle = lifecycles.get(found.lifecycle) if found else None
         fields = self._fields(
             _table(_table(tree).get("fields")), path, COMMON_FIELDS, lifecycle.field if lifecycle else ""
@@ -240,9 +168,7 @@ class _Reading:
             self._known_as("lifecycles", found.lifecycle, (*path, "lifecycle"))
         for one in found.embed:
             if one not in ("title", "summary", "description", *fields):
-                near = difflib.get_close_matches(one, fields, 1)
-                meant = f", did you mean {near[0]!r}?" if near else ""
-                self._say((*path, "embed"), f"{one!r} is no field of it{meant}", one)
+                self._say((*path, "embed"), f"{one!r} is no field of it{_meant(one, fields)}", one)
         return KindSpec(
             kind.name,
             kind.pack,
@@ -265,12 +191,12 @@ class _Reading:
                 self._say(where, "every record has it already, choose another name")
             if name == state:
                 self._say(where, "is where its life cycle keeps the state, choose another name")
-            if (given := self._model(_Field, one, where)) is not None:
+            if (given := self._model(shapes.FieldTable, one, where)) is not None:
                 found[name] = self._field(name, given, where)
         return found
 
-    def _field(self, name: str, given: _Field, path: _Path, within: str = "") -> FieldSpec:
-        kind: FieldType = given.type or ("enum" if given.enum else "text")
+    def _field(self, name: str, given: shapes.FieldTable, path: _Path, within: str = "") -> FieldSpec:
+        kind: FieldType = given.type or ("enum" if "enum" in given.model_fields_set else "text")
         said = {
             "enum": given.enum and kind not in ("enum", "json"),
             "kind": given.kind and kind != "ref",
@@ -309,7 +235,7 @@ class _Reading:
     def _lifecycle(self, name: str, tree: object) -> Lifecycle | None:
         path = ("lifecycles", name)
         self._shape(_SNAKE, name, path)
-        found = self._model(_Lifecycle, tree, path)
+        found = self._model(shapes.Lifecycle, tree, path)
         if found is None:
             return None
         moves = {one: tuple(to) for one, to in found.moves.items()}
@@ -343,7 +269,7 @@ class _Reading:
             for number, tree in enumerate(cast("list[object]", tables)):
                 path = ("relations", name, str(number))
                 fields = self._fields(_table(_table(tree).get("fields")), path, _OF_EDGES)
-                relation = self._model(_Relation, tree, path)
+                relation = self._model(shapes.Relation, tree, path)
                 for source, target in self._pairs(relation.pairs if relation else [], path):
                     if (name, source, target) in found:
                         self._say((*path, "pairs"), f"{source} → {target} is there twice", source)
@@ -358,7 +284,7 @@ class _Reading:
 
     def _authority(self, actor: str, tree: object) -> Authority:
         path = ("authority", actor)
-        found = self._model(_Authority, tree, path)
+        found = self._model(shapes.Authority, tree, path)
         if found is None:
             return Authority(actor, ())
         for one in found.write:
@@ -377,13 +303,13 @@ class _Reading:
                 self._say(path, "another tool has the same name with '_' for '.'")
             if name.replace(".", "_") in self._operations:
                 self._say(path, "an operation has this name, choose another")
-            if (tool := self._model(_Tool, tree, path)) is not None:
+            if (tool := self._model(shapes.Tool, tree, path)) is not None:
                 if self._operations:
                     self._call(tool, path)
                 found[name.replace(".", "_")] = ToolSpec(name, **dict[str, Any](tool, without=tuple(tool.without)))
         return tuple(found.values())
 
-    def _call(self, tool: _Tool, path: _Path) -> None:
+    def _call(self, tool: shapes.Tool, path: _Path) -> None:
         """Say what is wrong in the operation that a tool calls, or in the arguments that it gives it."""
         said = [(("operation",), tool.operation, self._operations, "is no operation")]
         if (known := self._operations.get(tool.operation)) is not None:
@@ -394,8 +320,12 @@ class _Reading:
             ]
         for where, name, names, problem in said:
             if name not in names:
-                near = difflib.get_close_matches(name, names, 1)
-                self._say((*path, *where), f"{name!r} {problem}{f', did you mean {near[0]!r}?' if near else ''}", name)
+                self._say((*path, *where), f"{name!r} {problem}{_meant(name, names)}", name)
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def _table(value: object) -> _Tree:

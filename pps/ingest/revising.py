@@ -159,7 +159,7 @@ class Revisions:
         id_, change, actor, rework = what
         turn = await self._turn(id_)
         revised = await self._when_idle(partial(self._parts.intake.revise, turn, change, actor, rework))
-        job = await self._ended(revised.job_id, timeout_s) if wait == "done" else None
+        job = await self._parts.worker.ended(revised.job_id, timeout_s) if wait == "done" else None
         node = (await self._parts.journal.records.of_turns([turn])).get(turn, "")
         receipt = receipt_of(revised.turn, revised.payload, job, (revised.job_id, node))
         took_ms = (clock.perf_counter() - started) * 1000
@@ -171,15 +171,8 @@ class Revisions:
             try:
                 return await revise()
             except Revising as busy:
-                await self._ended(busy.job_id, 60.0)
+                await self._parts.worker.ended(busy.job_id, 60.0)
         return await revise()
-
-    async def _ended(self, job_id: int, timeout_s: float | None) -> Job | None:
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self._parts.worker.wait_for(job_id)
-        except TimeoutError:
-            return None
 
     async def _turn(self, id: str) -> str:
         """Return the turn behind an id: its own, or that of the record whose node it is."""

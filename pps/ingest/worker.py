@@ -164,6 +164,13 @@ class Worker:
             if waiting:
                 self._waiters[job_id] = waiting
 
+    async def ended(self, job_id: int, timeout_s: float | None) -> Job | None:
+        """Return a job as ``wait_for``; None when time ran out."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                return await self.wait_for(job_id)
+        return None
+
     async def forgotten(self) -> None:
         """Tell those who wait for a turn that is forgotten."""
         await self._tell([*self._waiters])

@@ -21,7 +21,7 @@ from pps.ingest.importing import Imported, Wanted
 from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument
 from pps.operations.inputs import Input, Label
-from pps.operations.record_import import RecordsImported, WantedRecords, import_records
+from pps.operations.record_import import SHOWN, RecordsImported, WantedRecords, import_records, recorded
 from pps.operations.table import ADDS, READS, SETS, operation
 from pps.operations.words import counted
 
@@ -33,10 +33,6 @@ class OfEntity(Input):
 
 
 LocalPath = Annotated[str, Field(max_length=MAX_PATH)]
-
-
-_SHOWN = 20
-
 
 _WAITS = "; some still wait to be taken in, `pps jobs list` says which"
 
@@ -170,22 +166,9 @@ def estimated(value: CostEstimate) -> str:
     )
 
 
-def _recorded(value: RecordsImported, unreadable: int) -> str:
-    what = f"{value.created} new, {value.changed} changed, {value.unchanged} as they were"
-    kept = "kept" if value.kept else "nothing was kept"
-    head = f"read {counted(value.rows, 'record')}: {what if not unreadable or value.kept else 'not all can be'}; {kept}"
-    lines = [f"{one.what}: {one.why}" for one in value.mistakes[:_SHOWN]]
-    if unreadable:
-        shown = f", the first {_SHOWN} are above" if unreadable > _SHOWN else ""
-        right = value.created + value.changed + value.unchanged
-        keeps = f"the {counted(right, 'record')} that have none" if right > 1 else "the records that have none"
-        lines.append(f"{counted(unreadable, 'mistake')}{shown}; --skip keeps {keeps}")
-    return "\n".join([head, *lines])
-
-
 def _imported(value: ImportView) -> str:
     if value.records is not None:
-        return _recorded(value.records, value.unreadable_count)
+        return recorded(value.records, value.unreadable_count)
     formats = ", ".join(f"{count} × {one}" for one, count in value.files.items())
     span = f", {value.first_at:%Y-%m-%d} to {value.last_at:%Y-%m-%d}" if value.first_at and value.last_at else ""
     lines = [
@@ -201,9 +184,9 @@ def _imported(value: ImportView) -> str:
         waits = "" if value.settled else _WAITS
         lines.append(f"{value.stored} stored, {value.duplicates} known already{redacted}{waits}")
     lines += [f"passed over: {count} {why}" for why, count in value.passed.items()]
-    lines += [f"could not be read: {one.what}: {one.why}" for one in value.unreadable[:_SHOWN]]
+    lines += [f"could not be read: {one.what}: {one.why}" for one in value.unreadable[:SHOWN]]
     if value.unreadable_count:
-        rest = f", the first {_SHOWN} are above; --json lists them" if value.unreadable_count > _SHOWN else ""
+        rest = f", the first {SHOWN} are above; --json lists them" if value.unreadable_count > SHOWN else ""
         lines.append(f"{value.unreadable_count} could not be read{rest}; everything else was")
     return "\n".join(lines)
 

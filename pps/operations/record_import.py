@@ -25,6 +25,7 @@ from pps.ingest.indexer import Progress
 from pps.journal.kept_records import KEPT, Kept
 from pps.memory import Memory
 from pps.operations.record_shapes import RecordInput
+from pps.operations.words import counted
 from pps.records.saving import MAX_RECORDS, RecordGiven, Saved
 
 T = TypeVar("T")
@@ -32,6 +33,8 @@ T = TypeVar("T")
 MAX_BYTES = 64 * 1024 * 1024
 MAX_MISTAKES = 100
 """Most mistakes that are looked for, where none may be passed over."""
+SHOWN = 20
+"""Mistakes that are shown as text."""
 _ITEMS = ";"
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 _PLACE = re.compile(r"records\[(\d+)\]\.?([^ :]*)[: ]*")
@@ -81,6 +84,20 @@ class _Row:
 class _Kept:
     where: str
     kept: Kept
+
+
+def recorded(value: RecordsImported, unreadable: int) -> str:
+    """Return what an import of records did, as text; ``unreadable`` counts all mistakes."""
+    what = f"{value.created} new, {value.changed} changed, {value.unchanged} as they were"
+    kept = "kept" if value.kept else "nothing was kept"
+    head = f"read {counted(value.rows, 'record')}: {what if not unreadable or value.kept else 'not all can be'}; {kept}"
+    lines = [f"{one.what}: {one.why}" for one in value.mistakes[:SHOWN]]
+    if unreadable:
+        shown = f", the first {SHOWN} are above" if unreadable > SHOWN else ""
+        right = value.created + value.changed + value.unchanged
+        keeps = f"the {counted(right, 'record')} that have none" if right > 1 else "the records that have none"
+        lines.append(f"{counted(unreadable, 'mistake')}{shown}; --skip keeps {keeps}")
+    return "\n".join([head, *lines])
 
 
 async def import_records(memory: Memory, wanted: WantedRecords, progress: Progress | None = None) -> RecordsImported:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pps.app import App
-from pps.config import Settings
+from pps.config import EmbedderSettings, Settings
 from pps.squad import sharing
 from tests.isolation.house import outcome
 from tests.sampling import SEED, sized
@@ -87,9 +88,8 @@ async def test_interleaved_operations_leak_nothing(settings: Settings) -> None:
         assert await interleaved(await team_of_three(app), STEPS) == []
 
 
-async def test_the_proof_can_fail(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    if settings.store == "neo4j":
-        pytest.skip("what the proof sees is the same on each store")
+async def test_the_proof_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
     monkeypatch.setattr(sharing, "PRIVATE", "no such tag")
     async with App.open(settings) as app:
         assert await interleaved(await team_of_three(app), 60) != []

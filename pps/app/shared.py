@@ -1,0 +1,90 @@
+"""What all memories of a process share: models, threads and the connection to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+
+from pps.config import Settings
+from pps.core.footprint import cores
+from pps.graph.neo4j import Neo4jPool, open_neo4j
+from pps.ingest.work_rules import SharedWork
+from pps.isolation.counters import IsolationCounters
+from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
+from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
+from pps.recall.profiles import Profiles
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all memories of a process share: models, threads and the connection to a server."""
+
+    settings: Settings
+    embedder: Embedder | None
+    reranker: Reranker | None
+    extractor: ExtractorModel | None
+    threads: ThreadPoolExecutor
+    profiles: Profiles
+    work: SharedWork
+    counters: IsolationCounters = field(default_factory=IsolationCounters)
+    _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
+    _server: Neo4jPool | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def server(self) -> Neo4jPool:
+        """Return the one connection pool to Neo4j, opened when the first entity needs it."""
+        async with self._lock:
+            if self._server is None:
+                found = self.settings.neo4j
+                password = found.password.get_secret_value()
+                self._server = await open_neo4j(found.uri, found.user, password, found.database)
+            return self._server
+
+    async def embedder_of(self, pinned: str) -> Embedder | None:
+        """Return the model that an entity's vectors are of, where that is not the one set; None if it needs settings.
+
+        Raises:
+            ConfigError: It is not on this machine.
+        """
+        async with self._lock:
+            if pinned not in self._others:
+                found = await asyncio.to_thread(embedder_of, json.loads(pinned)["model"])
+                if found is None or fingerprint_text(found.fingerprint) != pinned:
+                    return None
+                self._others[pinned] = found
+            return self._others[pinned]
+
+    async def close(self) -> None:
+        for model in (self.embedder, self.reranker, *self._others.values()):
+            if model is not None:
+                await asyncio.to_thread(model.close)
+        if self._server:
+            await self._server.close()
+        await asyncio.to_thread(self.threads.shutdown)
+
+
+@contextlib.asynccontextmanager
+async def open_shared(settings: Settings, embedder: Embedder | None = None) -> AsyncGenerator[Shared]:
+    """Make the models and threads that the memories share; nothing is loaded before it is needed."""
+    shared = Shared(
+        settings,
+        embedder or make_embedder(settings.embedder),
+        make_reranker(settings.reranker),
+        make_extractor(settings.extractor),
+        ThreadPoolExecutor(max_workers=cores() + 2, thread_name_prefix="pps-index"),
+        Profiles.load(settings),
+        SharedWork.of(settings.jobs),
+    )
+    try:
+        yield shared
+    finally:
+        await shared.close()
+
+
+def fingerprint_text(fingerprint: Fingerprint) -> str:
+    """Return a fingerprint as a journal keeps it."""
+    return json.dumps(asdict(fingerprint), sort_keys=True)
