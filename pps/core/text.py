@@ -118,3 +118,9 @@ def _word_start(text: str, at: int, end: int) -> int:
 def snake(name: str) -> str:
     """Return the name of a field for a name that may be written in camelCase, such as ``dueDate``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with its noun: ``1 node``, ``2 entries``."""
+    plural = word[:-1] + "ies" if re.search("[^aeiou]y$", word) else word + "s"
+    return f"{number:,} {word if number == 1 else plural}"

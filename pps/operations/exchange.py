@@ -14,6 +14,7 @@ from pydantic import Field
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.reports import CostEstimate
+from pps.core.text import counted
 from pps.core.values import Skipped
 from pps.entities import MappedFolder
 from pps.entities.paths import MAX_PATH, outside, real_path
@@ -23,7 +24,6 @@ from pps.operations.command_line import argument
 from pps.operations.inputs import Input, Label
 from pps.operations.record_import import SHOWN, RecordsImported, WantedRecords, import_records, recorded
 from pps.operations.table import ADDS, READS, SETS, operation
-from pps.operations.words import counted
 
 
 class OfEntity(Input):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pps.core.kinds import FieldSpec, KindSpec, Pack
 from pps.core.record_values import RecordQuery
+from pps.core.text import counted
 from pps.memory import Memory
 from pps.operations.inputs import Nothing
 from pps.operations.table import READS, operation
-from pps.operations.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,10 @@ class LayerView:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What packs say: layers, kinds, relations, life cycles, who may write which layers, names of tools."""
+    """What packs say: layers, kinds, relations, life cycles, names of tools.
+
+    ``authority`` has the layers that an actor may write, ``denied`` the kinds of them that it may not.
+    """
 
     packs: Mapping[str, int]
     layers: tuple[LayerView, ...]
@@ -78,6 +81,7 @@ class Schema:
     relations: tuple[RelationView, ...]
     lifecycles: tuple[LifecycleView, ...]
     authority: Mapping[str, tuple[str, ...]]
+    denied: Mapping[str, tuple[str, ...]]
     tools: Mapping[str, str]
 
 
@@ -93,7 +97,8 @@ def schema_words(value: Schema) -> str:
             )
             lines.append(f"{layer or 'in no layer'}{about}")
         count = f", {counted(kind.count, 'record')}" if kind.count else ""
-        lines.append(f"  {kind.name}: {kind.about} ({kind.priority}{count})")
+        about = f": {kind.about}" if kind.about else ""
+        lines.append(f"  {kind.name}{about} ({kind.priority}{count})")
         lines += [f"    {_field_line(one)}" for one in kind.fields]
     lines += ["relations"] if value.relations else []
     for one in value.relations:
@@ -102,7 +107,11 @@ def schema_words(value: Schema) -> str:
     for cycle in value.lifecycles:
         moves = "; ".join(f"{a} → {', '.join(b)}" for a, b in cycle.moves.items())
         lines.append(f"life cycle {cycle.name} ({cycle.field}, from {cycle.start}): {moves}")
-    lines += [f"{actor} may write: {', '.join(may) or 'nothing'}" for actor, may in value.authority.items()]
+        if cycle.others:
+            lines.append(f"  only by another than its author: {', '.join(f'{a} → {b}' for a, b in cycle.others)}")
+    for actor, may in value.authority.items():
+        denied = f", but no {', '.join(value.denied[actor])}" if value.denied.get(actor) else ""
+        lines.append(f"{actor} may write: {', '.join(may) or 'nothing'}{denied}")
     return "\n".join(lines) or "No kinds of its own: `pps pack enable` gives a memory a pack."
 
 
@@ -135,6 +144,7 @@ def schema_of(packs: tuple[Pack, ...], counts: Mapping[str, int] | None = None) 
             for one in cycles.values()
         ),
         {one.actor: one.write for pack in packs for one in pack.authority},
+        {one.actor: one.deny for pack in packs for one in pack.authority if one.deny},
         {one.name: one.operation for pack in packs for one in pack.tools},
     )
 

@@ -12,6 +12,7 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.ids import short_id
 from pps.core.reports import JobReport, Ledger
+from pps.core.text import counted
 from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
 from pps.journal.entries import JobState
@@ -19,7 +20,6 @@ from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity, fields_of, told
 from pps.operations.inputs import Input
 from pps.operations.table import ERASES, READS, SETS, operation
-from pps.operations.words import counted
 from pps.proof.verify import Report, verify
 
 

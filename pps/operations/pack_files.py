@@ -15,6 +15,7 @@ from pps.config.packs import find_pack, pack_files
 from pps.config.toml_lines import TomlLines
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.kinds import Pack
+from pps.core.text import counted
 from pps.entities.paths import MAX_PATH
 from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity
@@ -22,7 +23,6 @@ from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.inventory import Schema, diagram, schema_of, schema_words
 from pps.operations.pack_tools import TYPED
 from pps.operations.table import READS, SETS, TOOLSETS, operation
-from pps.operations.words import counted
 
 
 class PackInput(Input):
@@ -163,7 +163,7 @@ async def pack_list(app: App, _: Nothing) -> PackLines:
     def look() -> tuple[PackLine, ...]:
         found: list[PackLine] = []
         for file in pack_files(app.settings.home).values():
-            pack, mistakes = read_pack(file.text, file.name)
+            pack, mistakes = _read(file.text, file.name, own=file.own)
             shown = pack or Pack(file.name, 0)
             found.append(PackLine(file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)))
         return tuple(found)

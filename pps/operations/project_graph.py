@@ -14,7 +14,7 @@ from pydantic import AliasChoices, Field, StringConstraints
 
 from pps.core import bounds
 from pps.core.recalled import Hit
-from pps.core.text import first_line
+from pps.core.text import counted, first_line
 from pps.core.values import Fact, Node, Path, Skipped, Subgraph, Turn
 from pps.entities.paths import MAX_PATH
 from pps.graph.graph_store import MAX_HOPS
@@ -23,7 +23,6 @@ from pps.journal.filters import ItemFilter
 from pps.operations.command_line import argument
 from pps.operations.inputs import AddEventInput, AppendInput, Content, GetInput, Id, Label, Title, UpdateInput
 from pps.operations.projects import Vault
-from pps.operations.words import counted
 
 MOST_CONTENT = 2_000
 """Characters of a node's content in a list; ``get`` has the whole."""

@@ -9,8 +9,9 @@ from typing import Annotated
 from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core.record_values import Record, Relation
+from pps.core.text import counted
 from pps.memory import Memory
-from pps.operations import inputs, words
+from pps.operations import inputs
 from pps.operations.command_line import argument, json_text, option
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
 from pps.operations.table import READS, operation
@@ -119,12 +120,12 @@ class Everything:
 
 def ranking_words(view: Ranking) -> str:
     """Return how many were ranked and by what, then a line a record, a community or a hop."""
-    lines = [f"{words.counted(view.records, 'record')}, {words.counted(view.relations, 'relation')}; {view.formula}."]
+    lines = [f"{counted(view.records, 'record')}, {counted(view.relations, 'relation')}; {view.formula}."]
     lines += [f"{at}. {_ranked(one)}" for at, one in enumerate(view.ranked, 1)]
     if view.modularity is not None:
         lines.append(f"modularity {view.modularity:.3f}")
     for at, part in enumerate(view.communities, 1):
-        lines.append(f"community {at}, {words.counted(part.size, 'record')}:")
+        lines.append(f"community {at}, {counted(part.size, 'record')}:")
         lines += [f"  {_ranked(one)}" for one in part.members]
     if view.start is not None:
         joined = "nothing joins them" if view.length is None else f"length {view.length:.3f}"
@@ -194,7 +195,8 @@ async def record_ask(memory: Memory, given: RecordAskInput) -> RecordAnswer:
             one.about,
             one.kinds,
             tuple(
-                Parameter(name, it.description or "", it.is_required()) for name, it in one.given.model_fields.items()
+                Parameter(name, str(it.get("description", "")), one.given.model_fields[name].is_required())
+                for name, it in one.given.model_json_schema()["properties"].items()
             ),
         )
         for one in memory.asks.queries

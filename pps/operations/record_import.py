@@ -19,13 +19,12 @@ from pydantic import ValidationError
 from pps.config import problems
 from pps.core.errors import InvalidRequest, Overloaded
 from pps.core.kinds import FieldSpec, Kinds
-from pps.core.text import snake
+from pps.core.text import counted, snake
 from pps.core.values import JSON, Skipped
 from pps.ingest.indexer import Progress
 from pps.journal.kept_records import KEPT, Kept
 from pps.memory import Memory
 from pps.operations.record_shapes import RecordInput
-from pps.operations.words import counted
 from pps.records.saving import MAX_RECORDS, RecordGiven, Saved
 
 T = TypeVar("T")

@@ -10,13 +10,13 @@ from pydantic import AliasChoices, Field, StringConstraints
 
 from pps.core.kinds import STATUSES, Status
 from pps.core.reports import IndexStatus
+from pps.core.text import counted
 from pps.ingest.drift import DriftReport
 from pps.memory import Memory
 from pps.operations.command_line import argument, option
 from pps.operations.inputs import Id, Input, Label, Nothing
 from pps.operations.outputs import StatsView
 from pps.operations.table import READS, operation
-from pps.operations.words import counted
 from pps.records.finding import FoundRecord, RecordSearch
 
 _Weight = Annotated[float, Field(ge=0, le=1)]

@@ -12,13 +12,12 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core.kinds import Status
 from pps.core.record_values import Cite, Compare, Record, Relation, Transition
-from pps.core.text import first_line
+from pps.core.text import counted, first_line
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option
 from pps.operations.inputs import Id, Title
-from pps.operations.words import counted
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
 from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven

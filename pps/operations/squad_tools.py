@@ -11,11 +11,11 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core import time
 from pps.core.record_values import Record
+from pps.core.text import counted
 from pps.ingest.given_input import Tag
 from pps.journal.pool_rows import Shared
 from pps.operations.inputs import Id, Input, Label, Nothing
 from pps.operations.table import ADDS, ERASES, READS, SETS, operation
-from pps.operations.words import counted
 from pps.records.saving import RelationGiven
 from pps.squad import knowing, sharing
 from pps.squad.desk import Desk

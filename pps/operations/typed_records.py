@@ -10,7 +10,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Condition, RecordQuery
 from pps.core.reports import Forgotten
-from pps.core.text import snake
+from pps.core.text import counted, snake
 from pps.memory import Memory
 from pps.models.token_counts import count_tokens, counter_name
 from pps.operations import record_shapes as shapes
@@ -199,7 +199,7 @@ async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> sha
 
 @operation(
     "End relations between records",
-    lambda view: f"{words.counted(len(view.ids), 'relation')} ended.",
+    lambda view: f"{counted(len(view.ids), 'relation')} ended.",
     Hints(destructive=True),
     toolset="records",
     command="records unrelate",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -20,7 +19,7 @@ from pps.core.reports import (
     MergePlan,
     Stats,
 )
-from pps.core.text import first_line
+from pps.core.text import counted, first_line
 from pps.core.time import iso
 from pps.core.values import EventReceipt, Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
@@ -365,9 +364,3 @@ def redacted(number: int) -> str:
 
 def _day(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d}" if moment else "?"
-
-
-def counted(number: int, word: str) -> str:
-    """Return a number with its noun: ``1 node``, ``2 entries``."""
-    plural = word[:-1] + "ies" if re.search("[^aeiou]y$", word) else word + "s"
-    return f"{number:,} {word if number == 1 else plural}"

@@ -20,7 +20,7 @@ from pps.core import time
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record
-from pps.core.text import fold
+from pps.core.text import counted, fold
 from pps.core.values import JSON, Fact
 from pps.ingest.given_input import Input, Moment, described_time
 from pps.ingest.record_vectors import embedding_text
@@ -211,7 +211,8 @@ def _recurring(web: Web, kinds: Kinds, given: Recurring) -> Asked:
         alike[frozenset(them)].append(feature)
     rows = [one for them, features in alike.items() if (one := _pattern(judged, them, sorted(features), given))]
     rows.sort(key=lambda one: (-(one.score or 0), one.title))
-    said = f"{len(judged.hits)} of {len(judged.all)} are {given.what.replace('_', ' that ')}: {len(rows)} patterns."
+    patterns = counted(len(rows), "pattern")
+    said = f"{len(judged.hits)} of {len(judged.all)} are {given.what.replace('_', ' that ')}: {patterns}."
     return answer("recurring", said, rows, given.limit)
 
 
@@ -267,7 +268,8 @@ def _pattern(judged: _Judged, them: frozenset[str], features: list[str], given: 
 
 def _contradictions(web: Web, facts: Sequence[Fact], limit: int) -> Asked:
     rows = [*_two_values(facts), *_opposites(web, facts), *_same_name(web), *_along(web), *_circles(web)]
-    said = f"{len(rows)} contradictions among {len(facts)} open facts and {len(web.records)} records."
+    among = f"{counted(len(facts), 'open fact')} and {counted(len(web.records), 'record')}"
+    said = f"{counted(len(rows), 'contradiction')} among {among}."
     return answer("contradictions", said, rows, limit)
 
 

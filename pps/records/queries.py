@@ -11,6 +11,7 @@ from pydantic import Field
 from pps.core import time
 from pps.core.errors import InvalidRequest
 from pps.core.record_values import Record, Relation
+from pps.core.text import counted
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, described_time
 from pps.records.named_query import (
@@ -95,14 +96,14 @@ async def tasks(ground: Ground, given: Window) -> Asked:
         due = moment(one, "due_date")
         if due and since <= due < until and (not given.states or one.state in given.states):
             urgency, hours = text(one, "priority") or "p9", number(one, "effort_hours")
-            effort = "" if hours is None else f", {hours:g} hours"
+            effort = "" if hours is None else f", {hours:g} h"
             rank = f" ({urgency})" if urgency != "p9" else ""
             said = f"“{one.title}”{rank} is due {due.date()}, {one.state.replace('_', ' ')}{effort}."
             details: dict[str, JSON] = {"due_date": str(due.date()), "state": one.state, "effort_hours": hours}
             rows.append((due, urgency, found(one, said, details=details)))
     rows.sort(key=lambda row: (row[0], row[1], row[2].id))
     hours = sum(float(str(row[2].details["effort_hours"] or 0)) for row in rows)
-    said = f"{len(rows)} tasks from {since.date()} up to {until.date()}, {hours:g} hours in all."
+    said = f"{counted(len(rows), 'task')} from {since.date()} up to {until.date()}, {hours:g} h in all."
     return answer("tasks", said, [row[2] for row in rows], given.limit)
 
 
@@ -158,7 +159,11 @@ async def precedent(ground: Ground, given: Precedent) -> Asked:
             (float("-inf") if roi is None else roi, score, found(one, said, score=score or None, details=details))
         )
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
-    said = f"{len(rows)} decisions" + (f" of roi {given.min_roi:g} or more" if given.min_roi is not None else "") + "."
+    said = (
+        counted(len(rows), "decision")
+        + (f" of roi {given.min_roi:g} or more" if given.min_roi is not None else "")
+        + "."
+    )
     return answer("precedent", said + hidden, [row[2] for row in rows], given.limit)
 
 
@@ -184,7 +189,9 @@ async def metrics(ground: Ground, given: Measured) -> Asked:
         if not series and not named:
             continue
         rows.append(_course(one, series))
-    return answer("metrics", f"{len(rows)} metrics from {since.date()} up to {until.date()}.", rows, given.limit)
+    return answer(
+        "metrics", f"{counted(len(rows), 'metric')} from {since.date()} up to {until.date()}.", rows, given.limit
+    )
 
 
 class Insights(Limited):

@@ -18,6 +18,7 @@ import networkx as _networkx
 from pydantic import Field
 
 from pps.core.record_values import Record, Relation
+from pps.core.text import counted
 from pps.core.values import JSON
 from pps.ingest.given_input import Input
 from pps.records.named_query import (
@@ -89,7 +90,7 @@ async def expand(ground: Ground, given: Around) -> Asked:
         for one, chain in reached.items()
         if one != start.id and (not given.kinds or web.records[one].kind in given.kinds)
     ]
-    said = f"{len(rows)} records within {given.depth} hops of “{start.title}”."
+    said = f"{counted(len(rows), 'record')} within {given.depth} hops of “{start.title}”."
     return answer("expand", said, rows, given.limit)
 
 
@@ -114,7 +115,7 @@ async def bridge(ground: Ground, given: Two) -> Asked:
         for chain in ways
     ]
     over = ", ".join(f"“{web.records[one].title}”" for one, _ in between.most_common(3))
-    joined = f"{len(rows)} ways join them" + (f", most over {over}" if over else "")
+    joined = f"{counted(len(rows), 'way')} between them" + (f", most over {over}" if over else "")
     none = f"nothing joins “{start.title}” and “{end.title}” within {given.max_hops} hops"
     return answer("bridge", (joined if rows else none) + ".", rows, given.limit)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -329,7 +329,7 @@ def parents_of(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]
 
 def _json(value: Any) -> str:
     """Return a dataclass as it is sent: without what does not apply."""
-    return _adapter(type(value)).dump_json(value, exclude_none=True).decode()
+    return _adapter(cast("type[Any]", type(value))).dump_json(value, exclude_none=True).decode()
 
 
 @cache

@@ -52,7 +52,7 @@ async def test_a_strategy_of_a_goal_below_counts_with_its_way() -> None:
 async def test_tasks_of_a_window_are_open_ones_by_day_then_urgency() -> None:
     asked = await ask("tasks", since="2026-03-01", until="2026-03-08")
     assert ids(asked) == ["proofs", "figures", "chapter"]
-    assert asked.said == "3 tasks from 2026-03-01 up to 2026-03-08, 8 hours in all."
+    assert asked.said == "3 tasks from 2026-03-01 up to 2026-03-08, 8 h in all."
     assert ids(await ask("tasks", since="2026-03-01", until="2026-03-09", states=["done"])) == ["bill"]
 
 
