@@ -22,6 +22,7 @@ from pps.entities import deletions, folder, memberships, paths, routing, tokens
 from pps.entities.deletions import Deletions
 from pps.entities.folder import Entry
 from pps.entities.memberships import Squads
+from pps.entities.page_sessions import PageSessions
 from pps.entities.routing import Refusal, Routers, Routes, Watched
 from pps.entities.small_file import SmallFile
 
@@ -124,6 +125,7 @@ class Registry:
         self.watched = Watched(self._file, home, refuse)
         self.routers = Routers(self._file, refuse)
         self.squads = Squads(self._file)
+        self.pages = PageSessions(self._file)
         self.deletions = Deletions(self._file, self.entities_folder)
 
     @classmethod
@@ -357,10 +359,8 @@ class Registry:
             raise InvalidRequest("name", f"{name!r} is taken: {place} exists, but this registry does not know it")
         created_at = time.now()
         entity = EntityId(name, new_group())
-        db.execute(
-            "INSERT INTO entity (name, grp, store, created_at) VALUES (?, ?, ?, ?)",
-            (name, entity.group, store, time.iso(created_at)),
-        )
+        row = (name, entity.group, store, time.iso(created_at))
+        db.execute("INSERT INTO entity (name, grp, store, created_at) VALUES (?, ?, ?, ?)", row)
         return Entry(entity, place, store, created_at, archived=False, made=False)
 
     def _complete(self, entry: Entry) -> None:

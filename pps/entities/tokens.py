@@ -18,11 +18,11 @@ from typing import Literal, TypeAlias
 from pps.core import time
 from pps.entities.small_file import SmallFile
 
-Role: TypeAlias = Literal["entity", "operator", "router"]
+Role: TypeAlias = Literal["entity", "operator", "router", "link", "page"]
 
-_LETTER: dict[Role, str] = {"entity": "e", "operator": "o", "router": "r"}
+_LETTER: dict[Role, str] = {"entity": "e", "operator": "o", "router": "r", "link": "l", "page": "p"}
 _ROLES: dict[str, Role] = {letter: role for role, letter in _LETTER.items()}
-_SHAPE = re.compile(r"pps_([eor])_([a-z0-9]{12})_([a-z0-9]{40})")
+_SHAPE = re.compile(r"pps_([eorlp])_([a-z0-9]{12})_([a-z0-9]{40})")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NOTHING = hashlib.sha256(b"").hexdigest()
 
@@ -87,12 +87,12 @@ def issue(db: sqlite3.Connection, role: Role, group: str | None = None, actor: s
 
 
 def presented(file: SmallFile, text: str, role: Role) -> sqlite3.Row | None:
-    """Return a presented token's row: id, actor, toolsets, its entity's name, grp, archived; None for a wrong one."""
+    """Return a presented token's row, with its entity's name, grp and archived, and toolsets; None for a wrong one."""
     token = parse(text)
     if token is None or token.role != role:
         return None
     row = file.row(
-        "SELECT token.id, token.digest, token.actor, entity.name, entity.grp, entity.archived, "
+        "SELECT token.id, token.digest, token.created_at, token.actor, entity.name, entity.grp, entity.archived, "
         "token_toolsets.names AS toolsets FROM token LEFT JOIN token_toolsets ON token_toolsets.token = token.id "
         "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
         (token.token_id, role),

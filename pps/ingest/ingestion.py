@@ -95,6 +95,10 @@ class Jobs:
         self._rules = rules
         self._limits = limits
 
+    async def mark(self) -> tuple[int, bool]:
+        """Return what is another when anything of the memory was changed since, and whether jobs wait or run."""
+        return await self._journal.mark(), bool(await self._journal.unfinished())
+
     async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[JobReport]:
         """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
         return [_report(job, ()) for job in await self._queue.list(state, after=after, limit=limit)]

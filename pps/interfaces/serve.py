@@ -19,6 +19,7 @@ from pps.interfaces.http import life
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.health import Condition
+from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.routes import Parts, Routes
 from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.mcp.endpoint import Endpoint
@@ -91,7 +92,9 @@ def _parts(app: App, secret: str, desk: Desk) -> Parts:
     trust = Trust(app.registry, secret)
     names = Names(server.host, server.allowed_hosts, server.allowed_origins)
     endpoint = Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)
-    return Parts(app, calls, trust, names, activity, Condition(app, calls, activity), endpoint, desk)
+    return Parts(
+        app, calls, trust, Browsers(app.registry), names, activity, Condition(app, calls, activity), endpoint, desk
+    )
 
 
 async def _busy(app: App) -> bool:

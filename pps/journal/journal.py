@@ -65,12 +65,7 @@ class Journal:
 
     @classmethod
     async def open(cls, path: Path, group: str) -> Journal:
-        """Open the memory of a group, making the file when it is absent.
-
-        Raises:
-            IsolationError: The file belongs to another group.
-            StoreError: It is damaged, another program's, or was written by a newer PPS.
-        """
+        """Open the memory of a group, making the file when it is absent; IsolationError when it is another group's."""
 
         def start() -> Journal:
             prepare_file(path, group)
@@ -195,6 +190,10 @@ class Journal:
     async def unfinished(self) -> int:
         """Return how many jobs are queued or running; parked ones do not count."""
         return await self._readers.read(job_rows.unfinished)
+
+    async def mark(self) -> int:
+        """Return SQLite's ``data_version``: another number whenever anything was written since (20 µs)."""
+        return await self._readers.look_up(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]), 1)
 
     async def drop_payload(self, turn_uuid: str) -> bool:
         """Overwrite the nodes and facts given with a turn whose job has ended; False when absent."""

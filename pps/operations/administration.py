@@ -12,11 +12,12 @@ from pydantic import Field, StringConstraints
 from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.entities import Entry
+from pps.entities.page_sessions import LINK_S
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.pack_tools import toolsets
 from pps.operations.table import ADDS, ERASES, READS, SETS, TOOLSETS, operation
-from pps.server import RunFile
+from pps.server import RunFile, runfile
 
 _LEFT_ON_NEO4J = (
     "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it uses their room "
@@ -121,6 +122,15 @@ class Issued:
     name: str | None = None
     actor: str | None = None
     toolsets: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A link to an entity's page, with its secret behind the ``#``: good once, within ``lasts_s`` seconds."""
+
+    name: str
+    url: str = field(repr=False)
+    lasts_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +321,34 @@ async def operator_revoke(app: App, _: Nothing) -> Revoked:
     return Revoked(await asyncio.to_thread(app.registry.revoke_operator_tokens))
 
 
+@operation("Open an entity's page", lambda one: one.url, ADDS, audience="owner", toolset="registry")
+async def page_open(app: App, given: Named) -> PageLink:
+    """Returns a link that opens an entity's page in a browser, once and soon.
+
+    The browser then has a session of a week, for that entity alone; page_close ends it.
+    """
+    entry = await asyncio.to_thread(app.registry.get, given.name)
+    if entry.archived:
+        raise InvalidRequest("name", f"{given.name!r} is archived; `pps entity archive {given.name} --undo` first")
+    await _no_pool(app, given.name)
+    run = await asyncio.to_thread(runfile.read, app.settings.home)
+    secret = await asyncio.to_thread(app.registry.pages.link, entry.entity)
+    return PageLink(given.name, f"{run.url if run else address(app)}/page/{given.name}/#open={secret}", LINK_S)
+
+
+@operation(
+    "End the sessions of an entity's page",
+    lambda one: f"{one.revoked} ended.",
+    SETS,
+    audience="owner",
+    toolset="registry",
+)
+async def page_close(app: App, given: Named) -> Revoked:
+    """Ends every session of an entity's page, and its links. Returns how many sessions there were."""
+    entry = await asyncio.to_thread(app.registry.get, given.name)
+    return Revoked(await asyncio.to_thread(app.registry.pages.revoke, entry.entity), given.name)
+
+
 def address(app: App) -> str:
     """Return where clients find the server as it is set, not where one that was started by need is just now."""
     server = app.settings.server
@@ -347,4 +385,6 @@ ADMINISTRATION = (
     token_revoke,
     operator_issue,
     operator_revoke,
+    page_open,
+    page_close,
 )

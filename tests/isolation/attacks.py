@@ -27,6 +27,8 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "entity_extract": [{**named, "command": ""}],
         "token_issue": [named, {**named, "toolsets": ["core"]}],
         "token_revoke": [named],
+        "page_open": [named],
+        "page_close": [named],
         "operator_issue": [{}],
         "operator_revoke": [{}],
         "route_add": [{"path": str(project), **of}],

@@ -36,7 +36,8 @@ def public(kind: type) -> set[str]:
 
 
 def routes() -> set[str]:
-    parts = cast("Any", SimpleNamespace(mcp=lambda *_: None, names=None, activity=None, calls=None, trust=None))
+    parts = cast("Any", SimpleNamespace(**dict.fromkeys(("app", "activity", "browsers", "calls", "names", "trust"))))
+    parts.mcp = lambda *_: None
     return {str(getattr(route, "path", route)) for route in Routes(parts).starlette().routes}
 
 

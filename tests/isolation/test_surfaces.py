@@ -148,6 +148,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "jobs retry": ["mine", "--all"],
     "jobs show": ["mine", "<turn>"],
     "mcp": ["--entity", "mine"],
+    "open": ["mine", "--print"],
     "pack check": ["<home>/talk.jsonl"],
     "pack enable": ["mine", "constitution"],
     "pack list": [],
@@ -197,9 +198,16 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/owner/proof/{nonce}": ("GET", None),
     "/owner/status": ("GET", None),
     "/owner/stop": ("POST", {}),
+    "/page/{name}": ("GET", None),
+    "/page/{name}/": ("GET", None),
+    "/page/{name}/session": ("POST", {"link": "theirs"}),
+    "/page/{name}/events": ("GET", None),
+    "/page/{name}/v1/{operation}": ("POST", {"query": "vault"}),
     "/owner/hooks": ("POST", {"event": "Stop", "entity": "theirs", "text": "vault"}),
 }
-PARAMETERS = {"{nonce}": "0" * 32, "{operation}": "recall"}
+PARAMETERS = {"{nonce}": "0" * 32, "{operation}": "recall", "{name}": "theirs"}
+OPEN = {"/page/theirs": 308, "/page/theirs/": 200}
+"""A page is the same document for everybody; what it asks needs a session (test_page.py)."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +263,7 @@ def test_every_tool_route_and_command_has_its_attack() -> None:
     assert set(TOOL_ATTACKS) == set(operations_for("entity"))
     assert set(COMMAND_ATTACKS) == set(_commands(build()))
     nothing = cast("Any", None)
-    routes = Routes(Parts(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)).starlette().routes
+    routes = Routes(Parts(*[nothing] * 9)).starlette().routes
     assert set(ROUTE_ATTACKS) == {route.path for route in routes if isinstance(route, Route)}
 
 
@@ -312,7 +320,8 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(neighbours: Neighbou
             headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else dict(HEADERS)
             answer = await http.request(method, f"{neighbours.served.run.url}{path}", json=body, headers=headers)
             opened = path.startswith(("/health", "/owner/proof/")) or (path == "/openapi.json" and not token)
-            assert answer.status_code == (200 if opened else 401)
+            refused = 403 if path.startswith("/page/") else 401
+            assert answer.status_code == (200 if opened else OPEN.get(path, refused))
             assert secret[6:] not in answer.text
             assert CANARY not in answer.text
             assert "theirs" not in answer.text

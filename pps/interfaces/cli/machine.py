@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,36 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
             f"process {running.run.pid} serves already, at {running.run.url}; `pps serve --stop` ends it"
         )
     runners.serve(settings, auto)
+
+
+@click.command(
+    "open",
+    params=[click.Argument(["name"], type=EntityName(), metavar="NAME"), AS_JSON],
+    cls=Taught,
+    examples=("pps open ana", "pps open ana --print", "pps open ana --close"),
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the link, and open no browser.")
+@click.option("--close", is_flag=True, help="End every session of its page instead, in all browsers.")
+def open_page(name: str, *, only_print: bool, close: bool, as_json: bool) -> None:
+    """Open an entity's page in the browser: what it remembers, why, and how to correct it.
+
+    The link works once, within a minute; the browser may then see this entity for a week, and nothing else. Whoever
+    has the link can do so: where there is no browser here, it is printed.
+    """
+    import webbrowser
+
+    answer = server().call("page_close" if close else "page_open", "", {"name": name})
+    if as_json:
+        show_json(answer["data"])
+    elif not close and not only_print and _has_browser() and webbrowser.open(answer["data"]["url"]):
+        click.echo(f"The page of {name} opens in your browser.")
+    else:
+        say(str(answer["text"]))
+
+
+def _has_browser() -> bool:
+    """Tell whether there is a screen: a browser of the terminal would take it over."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 @click.command(
@@ -269,4 +300,4 @@ def _registered(*, as_json: bool) -> None:
     click.echo("Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were archived.")
 
 
-BY_HAND = (init, serve, mcp, doctor, demo, verify_isolation, profiles)
+BY_HAND = (init, serve, open_page, mcp, doctor, demo, verify_isolation, profiles)

@@ -1,4 +1,4 @@
-"""The server's routes: the operations, /health and /metrics, the owner's, and /mcp, which is handed in."""
+"""The server's routes: the operations, pages, /health and /metrics, the owner's, and /mcp, which is handed in."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from pps.core.values import JSON
 from pps.interfaces.http.activity import Activity, ActivityMeter
 from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.health import Condition
+from pps.interfaces.http.page.browsers import Browsers
+from pps.interfaces.http.page.site import Site
 from pps.interfaces.http.problems import Answered, Handler, Refused, answered, body, no_route
 from pps.interfaces.http.trusted_hosts import HostGuard, Names
 from pps.interfaces.http.v1 import V1
@@ -55,6 +57,7 @@ class Parts:
     app: App
     calls: Calls
     trust: Trust
+    browsers: Browsers
     names: Names
     activity: Activity
     condition: Condition
@@ -85,6 +88,7 @@ class Routes:
                 Route("/metrics", answered(self._metrics), methods=["GET"]),
                 Route("/v1/{operation}", answered(v1.call), methods=["POST"]),
                 Route("/openapi.json", answered(v1.openapi), methods=["GET"]),
+                *Site(parts.app, parts.calls, parts.browsers).routes(),
                 Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
                 Route("/owner/status", self._owners(self._status), methods=["GET"]),
                 Route("/owner/stop", self._owners(self._stop), methods=["POST"]),

@@ -6,19 +6,28 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.interfaces.http.auth import Trust, bearer
+from pps.interfaces.http.auth import bearer
 from pps.interfaces.http.problems import NoOperation, body, problem
 from pps.operations.calls import Caller, Calls
 from pps.operations.openapi import document
 from pps.operations.table import Answer, AnyOperation
 
 LINES = "application/x-ndjson"
+
+
+class Door(Protocol):
+    """Says who asks: by a token, or by the session of a page."""
+
+    async def caller_of(self, connection: Request) -> Caller:
+        """Return who asks with a request; raises for nobody."""
+        ...
 
 
 class V1:
@@ -28,12 +37,12 @@ class V1:
     ``problem``. When the reader goes away a long operation is given up.
     """
 
-    def __init__(self, calls: Calls, trust: Trust) -> None:
+    def __init__(self, calls: Calls, door: Door) -> None:
         self._calls = calls
-        self._trust = trust
+        self._door = door
 
     async def call(self, request: Request) -> Response:
-        caller = await self._trust.caller_of(request)
+        caller = await self._door.caller_of(request)
         try:
             found = await self._calls.find(caller, request.path_params["operation"])
         except InvalidRequest as error:
@@ -46,7 +55,7 @@ class V1:
 
     async def openapi(self, request: Request) -> Response:
         """Return the document of what a token may ask; without one that of an entity's operations."""
-        caller = await self._trust.caller_of(request) if bearer(request) else Caller(("entity",))
+        caller = await self._door.caller_of(request) if bearer(request) else Caller(("entity",))
         return JSONResponse(document((await self._calls.operations(caller)).values()))
 
     async def _lines(self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON]) -> AsyncGenerator[bytes]:

@@ -61,6 +61,7 @@ COMMANDS = [
     "reindex",
     "reembed",
     "serve",
+    "open",
     "mcp",
     "doctor",
     "demo",

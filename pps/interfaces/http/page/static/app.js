@@ -1,0 +1,96 @@
+// The page of an entity: its frame, its views, and who is let in.
+//
+// A view is one module in `views/` and one row of VIEWS. It exports `{ id, title, View }`: its address is `#/id`, its
+// name stands in the navigation (`hidden` keeps it out), and `View` is a component that gets `parts` and `query` of the
+// address. It asks operations with `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and
+// preact escape it, and the page's policy lets no text become HTML. Pieces that views share are in `parts.js`.
+// Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
+import { ended, entity, go, html, listen, open, place, render, useEffect, useState, leave } from "./core.js";
+import { Alert, Icon } from "./parts.js";
+import ask from "./views/ask.js";
+
+const VIEWS = [ask];
+
+function Frame() {
+  const [at, move] = useState(place());
+  const [state, setState] = useState("away");
+  useEffect(() => {
+    const moved = () => move(place());
+    window.addEventListener("hashchange", moved);
+    listen(setState);
+    return () => window.removeEventListener("hashchange", moved);
+  }, []);
+  const view = VIEWS.find((one) => one.id === at.view) || VIEWS[0];
+  useEffect(() => {
+    document.title = `${view.title} · ${entity}`;
+    document.querySelector("main h1")?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [view.id]);
+  return html`
+    <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>
+      Skip to content
+    </a>
+    <header class="side">
+      <p class="whose"><span class="mark" aria-hidden="true">${entity[0]}</span><strong>${entity}</strong></p>
+      <nav aria-label="Views">
+        <ul>
+          ${VIEWS.filter((one) => !one.hidden).map(
+            (one) => html`<li key=${one.id}>
+              <a href=${`#/${one.id}`} aria-current=${one.id === view.id ? "page" : null}>
+                <${Icon} name=${one.id} />${one.title}
+              </a>
+            </li>`,
+          )}
+        </ul>
+      </nav>
+      <footer class="foot">
+        <span class=${`state ${state}`} role="status">${STATES[state]}</span>
+        <button class="quiet" onClick=${turnLights}>Light or dark</button>
+        <button class="quiet" onClick=${leave}>Leave</button>
+      </footer>
+    </header>
+    <main id="main" tabindex="-1"><${view.View} key=${view.id} parts=${at.parts} query=${at.query} /></main>
+  `;
+}
+
+const STATES = { live: "Live", working: "Taking in …", away: "Not connected" };
+
+function turnLights() {
+  const dark = getComputedStyle(document.documentElement).colorScheme.includes("dark light")
+    ? matchMedia("(prefers-color-scheme: dark)").matches
+    : document.documentElement.style.colorScheme === "dark";
+  lights(dark ? "light" : "dark");
+  localStorage.setItem("pps lights", dark ? "light" : "dark");
+  window.dispatchEvent(new Event("lights"));
+}
+
+const lights = (which) => (document.documentElement.style.colorScheme = which || "");
+
+function Outside({ why }) {
+  return html`<main class="outside" id="main">
+    <h1>${entity}</h1>
+    <${Alert}>${why}<//>
+    <p>Open this page with a link that you make on the machine where the memory lives:</p>
+    <pre>pps open ${entity}</pre>
+    <p class="faint">The link works once, within a minute. This browser then sees ${entity} for a week, and nothing else.</p>
+  </main>`;
+}
+
+function Page({ refused }) {
+  const [why, end] = useState(refused);
+  useEffect(() => ended.hear(end), []);
+  return why ? html`<${Outside} why=${why} />` : html`<${Frame} />`;
+}
+
+async function begin() {
+  lights(localStorage.getItem("pps lights"));
+  const link = /^#open=(\w+)$/.exec(location.hash)?.[1];
+  let refused = "";
+  if (link) {
+    go("#/", { replace: true }); // the secret leaves the address before anything else happens
+    refused = await open(link).then(() => "", (problem) => problem.message);
+  }
+  render(html`<${Page} refused=${refused} />`, document.body);
+}
+
+begin();

@@ -1,0 +1,138 @@
+// What every view stands on: preact and htm, the address, the session, the operations, and what is new.
+import { html, render, createContext, useContext, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact.js";
+
+export { html, render, createContext, useContext, useEffect, useMemo, useRef, useState };
+
+// No text becomes HTML. The policy of the page demands a policy for it; this one lets nothing but nothing through.
+globalThis.trustedTypes?.createPolicy("default", { createHTML: () => "" });
+
+export const entity = location.pathname.split("/")[2];
+const KEPT = `pps page ${entity}`;
+
+/** An answer that is no result: problem details (RFC 9457), or no answer at all (status 0). */
+export class Problem extends Error {
+  constructor(said) {
+    super(said.detail || "the server does not answer");
+    this.status = said.status || 0;
+    this.field = said.field;
+  }
+}
+
+async function asked(path, given, method = "POST") {
+  const headers = { "PPS-Page": localStorage.getItem(KEPT) || "", "Content-Type": "application/json" };
+  const body = given && JSON.stringify(given);
+  const answer = await fetch(path, { method, headers, body, credentials: "same-origin" }).catch(() => {
+    throw new Problem({});
+  });
+  if (answer.ok) return answer;
+  const said = await answer.json().catch(() => ({ status: answer.status, detail: answer.statusText }));
+  if (said.status === 401) ended.tell(said.detail);
+  throw new Problem(said);
+}
+
+/** Ask an operation of the table, as `POST /v1/{operation}` does; throws a Problem. */
+export const call = async (operation, given = {}) => (await asked(`v1/${operation}`, given)).json();
+
+/** Open a session with a link's secret; the other half of its token stays in this browser, for this origin alone. */
+export async function open(link) {
+  localStorage.setItem(KEPT, await (await asked("session", { link })).text());
+}
+
+export async function leave() {
+  await asked("session", { end: true });
+  localStorage.removeItem(KEPT);
+  ended.tell("You have left this page.");
+}
+
+/** Whoever wants to hear of something. */
+const told = () => {
+  const heard = new Set();
+  return { hear: (one) => (heard.add(one), () => heard.delete(one)), tell: (what) => heard.forEach((one) => one(what)) };
+};
+export const ended = told();
+export const news = told();
+
+/** Listen for what is new while the page is seen; `state` hears "live", "working" or "away". */
+export function listen(state) {
+  let going = null;
+  const hear = async (signal) => {
+    for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 15000)) {
+      try {
+        const answer = await fetch("events", { headers: { "PPS-Page": localStorage.getItem(KEPT) || "" }, signal });
+        if (answer.status === 401) return ended.tell("This page's session has ended.");
+        const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let rest = "", got; !(got = await reader.read()).done; ) {
+          const events = (rest + got.value).split("\n\n");
+          rest = events.pop();
+          for (const one of events) {
+            if (one.startsWith("event: ended")) return ended.tell("This page's session has ended.");
+            if (!one.startsWith("event: changed")) continue;
+            const what = JSON.parse(one.split("data: ")[1]);
+            wait = 500;
+            state(what.pending ? "working" : "live");
+            news.tell(what);
+          }
+        }
+      } catch { /* away, or no longer seen */ }
+      if (!signal.aborted) state("away");
+      await new Promise((done) => setTimeout(done, wait));
+    }
+  };
+  const turn = () => {
+    going?.abort();
+    going = document.hidden ? null : new AbortController();
+    if (going) hear(going.signal);
+  };
+  document.addEventListener("visibilitychange", turn);
+  turn();
+}
+
+/**
+ * Ask an operation for a view: `{data, error, busy, again}`. It asks when what is given changes, and with `live` when
+ * the memory does; the old answer stands until the new one is there. Nothing is asked while `given` is null.
+ */
+export function useCall(operation, given, { live = false } = {}) {
+  const [state, set] = useState({ busy: true });
+  const [turn, again] = useState(0);
+  const key = JSON.stringify(given);
+  useEffect(() => {
+    if (given === null) return set({});
+    let wanted = true;
+    set((old) => ({ ...old, busy: true }));
+    call(operation, given).then(
+      (data) => wanted && set({ data }),
+      (error) => wanted && set((old) => ({ data: old.data, error })),
+    );
+    return () => (wanted = false);
+  }, [operation, key, turn]);
+  useEffect(() => {
+    if (!live) return undefined;
+    let due = 0;
+    const stop = news.hear(() => (due ||= setTimeout(() => ((due = 0), again((n) => n + 1)), 400)));
+    return () => (clearTimeout(due), stop());
+  }, [live]);
+  return { ...state, again: () => again((n) => n + 1) };
+}
+
+/** The address within the page: `#/view/part?name=value`. */
+export function place() {
+  const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [view, ...parts] = path.split("/").map(decodeURIComponent);
+  return { view, parts, query: Object.fromEntries(new URLSearchParams(search)) };
+}
+
+/** The address of a view; what is empty is left out. */
+export function href(view, query = {}, ...parts) {
+  const kept = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const search = new URLSearchParams(kept).toString();
+  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
+}
+
+/** Go to an address; `replace` makes no step to come back by. */
+export function go(address, { replace = false } = {}) {
+  if (!replace) location.hash = address;
+  else {
+    history.replaceState(null, "", address);
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  }
+}

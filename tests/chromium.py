@@ -1,0 +1,96 @@
+"""A real Chromium, without a screen, on entities' pages: Debian's own program, which is not downloaded by tests."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from tests.integration.interfaces.serving import Served
+
+_WAIT_MS = 15_000
+
+
+@dataclass
+class Window:
+    """A tab on an entity's page, in a browser profile of its own.
+
+    Attributes:
+        page: Playwright's.
+        said: What the console was told of errors, and scripts' errors: a page that is well says nothing.
+        asked: The addresses that were asked.
+    """
+
+    page: Any
+    base: str
+    name: str
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def go(self, address: str, until: str = "h1") -> None:
+        """Go to an address of the page, such as ``#/ask?q=bees``, and wait until something is seen."""
+        self.page.goto(f"{self.base}/page/{self.name}/{address}")
+        self.page.wait_for_selector(until)
+
+    def text(self) -> str:
+        return str(self.page.inner_text("main"))
+
+    def serious(self) -> list[str]:
+        """Return what axe finds that is serious or critical."""
+        self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        found = self.page.evaluate("async () => (await axe.run()).violations")
+        return [
+            f"{one['id']}: {node['html']}: {node['failureSummary']}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+
+    def is_well(self) -> None:
+        """Fail where a script failed, the policy was broken, or anybody but this server was asked."""
+        assert self.said == []
+        assert [url for url in self.asked if not url.startswith(f"{self.base}/page/")] == []
+
+
+@dataclass
+class Chromium:
+    """A browser of one test module."""
+
+    browser: Any
+
+    @contextlib.contextmanager
+    def window(self, served: Served, name: str, **profile: Any) -> Iterator[Window]:
+        """Open an entity's page by a link, in a profile of its own: size, colours, and what else Playwright takes."""
+        context = self.browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **profile})
+        context.set_default_timeout(_WAIT_MS)
+        window = Window(context.new_page(), served.run.url, name)
+        window.page.on("console", lambda one: window.said.append(one.text) if one.type == "error" else None)
+        window.page.on("pageerror", lambda error: window.said.append(str(error)))
+        window.page.on("request", lambda one: window.asked.append(one.url))
+        try:
+            window.page.goto(str(served.link.call("page_open", "", {"name": name})["data"]["url"]))
+            window.page.wait_for_selector("nav a")
+            yield window
+        finally:
+            context.close()
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Chromium]:
+    """Run a Chromium for the tests of a module: they are no coroutines, as its driver has the thread's loop."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.fail("these tests need Chromium: apt-get install chromium", pytrace=False)
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            yield Chromium(browser)
+        finally:
+            browser.close()
