@@ -7,7 +7,7 @@ import contextlib
 import copy
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,7 @@ from pps.app.opening import Anew, open_memory
 from pps.app.shared import Shared, open_shared
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
+from pps.core import time
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
@@ -61,6 +62,11 @@ class App:
         self._erasing = Erasing(registry, shared, self._gate)
         self._failed: dict[str, str] = {}
         self._actor = ""
+        self.clock: Callable[[], datetime] | None = None
+
+    def now(self) -> datetime:
+        """Return the time by which squads deliver and lease; ``clock`` takes the system's place."""
+        return self.clock() if self.clock else time.now()
 
     def by(self, actor: str) -> App:
         """Return the same app for an actor: the memories that it lends are written by them. Empty is the person."""

@@ -25,6 +25,7 @@ class Forgotten:
     Attributes:
         facts: Facts that lose their last support or an end; facts_kept: those that lose one of several.
         nodes: Nodes named, and nodes that nothing mentions any more.
+        copies: Of a squad's member, its copies in the pool that go with them, or stay where that is asked for.
     """
 
     dry_run: bool
@@ -33,6 +34,7 @@ class Forgotten:
     facts_kept: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar, cast
 
+from pps.core.errors import Changed
 from pps.core.sql import LIST, listed
 from pps.core.time import from_micros, micros
 from pps.core.values import JSON
@@ -98,12 +99,19 @@ def best(roots: Iterable[Root]) -> dict[str, float]:
     return found
 
 
-def put_shared(db: sqlite3.Connection, one: Shared, roots: Iterable[Root], due: Iterable[Delivery]) -> None:
-    """Keep what a record of the pool is a copy of, what it rests on, and who hears of it."""
+def put_shared(db: sqlite3.Connection, one: Shared, roots: Sequence[Root], due: Iterable[Delivery]) -> None:
+    """Keep what a record of the pool is a copy of, what it rests on, and who hears of it.
+
+    Raises Changed when what it rests on was withdrawn meanwhile.
+    """
+    through = {root.via for root in roots if root.via}
+    held = f"SELECT count(*) FROM shared WHERE state = 'shared' AND record IN {LIST}"  # noqa: S608 - literals
+    if db.execute(held, (listed(through),)).fetchone() != (len(through),):
+        raise Changed("what it rests on was withdrawn meanwhile: ask again")
     db.execute(
         """INSERT INTO shared (record, member, origin, at, confidence, trust, state) VALUES (?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (record) DO UPDATE SET at = excluded.at, confidence = excluded.confidence,
-            trust = excluded.trust, state = excluded.state""",
+            ON CONFLICT (record) DO UPDATE SET origin = excluded.origin, at = excluded.at,
+            confidence = excluded.confidence, trust = excluded.trust, state = excluded.state""",
         (one.record, one.member, one.origin, micros(one.at), one.confidence, one.trust, one.state),
     )
     db.execute("DELETE FROM shared_root WHERE record = ?", (one.record,))
@@ -113,12 +121,17 @@ def put_shared(db: sqlite3.Connection, one: Shared, roots: Iterable[Root], due: 
 
 
 def put_due(db: sqlite3.Connection, due: Iterable[Delivery]) -> None:
-    """Keep what members are to hear of; what they have not acknowledged yet is not doubled."""
+    """Keep what members are to hear of; what they have not acknowledged yet is not doubled.
+
+    What comes anew after it was acknowledged is another delivery, with a number of its own.
+    """
+    rows = [(one.member, one.record, one.why, micros(one.due_at)) for one in due]
+    acked = "DELETE FROM inbox WHERE member = ? AND record = ? AND why = ? AND acked = 1"
+    db.executemany(acked, [row[:3] for row in rows])
     db.executemany(
         """INSERT INTO inbox (member, record, why, due_at, acked) VALUES (?, ?, ?, ?, 0)
-            ON CONFLICT (member, record, why) DO UPDATE SET due_at = CASE WHEN acked THEN excluded.due_at
-            ELSE min(due_at, excluded.due_at) END, acked = 0""",
-        [(one.member, one.record, one.why, micros(one.due_at)) for one in due],
+            ON CONFLICT (member, record, why) DO UPDATE SET due_at = min(due_at, excluded.due_at)""",
+        rows,
     )
 
 
@@ -203,6 +216,22 @@ class PoolRows:
 
         return await self._readers.read(work)
 
+    async def copies(self, member: str, origins: Iterable[str]) -> dict[str, str]:
+        """Return a member's record → its copy here, of those that have one."""
+        statement = f"SELECT origin, record FROM shared WHERE member = ? AND origin <> '' AND origin IN {LIST}"  # noqa: S608 - literals
+        values = (member, listed(origins))
+        return await self._readers.read(lambda db: dict(db.execute(statement, values).fetchall()))
+
+    async def revoked(self) -> list[str]:
+        """Return the records that are being taken out."""
+        statement = "SELECT record FROM shared WHERE state = 'revoked' ORDER BY record"
+        return await self._readers.read(lambda db: [row[0] for row in db.execute(statement)])
+
+    async def detach(self, records: Sequence[str]) -> None:
+        """Let records stay when what they were copied from is forgotten."""
+        statement = f"UPDATE shared SET origin = '' WHERE record IN {LIST}"  # noqa: S608 - literals
+        await self._writer.write(lambda db: db.execute(statement, (listed(records),)) and None)
+
     async def roots(self, records: Iterable[str]) -> dict[str, list[Root]]:
         """Return record → what it rests on."""
         return await self._readers.read(lambda db: {one: _roots(db, one) for one in records})
@@ -258,6 +287,10 @@ class PoolRows:
         statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {LIST}"  # noqa: S608 - literals
         wanted = json.dumps(list(seqs))
         return await self._writer.write(lambda db: db.execute(statement, (member, wanted)).rowcount)
+
+    async def leave(self, member: str) -> None:
+        """Empty a member's inbox for good."""
+        await self._writer.write(lambda db: db.execute("DELETE FROM inbox WHERE member = ?", (member,)) and None)
 
     async def put_cites(self, record: str, cites: Iterable[PoolCite]) -> None:
         """Keep what of the pool a record of one's own rests on, beside what is kept already."""

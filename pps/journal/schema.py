@@ -340,6 +340,7 @@ _POOL = (
         state TEXT NOT NULL
     ) WITHOUT ROWID""",
     "CREATE INDEX shared_by_member ON shared (member, origin)",
+    "CREATE INDEX shared_revoked ON shared (record) WHERE state = 'revoked'",
     """CREATE TABLE shared_root (
         record TEXT NOT NULL,
         via TEXT NOT NULL,

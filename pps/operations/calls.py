@@ -10,12 +10,13 @@ import time as clock
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.log_context import serving
+from pps.core.reports import Forgotten
 from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.inputs import Input
@@ -243,9 +244,10 @@ class Calls:
         try:
             given = found.parse(arguments)
             async with self._subject(caller, found.audience) as subject:
-                answer = await found.answer(subject, given, progress)
-            if found.hints.destructive and found.audience == "entity":
-                answer = await self._withdrawn(caller, given, answer)
+                if found.hints.destructive and found.audience == "entity" and "member" in self._audiences(caller):
+                    answer = await self._forgotten(caller, found, given, subject)
+                else:
+                    answer = await found.answer(subject, given, progress)
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
@@ -276,18 +278,24 @@ class Calls:
         else:
             yield app
 
-    async def _withdrawn(self, caller: Caller, given: Input, answer: Answer) -> Answer:
-        """Take out of the pool what a member has forgotten, or tell what would go with it."""
-        if caller.entity is None or "member" not in self._audiences(caller):
+    async def _forgotten(
+        self, caller: Caller, found: AnyOperation, given: Input, subject: Memory | Desk | Projects | App
+    ) -> Answer:
+        """Let a member erase, with its copies in the pool; what would go, or stays, is said."""
+        dry_run, keep = getattr(given, "dry_run", False), getattr(given, "keep", False) is True
+
+        async def act(dry: bool) -> Answer:
+            asked = given if dry == dry_run else given.model_copy(update={"dry_run": dry})
+            return await found.answer(subject, asked, None)
+
+        async with desk_of(self._app, caller.entity or "") as desk:
+            ids = getattr(given, "ids", ())
+            answer, copies = await sharing.forgetting(desk, ids, act, keep=keep, dry_run=dry_run)
+        if not copies:
             return answer
-        async with desk_of(self._app, caller.entity) as desk:
-            if getattr(given, "dry_run", False):
-                gone = await sharing.copies_of(desk, getattr(given, "ids", ()))
-            else:
-                gone = await sharing.forgotten(desk)
-        would = "would be" if getattr(given, "dry_run", False) else "are"
-        more = f"\nIts copies in the squad's pool {would} withdrawn: {', '.join(gone)}" if gone else ""
-        return replace(answer, text=answer.text + more)
+        done = "stay" if keep else "would be withdrawn" if dry_run else "are withdrawn"
+        data = answer.data | ({"copies": [*copies]} if found.output is Forgotten else {})
+        return Answer(data, f"{answer.text}\nIts copies in the squad's pool {done}: {', '.join(copies)}")
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[name, outcome]

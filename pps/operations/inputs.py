@@ -45,9 +45,7 @@ class Nothing(Input):
 class RememberInput(Input):
     """A text to keep for good, with what you read in it."""
 
-    content: Content = Field(
-        description="The text as it was said or written; kept word for word.", json_schema_extra=_TEXT
-    )
+    content: Content = Field(description="The text as said or written; kept word for word.", json_schema_extra=_TEXT)
     nodes: tuple[NodeInput, ...] = Field(
         default=(),
         max_length=bounds.MAX_NODES,
@@ -221,6 +219,7 @@ class ForgetInput(Input):
         description="True only says what would go. Ask the person, then call again with false.",
         json_schema_extra=_YES,
     )
+    keep: bool = Field(default=False, description="Copies in a squad's pool stay.")
 
 
 class AnchorSaveInput(Input):

@@ -17,7 +17,7 @@ from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option
-from pps.operations.inputs import Id, Title
+from pps.operations.inputs import ForgetInput, Id, Title
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
 from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven
@@ -155,15 +155,10 @@ class MoveRecordInput(Input):
     why: str = Field(default="", max_length=2_000, description="Kept with the move.")
 
 
-class DeleteRecordsInput(Input):
+class DeleteRecordsInput(ForgetInput):
     """What to erase for good."""
 
     ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Of records.", json_schema_extra=argument())
-    dry_run: bool = Field(
-        default=True,
-        description="True only says what would go. Ask the person, then call again with false.",
-        json_schema_extra=option("--yes", inverts=True),
-    )
 
 
 class RelateRecordsInput(Input):

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from pps.core import time
 from pps.core.record_values import Record
 from pps.core.text import counted
 from pps.ingest.given_input import Tag
@@ -367,9 +366,9 @@ async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
     """
     async with desk.pool() as pool:
         rows = pool.records.pool
-        due = await rows.due(desk.me.id, time.now(), given.limit)
-        records = (await pool.records.graph()).records
-        shared = await rows.shared([one.record for one in due])
+        due = await rows.due(desk.me.id, desk.now(), given.limit)
+        ids = [one.record for one in due]
+        records, shared = await pool.records.find(ids), await rows.shared(ids)
     found = [
         DeliveryView(one.seq, one.why, one.due_at, _of_pool(records[one.record], shared))
         for one in due

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -273,8 +273,7 @@ class Records(recorder.Records):
         """Forget records with their versions, relations and moves, and what only they support; as ``Memory.forget``."""
         found = await self.get(ids)
         await self._parts.worker.saved(5.0)
-        turns = [one.turn for one in found]
-        return await self._forgetter.forget(turns, dry_run=dry_run, check=self.check_write)
+        return await self._forgetter.forget([one.turn for one in found], dry_run=dry_run, check=self.check_write)
 
     async def check_write(self, ids: Sequence[str]) -> None:
         """Raise InvalidRequest when the actor may not write a record or relation that one of some ids is."""
@@ -308,6 +307,10 @@ class Records(recorder.Records):
 
         return await self._parts.journal.typed.read(work)
 
+    async def find(self, ids: Iterable[str]) -> dict[str, Record]:
+        """Return id → record, by ids of records or their turns or 8 first characters, of those that are there."""
+        return await self._parts.journal.typed.read(lambda rows: rows.find(rows.whole([*ids])))
+
     async def list(self, query: RecordQuery) -> RecordPage:
         """Return a page of records; see RecordQuery. InvalidRequest for an unknown kind, field or operator."""
         found = await self._parts.journal.typed.page(wanted_of(self._parts.kinds, query), query.limit, query.cursor)
@@ -322,8 +325,7 @@ class Records(recorder.Records):
         graph = await self.graph()
 
         def look() -> dict[str, str]:
-            found = {one.id: self._models.misfit(one) for one in graph.records.values()}
-            return {id_: why for id_, why in found.items() if why}
+            return {one.id: why for one in graph.records.values() if (why := self._models.misfit(one))}
 
         return await asyncio.to_thread(look)
 

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from datetime import datetime
 
 from pps.app import App
 from pps.config.squad_files import MemberRules, SquadRules
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId
 from pps.entities.memberships import Member, Squad
+from pps.journal.pool_rows import drop
 from pps.memory import Memory
 from pps.squad.founding import rules_of
 
@@ -44,14 +46,32 @@ class Desk:
 
     @contextlib.asynccontextmanager
     async def pool(self) -> AsyncGenerator[Memory]:
-        """Lend the pool's memory."""
+        """Lend the pool's memory; what was revoked is out of it, also when a kill came between."""
         async with self.app.memory(self.squad.pool, pool=True) as pool:
+            await settle(self, pool)
             yield pool
+
+    def now(self) -> datetime:
+        return self.app.now()
 
     def check_reviewer(self) -> None:
         """Raise InvalidRequest unless this member may approve."""
         if not self.is_reviewer:
             raise InvalidRequest("id", f"only {', '.join(self.rules.pool.reviewers) or 'nobody'} may review here")
+
+
+async def settle(desk: Desk, pool: Memory) -> None:
+    """Finish what was revoked: marked for those whose records cite it, forgotten in the pool, then unknown."""
+    gone = await pool.records.pool.revoked()
+    if not gone:
+        return
+    for member in desk.squad.members.values():
+        async with desk.app.memory(member.entity) as memory:
+            await memory.records.pool.mark_gone(gone)
+    for id_ in gone:
+        with contextlib.suppress(NotFound):  # forgotten before a kill, or by another call
+            await pool.records.by("").delete([id_], dry_run=False)
+    await pool.records.pool.write(lambda db: drop(db, gone))
 
 
 @contextlib.asynccontextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pps.core import time
 from pps.core.errors import InvalidRequest
 from pps.core.record_values import Record, RecordQuery
 from pps.core.values import JSON
@@ -92,8 +91,9 @@ async def store(desk: Desk, given: Knowledge) -> Kept:
     spec = desk.memory.kinds.kind(given.kind)
     if given.supersedes and spec.name != "Belief":
         raise InvalidRequest("supersedes", "is for beliefs")
+    named = [*given.cites, *(one.target for one in given.relations)]
     async with desk.pool() as pool:
-        shared = {id_ for id_, one in (await pool.records.pool.shared()).items() if one.state == "shared"}
+        shared = {id_ for id_, one in (await pool.records.pool.shared(named)).items() if one.state == "shared"}
     of_pool = [PoolCite(one) for one in given.cites if one in shared]
     of_pool += [PoolCite(one.target, one.type, one.properties) for one in given.relations if one.target in shared]
     for one in given.relations:
@@ -146,7 +146,7 @@ async def query(
             if (whose := shared.get(id_ := one.record.id)) and whose.state == "shared"
             if whose.confidence >= min_confidence
         ]
-        await rows.note_use([one.record.id for one in lines], desk.me.id, time.now())
+        await rows.note_use([one.record.id for one in lines], desk.me.id, desk.now())
     return own, lines
 
 
@@ -157,7 +157,7 @@ async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], 
         there = (await pool.records.graph()).records
         others = [id_ for id_, one in shared.items() if one.state == "shared" and one.member != desk.me.id]
         seen = _held([there[id_] for id_ in others if id_ in there], domain, least)
-        await pool.records.pool.note_use([one.id for one in seen], desk.me.id, time.now())
+        await pool.records.pool.note_use([one.id for one in seen], desk.me.id, desk.now())
     own = (await desk.memory.records.graph()).records
     return _held([*own.values()], domain, least), seen
 
@@ -191,7 +191,7 @@ async def _latest(memory: Memory, kind: str, limit: int) -> list[Record]:
 async def _found(memory: Memory, topic: str, kinds: Sequence[str], least: float, limit: int) -> list[Line]:
     found = await memory.finding.search(RecordSearch(topic, types=tuple(kinds), top_k=_FOUND, min_similarity=-1.0))
     scores = {one.node.uuid: one.score for one in found.results}
-    records = (await memory.records.graph()).records
+    records = await memory.records.find(scores)
     lines = [Line(records[id_], confidence_of(records[id_]), score) for id_, score in scores.items() if id_ in records]
     return [one for one in lines if one.confidence >= least and one.record.state != "superseded"][:limit]
 
@@ -212,7 +212,7 @@ async def _supersede(desk: Desk, old: str, new: str) -> None:
     await desk.memory.records.move(old, "superseded", expected="active", why=f"superseded by {new}")
     await desk.memory.records.join([Join(old, RelationGiven("EVOLVED_INTO", new))])
     async with desk.pool() as pool:
-        mine = {one.origin: id_ for id_, one in (await pool.records.pool.shared(member=desk.me.id)).items()}
+        mine = await pool.records.pool.copies(desk.me.id, [old])
         if old in mine:
             await pool.records.by(desk.me.id).move(mine[old], "superseded", expected="active", why="superseded")
 
@@ -226,4 +226,4 @@ async def _check_relation(desk: Desk, kind: str, relation: RelationGiven) -> Non
 
 async def _note_applied(desk: Desk, cites: Sequence[PoolCite]) -> None:
     async with desk.pool() as pool:
-        await pool.records.pool.note_use([one.id for one in cites], desk.me.id, time.now(), applied=True)
+        await pool.records.pool.note_use([one.id for one in cites], desk.me.id, desk.now(), applied=True)

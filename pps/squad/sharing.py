@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar
 
-from pps.core import time
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import Changed, InvalidRequest, NotFound
+from pps.core.kinds import FieldSpec
 from pps.core.record_values import Record
 from pps.core.values import JSON
 from pps.journal.pool_rows import (
     Delivery,
-    PoolCite,
     Root,
     Shared,
     SharedState,
     Trust,
     best,
-    drop,
     joint,
     put_shared,
     withdraw,
 )
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
-from pps.records.saving import RecordGiven, RelationGiven, Saved
+from pps.records.saving import MAX_RECORDS, RecordGiven, RelationGiven, Saved
 from pps.squad.delivery import deliveries
-from pps.squad.desk import Desk
+from pps.squad.desk import Desk, settle
 from pps.squad.roots import confidence_of, grounds, lowest
 
 PRIVATE = "private"
 """The tag of what never crosses."""
-GUARDED = frozenset(("Belief", "ProcessInsight", "ProcessPattern", "WorkflowImprovement"))
+PROPOSAL = "WorkflowImprovement"
+_OPEN = ("proposed", "needs_revision")
+GUARDED = frozenset(("Belief", "ProcessInsight", "ProcessPattern", PROPOSAL))
 """What the squad goes by: of tool output and the web it becomes none of these without a reviewer."""
-_KEPT = ("title", "summary", "status", "tags")
+_TRIES = 20
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +73,26 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
     async with desk.pool() as pool:
         roots, trust = await _grounds(desk, pool, record)
         state = _state(desk, record, trust)
-        now, confidence = time.now(), joint(roots)
+        now, confidence = desk.now(), joint(roots)
+        copies = await pool.records.pool.copies(desk.me.id, [record.id])
+        known = any(one.state == "shared" for one in (await pool.records.pool.shared([*copies.values()])).values())
         copy = await _copy(desk, pool, record, confidence, state)
         made: list[Delivery] = []
 
         def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
             one = saved[0].record
             shared = Shared(one.id, desk.me.id, record.id, now, confidence, trust, state)
-            if state == "shared":
+            if one.kind == PROPOSAL and one.state not in _OPEN and saved[0].change != "unchanged":
+                raise InvalidRequest("id", f"its copy is {one.state}; only one that is {' or '.join(_OPEN)} may change")
+            if state == "shared" and not (known and saved[0].change == "unchanged"):
                 made.extend(deliveries(desk.rules, one, desk.me.id, confidence, now))
             rows.beside(lambda db: put_shared(db, shared, roots, made))
 
         saved = (await pool.records.by(desk.me.id, also).save([copy])).records[0].record
         shared = (await pool.records.pool.shared([saved.id]))[saved.id]
+        if not await desk.memory.records.find([record.id]):  # forgotten while it was copied
+            await take_out(desk, pool, [saved.id])
+            raise NotFound()
     return SharedCopy(saved, shared, len(best(roots)), tuple(dict.fromkeys(one.member for one in made)))
 
 
@@ -109,22 +118,28 @@ def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
 async def _copy(desk: Desk, pool: Memory, record: Record, confidence: float, state: SharedState) -> RecordGiven:
     """Return a member's record as it lies in the pool: nothing of its own memory but itself; ids are the pool's."""
     spec = pool.kinds.kind(record.kind)
-    mine = {one.origin: one.record for one in (await pool.records.pool.shared(member=desk.me.id)).values()}
-    there = await pool.records.pool.shared()
+    refs = {
+        name: _ids(record.fields[name]) for name, one in spec.fields.items() if name in record.fields and _leads(one)
+    }
+    pooled = (await desk.memory.records.pool.cites([record.id])).get(record.id, [])
+    own = [one.id for one in (await desk.memory.records.cites([record.id])).get(record.id, ())]
+    related = [one for one in await desk.memory.records.relations([record.id]) if one.source == record.id]
+    named = [id_ for ids in refs.values() for id_ in ids]
+    mine = await pool.records.pool.copies(desk.me.id, [*named, *own, *(one.target for one in related)])
+    there = await pool.records.pool.shared([*named, *(one.id for one in pooled)])
+    known = {id_: id_ for id_, one in there.items() if one.state == "shared"} | mine
     fields: dict[str, JSON] = {name: value for name, value in record.fields.items() if name != "provenance"}
-    for name, field in spec.fields.items():
-        if field.type == "ref" and name in fields:
-            target = str(fields[name])
-            fields[name] = mine.get(target) or (target if target in there else None)
-        elif field.type == "list" and field.of and field.of.type == "ref" and name in fields:
-            wanted = [str(one) for one in cast("Sequence[JSON]", fields[name])]
-            fields[name] = [mine.get(one, one) for one in wanted if one in mine or one in there]
+    for name, ids in refs.items():
+        found = [known[one] for one in ids if one in known]
+        fields[name] = found if isinstance(fields[name], list) else (found or [None])[0]
     if "confidence" in spec.fields:
         fields["confidence"] = confidence
-    pooled = (await desk.memory.records.pool.cites([record.id])).get(record.id, [])
-    own = (await desk.memory.records.cites([record.id])).get(record.id, ())
-    cites = [one.id for one in pooled if one.id in there and not one.relation and not one.gone]
-    cites += [mine[one.id] for one in own if one.id in mine]
+    relations = [RelationGiven(one.type, mine[one.target], one.properties) for one in related if one.target in mine]
+    relations += [
+        RelationGiven(one.relation, one.id, one.properties) for one in pooled if one.relation and one.id in known
+    ]
+    cites = [known[one.id] for one in pooled if one.id in known and not one.relation and not one.gone]
+    cites += [mine[one] for one in own if one in mine]
     return RecordGiven(
         record.kind,
         record.title,
@@ -132,23 +147,20 @@ async def _copy(desk: Desk, pool: Memory, record: Record, confidence: float, sta
         fields=fields,
         status="draft" if state == "waiting" else record.status,
         tags=record.tags,
-        relations=tuple(await _relations(desk, record, pooled, mine, set(there))),
+        relations=tuple(relations),
         cites=tuple(dict.fromkeys(cites)),
         created_at=record.created_at,
         ref=f"{desk.me.id}:{record.id}",
     )
 
 
-async def _relations(
-    desk: Desk, record: Record, pooled: Sequence[PoolCite], mine: Mapping[str, str], there: set[str]
-) -> list[RelationGiven]:
-    """Return a record's relations to what is in the pool, in the pool's ids."""
-    graph = await desk.memory.records.graph()
-    own = [one for one in graph.relations if one.source == record.id and one.target in mine]
-    found = [RelationGiven(one.type, mine[one.target], one.properties) for one in own]
-    return found + [
-        RelationGiven(one.relation, one.id, one.properties) for one in pooled if one.relation and one.id in there
-    ]
+def _leads(spec: FieldSpec) -> bool:
+    """Tell whether a field names records."""
+    return "ref" in (spec.type, spec.of.type if spec.of else "")
+
+
+def _ids(value: JSON) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
 
 
 async def revoke(desk: Desk, ids: Sequence[str], *, dry_run: bool) -> Withdrawn:
@@ -157,63 +169,83 @@ async def revoke(desk: Desk, ids: Sequence[str], *, dry_run: bool) -> Withdrawn:
     Raises NotFound when one of them is no copy of this member's; nothing was changed.
     """
     async with desk.pool() as pool:
-        mine = await pool.records.pool.shared(member=desk.me.id)
-        named = {one.origin: id_ for id_, one in mine.items()} | {id_: id_ for id_ in mine}
+        named = await pool.records.pool.copies(desk.me.id, ids)
+        named |= {id_: id_ for id_, one in (await pool.records.pool.shared(ids)).items() if one.member == desk.me.id}
         if any(one not in named for one in ids):
             raise NotFound()
         return await take_out(desk, pool, [named[one] for one in ids], dry_run=dry_run)
 
 
 async def take_out(desk: Desk, pool: Memory, records: Sequence[str], *, dry_run: bool = False) -> Withdrawn:
-    """Take records out of the pool; what a kill leaves half done the next ``settle`` finishes."""
+    """Take records out of the pool, and lower in the same transaction what stays; then ``settle`` finishes.
+
+    Raises Changed when the pool is changed again and again meanwhile.
+    """
     rows = pool.records.pool
-    if dry_run:
-        gone, weaker = await rows.foreseen(records)
-        return Withdrawn(tuple(gone), weaker, dry_run=True)
-    gone, weaker = await rows.write(lambda db: withdraw(db, records))
+    for _ in range(_TRIES):
+        foreseen = await rows.foreseen(records)
+        gone, weaker = foreseen
+        if dry_run:
+            return Withdrawn(tuple(gone), weaker, dry_run=True)
+        graded = [
+            RecordGiven(id=id_, fields={"confidence": weaker[id_]})
+            for id_, one in (await pool.records.find(weaker)).items()
+            if id_ in weaker and "confidence" in pool.kinds.kind(one.kind).fields
+        ]
+
+        def work(db: sqlite3.Connection, foreseen: object = foreseen) -> None:
+            if withdraw(db, records) != foreseen:
+                raise Changed("the pool was changed meanwhile: ask again")
+
+        with contextlib.suppress(Changed):
+            if graded:
+                by = pool.records.by(desk.me.id, lambda rows, _, work=work: rows.beside(work))
+                await by.save(graded[:MAX_RECORDS], wait="journal")
+            else:
+                await rows.write(work)
+            break
+    else:
+        raise Changed("the pool was changed meanwhile: ask again")
+    for start in range(MAX_RECORDS, len(graded), MAX_RECORDS):  # what members are shown is lowered already
+        await pool.records.by(desk.me.id).save(graded[start : start + MAX_RECORDS], wait="journal")
     await settle(desk, pool)
-    left = await pool.records.get([*weaker]) if weaker else []
-    graded = [
-        RecordGiven(id=one.id, fields={"confidence": weaker[one.id]})
-        for one in left
-        if "confidence" in pool.kinds.kind(one.kind).fields
-    ]
-    if graded:
-        await pool.records.by(desk.me.id).save(graded)
     return Withdrawn(tuple(gone), weaker, dry_run=False)
 
 
-async def settle(desk: Desk, pool: Memory) -> None:
-    """Finish what was revoked: marked for those whose records cite it, forgotten in the pool, then unknown."""
-    gone = [id_ for id_, one in (await pool.records.pool.shared()).items() if one.state == "revoked"]
-    if not gone:
-        return
-    for member in desk.squad.members.values():
-        async with desk.app.memory(member.entity) as memory:
-            await memory.records.pool.mark_gone(gone)
-    for id_ in gone:
-        with contextlib.suppress(NotFound):  # forgotten before a kill
-            await pool.records.by("").delete([id_], dry_run=False)
-    await pool.records.pool.write(lambda db: drop(db, gone))
+async def forgetting(
+    desk: Desk, ids: Sequence[str], act: Callable[[bool], Awaitable[T]], *, keep: bool, dry_run: bool
+) -> tuple[T, tuple[str, ...]]:
+    """Let a member forget by ``act``, which takes whether it is a dry run, with its copies in the pool.
+
+    The copies go first, so that a kill leaves none behind; ``keep`` lets them stay. What ``act`` refuses changes
+    nothing. Returns its answer, and the copies.
+    """
+    copies = await _copies_of(desk, ids)
+    if copies and not dry_run:
+        await act(True)
+        async with desk.pool() as pool:
+            await (pool.records.pool.detach(copies) if keep else take_out(desk, pool, copies))
+    answer = await act(dry_run)
+    gone = () if dry_run else await _orphaned(desk)
+    return answer, (*copies, *gone)
 
 
-async def forgotten(desk: Desk) -> tuple[str, ...]:
-    """Withdraw the copies whose originals this member has forgotten; return their ids."""
+async def _orphaned(desk: Desk) -> tuple[str, ...]:
+    """Withdraw the copies whose originals this member no longer has; return their ids."""
     async with desk.pool() as pool:
-        await settle(desk, pool)
         mine = await pool.records.pool.shared(member=desk.me.id)
-        kept = set((await desk.memory.records.graph()).records)
+        kept = await desk.memory.records.find(one.origin for one in mine.values())
         gone = [id_ for id_, one in mine.items() if one.origin and one.origin not in kept]
         return (await take_out(desk, pool, gone)).gone if gone else ()
 
 
-async def copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
+async def _copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
     """Return the member's copies in the pool whose originals are named, by their ids, their turns' or beginnings."""
+    if not ids:
+        return ()
+    records = {one.id for one in (await desk.memory.records.find(ids)).values()}
     async with desk.pool() as pool:
-        mine = await pool.records.pool.shared(member=desk.me.id)
-    records = (await desk.memory.records.graph()).records
-    names = {id_: (one.origin, records[one.origin].turn) for id_, one in mine.items() if one.origin in records}
-    return tuple(id_ for id_, own in names.items() if any(name.startswith(one) for name in own for one in ids if one))
+        return tuple((await pool.records.pool.copies(desk.me.id, records)).values())
 
 
 async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
@@ -225,8 +257,6 @@ async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
         mine = [] if keep else [*await pool.records.pool.shared(member=desk.me.id)]
         found = await take_out(desk, pool, mine, dry_run=dry_run)
         if not dry_run:
-            await pool.records.pool.write(
-                lambda db: db.execute("DELETE FROM inbox WHERE member = ?", (desk.me.id,)) and None
-            )
+            await pool.records.pool.leave(desk.me.id)
             await asyncio.to_thread(desk.app.registry.squads.remove, desk.squad.name, desk.me.id)
     return found

@@ -67,7 +67,7 @@ def _telling(desk: Desk, told: Iterable[str], why: str, *, anew: bool = False) -
     named = [one for one in told if one and one != desk.me.id]
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-        one, at = saved[0].record, time.now()
+        one, at = saved[0].record, desk.now()
         due = [Delivery(member, one.id, why, at) for member in named]
         due += deliveries(desk.rules, one, desk.me.id, 1.0, at)
         shared = Shared(one.id, desk.me.id, "", at, 1.0, "agent")
@@ -98,11 +98,11 @@ async def take(desk: Desk, id_: str) -> Record:
     async with desk.pool() as pool:
         task = await _task(pool, id_, desk.me.id)
         by = pool.records.by(desk.me.id)
-        if task.state == "in_progress" and not _lapsed(task):
+        if task.state == "in_progress" and not _lapsed(task, desk.now()):
             raise StoreConflict("is taken, and its lease runs")
         if task.state != "in_progress":
             task = (await by.move(task.id, "in_progress", expected="pending", why="taken")).records[0].record
-        fields: dict[str, JSON] = {"lease_until": time.iso(time.now() + LEASE), "started_at": time.iso(time.now())}
+        fields: dict[str, JSON] = {"lease_until": time.iso(desk.now() + LEASE), "started_at": time.iso(desk.now())}
         given = RecordGiven(id=task.id, fields=fields, expected_version=task.version)
         return (await by.save([given])).records[0].record
 
@@ -113,7 +113,7 @@ async def finish(desk: Desk, id_: str, outcome: str, quality: float | None, why:
         task = await _task(pool, id_, desk.me.id)
         if task.state != "in_progress":
             raise StoreConflict(f"is {task.state}, not in_progress")
-        fields: dict[str, JSON] = {"outcome": outcome, "completed_at": time.iso(time.now()), "lease_until": None}
+        fields: dict[str, JSON] = {"outcome": outcome, "completed_at": time.iso(desk.now()), "lease_until": None}
         fields |= {"quality_score": quality} if quality is not None else {}
         by = pool.records.by(desk.me.id)
         await by.save([RecordGiven(id=task.id, fields=fields, expected_version=task.version)])
@@ -132,8 +132,9 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
         InvalidRequest: It is no proposal, or may not go there from where it is.
     """
     async with desk.pool() as pool:
-        mine = {one.origin: one.record for one in (await pool.records.pool.shared(member=desk.me.id)).values()}
-        if to == "pending_approval" and id_ not in mine.values():
+        mine = await pool.records.pool.copies(desk.me.id, [id_])
+        theirs = (await pool.records.pool.shared([id_])).get(id_)
+        if to == "pending_approval" and not (theirs and theirs.member == desk.me.id):
             mine[id_] = (await share(desk, id_)).record.id
         [record] = await pool.records.get([mine.get(id_, id_)])
         if record.kind != "WorkflowImprovement":
@@ -144,7 +145,7 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
                 raise InvalidRequest("id", "is another's proposal")
             if record.state == "needs_revision":
                 await by.move(record.id, "proposed", expected="needs_revision", why=why)
-            await by.save([RecordGiven(id=record.id, fields={"submitted_at": time.iso(time.now())})])
+            await by.save([RecordGiven(id=record.id, fields={"submitted_at": time.iso(desk.now())})])
         reviewers = [desk.rules.aliases[one] for one in desk.rules.pool.reviewers]
         told = reviewers if to == "pending_approval" else [record.author, *reviewers]
         moving = pool.records.by(desk.me.id, _telling(desk, told, f"proposal {to}"))
@@ -209,7 +210,7 @@ async def _reviewed(  # noqa: PLR0913 - a decision has so many parts
 ) -> Record:
     also = _released(desk, whose, decision)
     decided = await pool.records.by(desk.me.id, also).move(record.id, decision, expected="pending_approval", why=notes)
-    at = time.iso(time.now())
+    at = time.iso(desk.now())
     fields: dict[str, JSON] = {
         "reviewed_by": desk.me.id,
         "review_decision": decision,
@@ -229,7 +230,7 @@ def _released(desk: Desk, whose: Shared, decision: Decision) -> _Also:
     """Return what lets a decided copy out, and tells of it, in the decision's own transaction."""
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-        one, at = saved[0].record, time.now()
+        one, at = saved[0].record, desk.now()
         due = [Delivery(whose.member, one.id, decision, at)]
         if decision == "approved":
             due += deliveries(desk.rules, one, whose.member, whose.confidence, at)
@@ -248,7 +249,7 @@ def _released(desk: Desk, whose: Shared, decision: Decision) -> _Also:
 
 async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
     """Return what a member should look at now, what matters most first, and how the squad's tasks go."""
-    now = time.now()
+    now = desk.now()
     items: list[Item] = []
     if desk.is_reviewer:
         late = [one for one in await pending(desk) if now - one.since > LATE and one.proposer != desk.me.id]
@@ -262,7 +263,7 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
     graph = replace(graph, records=held)
     if due:
         items.append(Item("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
-    items += _tasks(graph, desk.me.id)
+    items += _tasks(graph, desk.me.id, now)
     fresh = [shared[one] for one in unseen if one in graph.records and shared[one].confidence > _SURE]
     for one in sorted(fresh, key=lambda found: found.at, reverse=True)[:_UNSEEN]:
         if graph.records[one.record].kind != "Task":
@@ -272,13 +273,13 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
     return sorted(items, key=lambda found: -found.priority), _health(graph, now)
 
 
-def _tasks(graph: RecordGraph, member: str) -> Iterator[Item]:
+def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[Item]:
     for one in graph.records.values():
         if one.kind == "Task" and one.fields.get("assigned_to") == member:
             weight = _PRIORITIES[str(one.fields.get("priority") or "normal")]
             if one.state == "pending":
                 yield Item("task", f"Waits for you: {one.title}", one.id, weight)
-            elif one.state == "in_progress" and _lapsed(one):
+            elif one.state == "in_progress" and _lapsed(one, now):
                 yield Item("task", f"Its lease has run out: {one.title}", one.id, weight)
 
 
@@ -333,6 +334,6 @@ async def _task(pool: Memory, id_: str, member: str) -> Record:
     return task
 
 
-def _lapsed(task: Record) -> bool:
+def _lapsed(task: Record, now: datetime) -> bool:
     until = task.fields.get("lease_until")
-    return not until or time.parse(str(until)) <= time.now()
+    return not until or time.parse(str(until)) <= now

@@ -8,8 +8,9 @@ import pytest
 
 from pps.app import App
 from pps.core import time
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.operations.calls import OPERATOR
+from pps.squad import sharing
 from tests.squads import Team, team_of_three
 
 
@@ -161,3 +162,72 @@ async def test_a_member_that_leaves_takes_along_what_it_shared_unless_that_is_ke
     assert not team.app.registry.squads.is_member("team_jochi")
     found = await team.ask("kublai", "memory_query", topic="kanarie33")
     assert found["pool"][0]["shared_by"] == "jochi"
+
+
+async def test_what_is_forgotten_may_stay_in_the_pool_and_is_no_copy_of_anything_then(team: Team) -> None:
+    one = await team.store("mongke", "Forget kanarie44.", confidence=0.8, **RESEARCH)
+    shown = await team.ask("mongke", "forget", ids=[one["id"]])
+    assert shown["copies"] == [one["copy"]["id"]]
+    with pytest.raises(NotFound):  # what is refused changes nothing
+        await team.ask("mongke", "record_delete", ids=[one["id"], "0" * 8], dry_run=False)
+    assert "kanarie44" in await team.pool_text()
+    await team.ask("mongke", "record_delete", ids=[one["id"]], dry_run=False, keep=True)
+    two = await team.store("mongke", "Forget kanarie55.", confidence=0.8, **RESEARCH)
+    await team.ask("mongke", "record_delete", ids=[two["id"]], dry_run=False)
+    [left] = (await team.ask("kublai", "memory_query", topic="kanarie44"))["pool"]
+    assert (left["id"], left["shared_by"]) == (one["copy"]["id"], "mongke")
+    assert "kanarie55" not in await team.pool_text()
+    await team.ask("mongke", "memory_revoke", ids=[left["id"]], dry_run=False)
+    assert "kanarie44" not in await team.pool_text()
+
+
+async def test_what_stays_is_less_sure_in_the_same_transaction_as_the_withdrawal(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = await team.store("mongke", "Pressure breaks queues.", confidence=0.8, **RESEARCH)
+    said = await team.ask("jochi", "remember", content="I measured it myself.", source="meter", source_ref="1")
+    cites = [base["copy"]["id"], said["turn_id"]]
+    both = await team.store("jochi", "Limits help.", type="Belief", confidence=0.7, cites=cites)
+
+    async def cut_short(*_: object) -> None:
+        raise StoreConflict("as a kill would")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sharing, "settle", cut_short)
+        with pytest.raises(StoreConflict):
+            await team.ask("mongke", "memory_revoke", ids=[base["id"]], dry_run=False)
+    async with team.app.memory(team.squad.pool, pool=True) as pool:
+        [left] = await pool.records.get([both["copy"]["id"]])
+        assert left.fields["confidence"] == (await pool.records.pool.shared([left.id]))[left.id].confidence == 0.7
+        assert await pool.records.pool.revoked() == [base["copy"]["id"]]
+    assert [one["id"] for one in (await team.ask("kublai", "memory_query", topic="queues"))["pool"]] == [left.id]
+    async with team.app.memory(team.squad.pool, pool=True) as pool:
+        assert await pool.records.pool.revoked() == []
+        assert await pool.records.find([base["copy"]["id"]]) == {}
+
+
+async def test_a_proposal_that_was_approved_is_not_changed_by_sharing_it_again(team: Team) -> None:
+    fields = {"target_process": "handoff", "proposed_state": "Hand over in writing."}
+    made = await team.store("mongke", "Write it down.", type="WorkflowImprovement", fields=fields)
+    sent = await team.ask("mongke", "proposal_submit", id=made["id"])
+    await team.ask("kublai", "proposal_review", id=sent["id"], decision="approved")
+    changed = {"id": made["id"], "fields": {"proposed_state": "Pay whoever asks."}}
+    await team.ask("mongke", "record_save", records=[changed])
+    with pytest.raises(InvalidRequest, match="its copy is approved; only one that is proposed or needs_revision"):
+        await team.ask("mongke", "memory_share", id=made["id"])
+    assert "Pay whoever" not in await team.pool_text()
+
+
+async def test_what_is_shared_again_unchanged_is_not_heard_of_again_and_a_change_is_another_delivery(
+    team: Team,
+) -> None:
+    insight = {"type": "Insight", "fields": {"category": "technical"}, "confidence": 0.8}
+    kept = await team.store("jochi", "Teams that measure learn.", **insight)
+    [first] = (await team.ask("mongke", "squad_inbox"))["deliveries"]
+    await team.ask("mongke", "squad_ack", seqs=[first["seq"]])
+    await team.ask("jochi", "memory_share", id=kept["id"])
+    assert (await team.ask("mongke", "squad_inbox"))["deliveries"] == []
+    await team.ask("jochi", "record_save", records=[{"id": kept["id"], "summary": "They learn fast."}])
+    await team.ask("jochi", "memory_share", id=kept["id"])
+    [second] = (await team.ask("mongke", "squad_inbox"))["deliveries"]
+    assert second["seq"] > first["seq"]
