@@ -143,8 +143,7 @@ async def open_member(squad: str, member: str, *, home: Path | None = None) -> A
     from pps.config import load
     from pps.core.errors import NotFound
     from pps.squad.agent import AgentMemory
-    from pps.squad.desk import desk_of
-    from pps.squad.founding import rules_of
+    from pps.squad.desk import desk_of, rules_of
 
     settings = load()
     if home is not None:

@@ -84,6 +84,15 @@ class Subscription(_Part):
     tier: Tier = "direct"
 
 
+class Tie(_Part):
+    """Who works with whom on what."""
+
+    source: str = Field(alias="from")
+    type: Literal["IMPROVES_WITH", "ANALYZES_FOR"]
+    to: str
+    domain: Annotated[str, Field(max_length=100)] = ""
+
+
 class _File(_Part):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
     about: _Text = ""
@@ -91,6 +100,7 @@ class _File(_Part):
     members: Annotated[dict[_MemberId, MemberRules], Field(min_length=2, max_length=50)]
     broadcast: BroadcastRules = BroadcastRules()
     subscriptions: list[Subscription] = Field(default=[], max_length=500)
+    ties: list[Tie] = Field(default=[], max_length=500)
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,7 @@ class SquadRules:
     members: Mapping[str, MemberRules]
     broadcast: BroadcastRules
     subscriptions: tuple[Subscription, ...]
+    ties: tuple[Tie, ...]
 
     @cached_property
     def aliases(self) -> Mapping[str, str]:
@@ -137,7 +148,7 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
         told = [Mistake(lines.line(path.split("."), path.rpartition(".")[2]), path, problem) for path, problem in found]
         return None, tuple(sorted(told, key=lambda one: one.line))
     rest = (file.name, file.about, file.pool, file.members, file.broadcast, tuple(file.subscriptions))
-    return SquadRules(text, *rest), ()
+    return SquadRules(text, *rest, tuple(file.ties)), ()
 
 
 def _wrong(file: _File) -> Iterator[tuple[str, str]]:
@@ -153,6 +164,7 @@ def _wrong(file: _File) -> Iterator[tuple[str, str]]:
         at = f"subscriptions.{number}"
         uses += [(f"{at}.to", one.to, file.members), *((f"{at}.kinds", kind, pack.kinds) for kind in one.kinds)]
         uses += [(f"{at}.from", one.source, file.members)] if one.source else []
+    uses += [(f"ties.{at}", who, file.members) for at, tie in enumerate(file.ties) for who in (tie.source, tie.to)]
     for number, rule in enumerate(file.broadcast.rules):
         at = f"broadcast.rules.{number}"
         uses += [*((f"{at}.kinds", kind, pack.kinds) for kind in rule.kinds)]

@@ -265,12 +265,6 @@ class PoolRows:
         if rows:
             await self._writer.write(work)
 
-    async def unseen(self, member: str) -> set[str]:
-        """Return the records of others, shared and none of them seen by a member."""
-        statement = """SELECT record FROM shared WHERE member <> ?1 AND state = 'shared'
-            AND NOT EXISTS (SELECT 1 FROM shared_use AS u WHERE u.record = shared.record AND u.member = ?1)"""
-        return await self._readers.read(lambda db: {row[0] for row in db.execute(statement, (member,))})
-
     async def due(self, member: str, at: datetime, limit: int) -> list[Delivery]:
         """Return what a member is to look at and has not acknowledged, the oldest first."""
         statement = """SELECT member, record, why, due_at, seq FROM inbox
@@ -282,11 +276,11 @@ class PoolRows:
 
         return await self._readers.read(work)
 
-    async def acknowledge(self, member: str, seqs: Sequence[int]) -> int:
-        """Let a member not hear of deliveries again; return how many there were."""
-        statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {LIST}"  # noqa: S608 - literals
+    async def acknowledge(self, member: str, seqs: Sequence[int]) -> list[str]:
+        """Let a member not hear of deliveries again; return of which record each was."""
+        statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {LIST} RETURNING record"  # noqa: S608 - literals
         wanted = json.dumps(list(seqs))
-        return await self._writer.write(lambda db: db.execute(statement, (member, wanted)).rowcount)
+        return await self._writer.write(lambda db: [row[0] for row in db.execute(statement, (member, wanted))])
 
     async def leave(self, member: str) -> None:
         """Empty a member's inbox for good."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from pps.operations import inputs
 from pps.operations.command_line import argument, json_text, option
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
 from pps.operations.table import READS, operation
-from pps.records.named_query import Found, path_words
+from pps.records.named_query import Found, Query, path_words
 from pps.records.ranks import LIVE, Algorithm, Ranked, Ranking, RankRequest
 
 Named = Annotated[str, StringConstraints(max_length=500)]
@@ -189,7 +189,12 @@ async def record_ask(memory: Memory, given: RecordAskInput) -> RecordAnswer:
     if given.query:
         asked = await memory.asks.ask(given.query, given.parameters)
         return RecordAnswer(asked.query, asked.said, asked.total, asked.found)
-    queries = tuple(
+    return listed(memory.asks.queries)
+
+
+def listed(queries: Sequence[Query]) -> RecordAnswer:
+    """Return which queries there are, with their parameters."""
+    lines = tuple(
         QueryLine(
             one.name,
             one.about,
@@ -199,9 +204,9 @@ async def record_ask(memory: Memory, given: RecordAskInput) -> RecordAnswer:
                 for name, it in one.given.model_json_schema()["properties"].items()
             ),
         )
-        for one in memory.asks.queries
+        for one in queries
     )
-    return RecordAnswer("", f"{len(queries)} queries can be asked.", len(queries), queries=queries)
+    return RecordAnswer("", f"{len(lines)} queries can be asked.", len(lines), queries=lines)
 
 
 @operation(

@@ -18,7 +18,7 @@ from pps.operations.exchange import LocalPath
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.table import ADDS, ERASES, READS, SETS, operation
 from pps.squad import founding, sharing
-from pps.squad.desk import desk_of
+from pps.squad.desk import desk_of, rules_of
 from pps.squad.openclaw_files import Taken, take_in
 
 Binding = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)]
@@ -139,7 +139,7 @@ def _left(one: Removed) -> str:
 
 
 def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
-    rules = founding.rules_of(squad)
+    rules = rules_of(squad)
     members = tuple(
         MemberView(one.id, rules.members[one.id].title, one.role, one.entity.name, (tokens or {}).get(one.id))
         for one in squad.members.values()
@@ -212,7 +212,7 @@ async def squad_add(app: App, given: SquadAddInput) -> SquadView:
     """Makes an entity a member of a squad, or makes one for it. An entity is of one squad at most."""
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)
     token = await founding.join(app, squad, given.member, given.entity)
-    rules = founding.rules_of(squad)
+    rules = rules_of(squad)
     tokens = {rules.member(given.member): token} if token else {}
     return _view(await asyncio.to_thread(app.registry.squads.get, given.name), tokens)
 
@@ -232,7 +232,7 @@ async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
     By default a dry run: it shows the copies that would be withdrawn, with what rests on them alone.
     """
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    member = founding.rules_of(squad).member(given.member)
+    member = rules_of(squad).member(given.member)
     if member not in squad.members:
         raise NotFound("member")
     async with desk_of(app, squad.members[member].entity) as desk:
@@ -274,7 +274,7 @@ async def squad_import(app: App, given: SquadImportInput) -> Taken:
     AGENTS.md and TOOLS.md anchors.
     """
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    member = founding.rules_of(squad).member(given.member)
+    member = rules_of(squad).member(given.member)
     if member not in squad.members:
         raise NotFound("member")
     async with desk_of(app, squad.members[member].entity) as desk:

@@ -17,6 +17,7 @@ from pps.operations.inputs import Id, Input, Label, Nothing
 from pps.operations.table import ADDS, ERASES, READS, SETS, operation
 from pps.records.saving import RelationGiven
 from pps.squad import knowing, sharing
+from pps.squad.agents import saw
 from pps.squad.desk import Desk
 from pps.squad.roots import confidence_of
 
@@ -379,9 +380,11 @@ async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
 
 @operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS, audience="member", toolset="squad")
 async def squad_ack(desk: Desk, given: AckInput) -> Acknowledged:
-    """Use it when you have looked at deliveries of squad_inbox: they are not shown again."""
+    """Use it when you have looked at deliveries of squad_inbox: they are not shown again, and count as seen by you."""
     async with desk.pool() as pool:
-        return Acknowledged(await pool.records.pool.acknowledge(desk.me.id, given.seqs))
+        seen = await pool.records.pool.acknowledge(desk.me.id, given.seqs)
+        await saw(desk, pool, seen)
+    return Acknowledged(len(seen))
 
 
 SQUAD_TOOLS = (

@@ -10,11 +10,15 @@ from pydantic import Field, StringConstraints
 
 from pps.core.record_values import Record
 from pps.operations.inputs import Id, Input, Label, Nothing
+from pps.operations.record_asks import RecordAnswer, RecordAskInput, answer_words, listed
 from pps.operations.squad_tools import Known, Share, known
 from pps.operations.table import ADDS, READS, SETS, operation
 from pps.records.saving import RecordGiven
 from pps.squad import working
 from pps.squad.desk import Desk
+from pps.squad.heartbeat import Item
+from pps.squad.heartbeat import heartbeat as look
+from pps.squad.pool_queries import POOL_QUERIES, Stage, ask_pool
 
 Note = Annotated[str, StringConstraints(max_length=2_000)]
 
@@ -113,8 +117,8 @@ class PendingList:
 class HeartbeatView:
     """What to look at now, what matters most first; how the squad's tasks of the last week went."""
 
-    items: tuple[working.Item, ...]
-    health: tuple[working.Stage, ...]
+    items: tuple[Item, ...]
+    health: tuple[Stage, ...]
     minimum: str = ""
 
 
@@ -204,7 +208,7 @@ async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
     return _proposal(await working.review(desk, given.id, given.decision, given.notes, given.conditions))
 
 
-@operation("What to look at now", _beat, READS, audience="member", toolset="squad")
+@operation("What to look at now", _beat, SETS, audience="member", toolset="squad")
 async def heartbeat(desk: Desk, given: Nothing) -> HeartbeatView:
     """Use it now and then to see what to look at: late approvals, tasks, what others found and you have not seen.
 
@@ -212,8 +216,21 @@ async def heartbeat(desk: Desk, given: Nothing) -> HeartbeatView:
     squad's tasks go.
     """
     del given
-    items, health = await working.heartbeat(desk)
+    items, health = await look(desk)
     return HeartbeatView(tuple(items), tuple(health), desk.my_rules.minimum)
+
+
+@operation("Ask the pool a named query", answer_words, READS, audience="member", toolset="squad")
+async def squad_ask(desk: Desk, given: RecordAskInput) -> RecordAnswer:
+    """Use it to ask what all see in the pool: unseen knowledge, concepts to synthesise, how tasks go.
+
+    Without 'query' it lists the queries and their parameters. Returns records, each with a sentence and figures.
+    """
+    if not given.query:
+        return listed(POOL_QUERIES)
+    async with desk.pool() as pool:
+        asked = await ask_pool(desk, pool, given.query, given.parameters)
+    return RecordAnswer(asked.query, asked.said, asked.total, asked.found)
 
 
 SQUAD_WORK = (
@@ -224,4 +241,5 @@ SQUAD_WORK = (
     proposal_pending,
     proposal_review,
     heartbeat,
+    squad_ask,
 )

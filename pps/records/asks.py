@@ -68,8 +68,8 @@ class Asks:
         """Return a ranking; raises as ``Ranks.rank``."""
         return await self._ranks.rank(asked)
 
-    async def ask(self, name: str, parameters: Mapping[str, JSON]) -> Asked:
-        """Answer a named query.
+    async def ask(self, name: str, parameters: Mapping[str, JSON], *, within: RecordGraph | None = None) -> Asked:
+        """Answer a named query, over every record or over those of a part of the graph.
 
         Raises:
             InvalidRequest: There is none of that name, a parameter is wrong, or the entity lacks the kinds.
@@ -79,7 +79,7 @@ class Asks:
         if chosen is None:
             known = ", ".join(one.name for one in self.queries)
             raise InvalidRequest("query", f"{name!r} is no query; there are {known}")
-        return await chosen.ask(await self._ground(), parameters)
+        return await chosen.ask(await self._ground(within), parameters)
 
     async def page(self, cursor: str, limit: int) -> GraphPage:
         """Return a page of everything, by id within records, nodes, relations and facts.
@@ -108,8 +108,8 @@ class Asks:
         them: Iterable[Record | Relation] = graph.records.values() if part == "records" else graph.relations
         return sorted((one for one in them if one.id > after), key=_id)[:limit]
 
-    async def _ground(self) -> Ground:
-        graph = await self.reads.graph()
+    async def _ground(self, within: RecordGraph | None) -> Ground:
+        graph = within or await self.reads.graph()
         if self._web is None or self._web.graph is not graph:
             self._web = await asyncio.to_thread(Web, graph)
         return Ground(self._web, self.kinds, self.reads, self._similar, self._embed, self._facts, self._least)

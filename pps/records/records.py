@@ -43,7 +43,7 @@ from pps.records.saving import (
 )
 
 T = TypeVar("T")
-Also: TypeAlias = Callable[[RecordRows, Sequence[Saved]], None]
+Also: TypeAlias = Callable[[RecordRows, Sequence[Saved]], object]
 """What a squad keeps beside what is saved."""
 
 
@@ -88,12 +88,12 @@ class Records(recorder.Records):
         super().__init__(parts, merging)
         self._forgetter = forgetter
         self._models = KindModels(parts.kinds)
-        self._also: Also | None = None
+        self._also: tuple[Also, ...] = ()
 
-    def by(self, actor: str, also: Also | None = None) -> Records:
+    def by(self, actor: str, *also: Also) -> Records:
         """Return the same records, written by an actor. It comes from the connection, never from an argument.
 
-        ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes all of it.
+        Each ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes all of it.
         """
         own = copy.copy(self)
         own._actor = actor
@@ -119,12 +119,15 @@ class Records(recorder.Records):
         """
         check_range("records", len(records), 1, MAX_RECORDS)
         redactor = self._parts.redactor()
-        given = all_redacted(records, redactor)
-        work = _with(Saving(self._writing(), given), self._also)
-        saved = await self._written(len(given), work, lambda done: [one.job for one in done])
+        work = _with(Saving(self._writing(), all_redacted(records, redactor)), self._also)
+        saved = await self._written(len(records), work, lambda done: [one.job for one in done])
         joined = any(one.relations and not one.job for one in saved)
         done = await self._taken_in([one.job for one in saved], wait, timeout_s, joined=joined)
         return SavedRecords(tuple(saved), done, redactor.count)
+
+    def saving(self, *records: RecordGiven) -> Also:
+        """Return a save as a part of another's transaction, for ``by``; raises as ``save``."""
+        return lambda rows, _: Saving(self._writing(), all_redacted(records, self._parts.redactor()))(rows)
 
     async def tried(self, saves: Sequence[Sequence[RecordGiven]]) -> tuple[list[Saved], PPSError | None]:
         """Return what saves, one after another, would do, and what stands in the way of the next; nothing is changed.
@@ -206,9 +209,8 @@ class Records(recorder.Records):
         check_length("why", why, 0, 2_000)
         redactor = self._parts.redactor()
         moving = partial(moved, by=self._writing(), id_=id, to=to, expected=expected, why=redactor.text(why))
-        saved = await self._written(
-            1, _with(lambda rows: [moving(rows)], self._also), lambda done: [one.job for one in done]
-        )
+        work = _with(lambda rows: [moving(rows)], self._also)
+        saved = await self._written(1, work, lambda done: [one.job for one in done])
         done = await self._taken_in([one.job for one in saved], wait, timeout_s)
         return SavedRecords(tuple(saved), done, redactor.count)
 
@@ -372,10 +374,10 @@ class Records(recorder.Records):
         return all(job == 0 or (job in waited and waited[job].state == "done") for job in jobs)
 
 
-def _with(work: Callable[[RecordRows], list[Saved]], also: Also | None) -> Callable[[RecordRows], list[Saved]]:
+def _with(work: Callable[[RecordRows], list[Saved]], others: Sequence[Also]) -> Callable[[RecordRows], list[Saved]]:
     def both(rows: RecordRows) -> list[Saved]:
         saved = work(rows)
-        if also:
+        for also in others:
             also(rows, saved)
         return saved
 

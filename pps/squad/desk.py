@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pps.app import App
-from pps.config.squad_files import MemberRules, SquadRules
+from pps.config.squad_files import MemberRules, SquadRules, squad_rules
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId
 from pps.entities.memberships import Member, Squad
 from pps.journal.pool_rows import drop
 from pps.memory import Memory
-from pps.squad.founding import rules_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +86,7 @@ async def desk_of(app: App, owner: EntityId | str) -> AsyncGenerator[Desk]:
         raise InvalidRequest("operation", "is for members of a squad; `pps squad add` makes one")
     async with app.memory(owner) as memory:
         yield Desk(app, found[0], found[1], memory)
+
+
+def rules_of(squad: Squad) -> SquadRules:
+    return squad_rules(squad.rules)

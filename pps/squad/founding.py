@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pps.app import App
-from pps.config.squad_files import PACK, SquadRules, load_squad, squad_rules
+from pps.config.squad_files import PACK, load_squad
 from pps.core.errors import InvalidRequest
 from pps.core.ids import check_name
 from pps.entities.memberships import Member, Squad
+from pps.squad.agents import introduce
+from pps.squad.desk import rules_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ async def found(app: App, name: str, file: str, bound: Mapping[str, str], store:
     for member in rules.members:
         made = await join(app, squad, member, wanted.get(member, ""), store)
         tokens |= {member: made} if made else {}
+    await introduce(app, squad)
     return Founded(await asyncio.to_thread(app.registry.squads.get, name), tokens)
 
 
@@ -84,7 +87,3 @@ async def join(app: App, squad: Squad, name: str, entity: str = "", store: str |
 async def disband(app: App, squad: Squad) -> None:
     """Erase a squad with its pool; the members keep their memories."""
     await app.delete(squad.pool.name)
-
-
-def rules_of(squad: Squad) -> SquadRules:
-    return squad_rules(squad.rules)

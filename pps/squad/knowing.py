@@ -13,12 +13,15 @@ from pps.memory import Memory
 from pps.records.finding import RecordSearch
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
+from pps.squad.agents import saw
 from pps.squad.desk import Desk
 from pps.squad.roots import confidence_of
-from pps.squad.sharing import PRIVATE, SharedCopy, share
+from pps.squad.sharing import PRIVATE, PROPOSAL, SharedCopy, share
 
 NEAR = 0.85
 """Cosine from which two beliefs are said to be one (the seed's)."""
+_OWN = frozenset(("Experience", "AgentState", PROPOSAL))
+"""What is not shared by itself, however sure; a proposal goes by ``proposal_submit``."""
 _FOUND, _EXPERIENCES, _REFLECTIONS, _NEIGHBOURS = 50, 50, 5, 50
 
 
@@ -120,9 +123,10 @@ async def store(desk: Desk, given: Knowledge) -> Kept:
     if given.supersedes:
         await _supersede(desk, given.supersedes, kept.id)
     sure = given.confidence is not None and given.confidence >= desk.rules.pool.share_from
-    copy = await share(desk, kept.id) if sure and not given.private and spec.name != "Experience" else None
-    if copy:
-        await _note_applied(desk, of_pool)
+    copy = await share(desk, kept.id) if sure and not given.private and spec.name not in _OWN else None
+    if copy and of_pool:
+        async with desk.pool() as pool:
+            await saw(desk, pool, [one.id for one in of_pool], applied=True)
     return Kept(kept, copy, near)
 
 
@@ -146,7 +150,7 @@ async def query(
             if (whose := shared.get(id_ := one.record.id)) and whose.state == "shared"
             if whose.confidence >= min_confidence
         ]
-        await rows.note_use([one.record.id for one in lines], desk.me.id, desk.now())
+        await saw(desk, pool, [one.record.id for one in lines])
     return own, lines
 
 
@@ -157,7 +161,7 @@ async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], 
         there = (await pool.records.graph()).records
         others = [id_ for id_, one in shared.items() if one.state == "shared" and one.member != desk.me.id]
         seen = _held([there[id_] for id_ in others if id_ in there], domain, least)
-        await pool.records.pool.note_use([one.id for one in seen], desk.me.id, desk.now())
+        await saw(desk, pool, [one.id for one in seen])
     own = (await desk.memory.records.graph()).records
     return _held([*own.values()], domain, least), seen
 
@@ -222,8 +226,3 @@ async def _check_relation(desk: Desk, kind: str, relation: RelationGiven) -> Non
     async with desk.pool() as pool:
         [target] = await pool.records.get([relation.target])
     desk.memory.kinds.relation(relation.type, kind, target.kind)
-
-
-async def _note_applied(desk: Desk, cites: Sequence[PoolCite]) -> None:
-    async with desk.pool() as pool:
-        await pool.records.pool.note_use([one.id for one in cites], desk.me.id, desk.now(), applied=True)

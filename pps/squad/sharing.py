@@ -27,6 +27,7 @@ from pps.journal.pool_rows import (
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.records.saving import MAX_RECORDS, RecordGiven, RelationGiven, Saved
+from pps.squad.agents import created
 from pps.squad.delivery import deliveries
 from pps.squad.desk import Desk, settle
 from pps.squad.roots import confidence_of, grounds, lowest
@@ -34,6 +35,7 @@ from pps.squad.roots import confidence_of, grounds, lowest
 PRIVATE = "private"
 """The tag of what never crosses."""
 PROPOSAL = "WorkflowImprovement"
+"""It goes the long way through the gate, whatever the pool's gate is; until it is approved reviewers alone see it."""
 _OPEN = ("proposed", "needs_revision")
 GUARDED = frozenset(("Belief", "ProcessInsight", "ProcessPattern", PROPOSAL))
 """What the squad goes by: of tool output and the web it becomes none of these without a reviewer."""
@@ -87,6 +89,7 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
             if state == "shared" and not (known and saved[0].change == "unchanged"):
                 made.extend(deliveries(desk.rules, one, desk.me.id, confidence, now))
             rows.beside(lambda db: put_shared(db, shared, roots, made))
+            created(desk, rows, one.id)
 
         saved = (await pool.records.by(desk.me.id, also).save([copy])).records[0].record
         shared = (await pool.records.pool.shared([saved.id]))[saved.id]
@@ -110,7 +113,7 @@ async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root]
 def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
     """Return whether a record may go into the pool at once."""
     rules = desk.rules.pool
-    risky = rules.gate == "risk" and record.kind in rules.risky
+    risky = record.kind == PROPOSAL or (rules.gate == "risk" and record.kind in rules.risky)
     guarded = trust == "outside" and record.kind in GUARDED
     return "waiting" if rules.gate == "approve" or risky or guarded else "shared"
 
@@ -147,7 +150,7 @@ async def _copy(desk: Desk, pool: Memory, record: Record, confidence: float, sta
         fields=fields,
         status="draft" if state == "waiting" else record.status,
         tags=record.tags,
-        relations=tuple(relations),
+        relations=(*relations, *await _based(pool, record, cites)),
         cites=tuple(dict.fromkeys(cites)),
         created_at=record.created_at,
         ref=f"{desk.me.id}:{record.id}",
@@ -161,6 +164,13 @@ def _leads(spec: FieldSpec) -> bool:
 
 def _ids(value: JSON) -> list[str]:
     return [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+
+
+async def _based(pool: Memory, record: Record, cites: Sequence[str]) -> list[RelationGiven]:
+    """Return BASED_ON to what a record cites in the pool, where the pack joins the kinds so."""
+    may = {(one.name, one.source, one.target) for one in pool.kinds.relations()}
+    cited = await pool.records.get(cites) if cites else []
+    return [RelationGiven("BASED_ON", one.id) for one in cited if ("BASED_ON", record.kind, one.kind) in may]
 
 
 async def revoke(desk: Desk, ids: Sequence[str], *, dry_run: bool) -> Withdrawn:

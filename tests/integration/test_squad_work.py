@@ -10,6 +10,8 @@ import pytest
 from pps.app import App
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
+from pps.squad import working
+from pps.squad.agents import agent_id
 from tests.squads import Team, team_of_three
 
 IMPROVEMENT = {
@@ -89,7 +91,14 @@ async def test_analysis_proposal_approval_implementing_measuring_complete(
     ]
     assert moves[1].why == "Which form?"
     [approved] = [one for one in graph.relations if one.type == "APPROVED_BY"]
-    assert approved.properties["decision"] == "approved"
+    assert (approved.source, approved.target) == (sent["id"], agent_id(team.squad, "kublai"))
+    assert (approved.properties["decision"], approved.properties["conditions"]) == ("approved", ["a month"])
+    assert {("BASED_ON", sent["id"], found["copy"]["id"])} <= {
+        (one.type, one.source, one.target) for one in graph.relations
+    }
+    assert graph.records[sent["id"]].fields["reviewed_by"] == "kublai"
+    learned = [one for one in graph.relations if one.type == "LEARNED"]
+    assert learned == []  # what waits for a reviewer was not applied yet
 
 
 async def test_of_many_reviews_at_once_one_counts(team: Team) -> None:
@@ -106,6 +115,78 @@ async def test_of_many_reviews_at_once_one_counts(team: Team) -> None:
             "pending_approval",
             won[0]["state"],
         ]
+
+
+async def test_a_review_is_kept_whole_or_not_at_all_and_what_is_rejected_is_never_shared(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await team.store("mongke", "Hand over by kanarie9.", confidence=0.9, **IMPROVEMENT)
+    assert "copy" not in made
+    sent = await team.ask("mongke", "proposal_submit", id=made["id"])
+
+    async def kept() -> tuple[object, ...]:
+        async with team.app.memory(team.squad.pool, pool=True) as pool:
+            graph = await pool.records.graph()
+            approved = [one.properties["decision"] for one in graph.relations if one.type == "APPROVED_BY"]
+            record = graph.records[sent["id"]]
+            return record.state, record.status, record.fields.get("review_decision"), approved
+
+    with monkeypatch.context() as broken:
+        broken.setattr(working, "put_due", _breaks)
+        with pytest.raises(StoreConflict, match="broken"):
+            await team.ask("kublai", "proposal_review", id=sent["id"], decision="rejected", notes="No.")
+    assert await kept() == ("pending_approval", "draft", None, [])
+    await team.ask("kublai", "proposal_review", id=sent["id"], decision="rejected", notes="No.")
+    assert await kept() == ("rejected", "draft", "rejected", ["rejected"])
+    for member in ("kublai", "mongke", "jochi"):
+        assert (await team.ask(member, "memory_query", topic="kanarie9"))["pool"] == []
+        assert "kanarie9" not in str((await team.ask(member, "heartbeat"))["items"])
+    assert (await team.ask("jochi", "squad_inbox"))["deliveries"] == []
+
+
+def _breaks(*_: object) -> None:
+    raise StoreConflict("broken")
+
+
+async def test_agents_are_joined_to_what_they_make_see_and_learn_and_say_whether_they_are_at_work(team: Team) -> None:
+    found = await team.store("jochi", "Handoffs are slow.", confidence=0.8, type="Belief")
+    copy, mongke, jochi = found["copy"]["id"], agent_id(team.squad, "mongke"), agent_id(team.squad, "jochi")
+    asked = {"query": "unseen", "parameters": {}}
+    assert [one["id"] for one in (await team.ask("mongke", "squad_ask", **asked))["found"]] == [copy]
+    await team.ask("mongke", "memory_query", topic="handoffs")
+    assert (await team.ask("mongke", "squad_ask", **asked))["found"] == []
+    await team.store("mongke", "So write them down.", confidence=0.8, type="Belief", cites=[copy])
+    task = {"title": "Look", "description": "Look.", "type": "ops"}
+    given = await team.ask("kublai", "squad_task_give", to="mongke", **task)
+    await team.ask("mongke", "squad_task_take", id=given["id"])
+    await team.ask("mongke", "heartbeat")
+    await team.ask("kublai", "heartbeat")
+    async with team.app.memory(team.squad.pool, pool=True) as pool:
+        graph = await pool.records.graph()
+    joined = {(one.source, one.type, one.target) for one in graph.relations}
+    assert {
+        (jochi, "CREATED", copy),
+        (mongke, "ACCESSED", copy),
+        (mongke, "LEARNED", jochi),
+        (mongke, "SUBSCRIBES_TO", jochi),
+        (given["id"], "ASSIGNED_TO", mongke),
+    } <= joined
+    [learned] = [one for one in graph.relations if one.type == "LEARNED"]
+    assert learned.properties["knowledge_id"] == copy
+    states = {one.id: one.fields.get("activity") for one in graph.records.values() if one.kind == "Agent"}
+    assert states == {mongke: "active", agent_id(team.squad, "kublai"): "idle", jochi: None}
+    async with team.app.memory(team.squad.members["mongke"].entity) as own:
+        [state] = [one for one in (await own.records.graph()).records.values() if one.kind == "AgentState"]
+    assert state.fields["activity"] == "active"
+    health = await team.ask("jochi", "squad_ask", query="health")
+    assert health["found"][0]["details"]["total"] == 1
+    assert {one["name"] for one in (await team.ask("jochi", "squad_ask"))["queries"]} == {
+        "unseen",
+        "syntheses",
+        "health",
+    }
+    with pytest.raises(InvalidRequest, match="is no query"):
+        await team.ask("jochi", "squad_ask", query="contradictions")
 
 
 async def test_a_poisoned_belief_waits_and_is_shared_or_gone_as_the_reviewer_says(team: Team) -> None:

@@ -83,6 +83,11 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
     "proposal_pending": [{}],
     "proposal_review": [{"id": "{record}", "decision": "approved"}],
     "heartbeat": [{}],
+    "squad_ask": [
+        *({"query": one} for one in ("unseen", "syntheses", "health")),
+        {"query": "unseen", "parameters": {"agent": "{record}"}},
+        {},
+    ],
 }
 
 

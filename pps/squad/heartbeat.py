@@ -1,0 +1,76 @@
+"""What a member should look at now: late approvals, its inbox and tasks, what it has not seen, what does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pps.core.record_values import RecordGraph
+from pps.squad.agents import beat
+from pps.squad.desk import Desk
+from pps.squad.pool_queries import HEALTH, SURE, SYNTHESES, UNSEEN, Stage, ask_pool, shown, stages
+from pps.squad.roots import confidence_of
+from pps.squad.working import lapsed, pending
+
+_LATE, _STALE = timedelta(hours=1), timedelta(hours=48)
+_PRIORITIES = {"critical": 1.0, "high": 0.8, "normal": 0.6, "low": 0.4}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to look at: why, in words, which record, and how much it matters, 0 to 1."""
+
+    what: str
+    text: str
+    id: str
+    priority: float
+
+
+async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
+    """Return what a member should look at now, what matters most first, and how the squad's tasks go.
+
+    It is noted that the member is there.
+    """
+    now = desk.now()
+    items: list[Item] = []
+    if desk.is_reviewer:
+        late = [one for one in await pending(desk) if now - one.since > _LATE and one.proposer != desk.me.id]
+        items += [Item("late approval", f"Pending approval: {one.record.title}", one.record.id, 1.0) for one in late]
+    async with desk.pool() as pool:
+        graph = await shown(pool)
+        due = await pool.records.pool.due(desk.me.id, now, 200)
+        unseen, syntheses, health = [await ask_pool(desk, pool, name, {}) for name in (UNSEEN, SYNTHESES, HEALTH)]
+        mine = [one for one in graph.records.values() if one.fields.get("assigned_to") == desk.me.id]
+        await beat(desk, pool, busy=any(one.state == "in_progress" and not lapsed(one, now) for one in mine))
+    if due:
+        items.append(Item("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
+    items += _tasks(graph, desk.me.id, now)
+    items += [Item("unseen", one.said, one.id, 0.5) for one in unseen.found]
+    items += [Item("synthesis", one.said, one.id, 0.6) for one in syntheses.found]
+    items += await _beliefs(desk, now)
+    return sorted(items, key=lambda found: -found.priority), stages(health)
+
+
+def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[Item]:
+    for one in graph.records.values():
+        if one.kind == "Task" and one.fields.get("assigned_to") == member:
+            weight = _PRIORITIES[str(one.fields.get("priority") or "normal")]
+            if one.state == "pending":
+                yield Item("task", f"Waits for you: {one.title}", one.id, weight)
+            elif one.state == "in_progress" and lapsed(one, now):
+                yield Item("task", f"Its lease has run out: {one.title}", one.id, weight)
+
+
+async def _beliefs(desk: Desk, now: datetime) -> list[Item]:
+    """Return own open beliefs that rest on what was withdrawn, or that are unsure and were not looked at for long."""
+    records = desk.memory.records
+    gone = {one for one, cites in (await records.pool.cites()).items() if any(cite.gone for cite in cites)}
+    beliefs = [
+        one for one in (await records.graph()).records.values() if one.kind == "Belief" and one.state == "active"
+    ]
+    found = [
+        Item("withdrawn", f"Rests on what was withdrawn: {one.title}", one.id, 0.9) for one in beliefs if one.id in gone
+    ]
+    stale = [one for one in beliefs if now - one.updated_at > _STALE and confidence_of(one) < SURE]
+    return found + [Item("stale belief", f"Unsure for two days: {one.title}", one.id, 0.3) for one in stale]

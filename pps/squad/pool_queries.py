@@ -1,0 +1,121 @@
+"""The named queries over a squad's pool (S3-15): unseen knowledge, synthesis opportunities, process health."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+
+from pydantic import Field
+
+from pps.core import time
+from pps.core.record_values import Record, RecordGraph
+from pps.core.values import JSON
+from pps.memory import Memory
+from pps.records.named_query import Asked, At, Found, Ground, Limited, answer, found, number, query, text
+from pps.squad.agents import agent_id
+from pps.squad.desk import Desk
+from pps.squad.roots import confidence_of
+
+UNSEEN, SYNTHESES, HEALTH = "unseen", "syntheses", "health"
+SURE = 0.7
+"""Above this confidence something is worth a look by itself (the same for all squads)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """How the tasks of a type went; rates are of those that ended, and None where none did."""
+
+    type: str
+    total: int
+    success_rate: float | None
+    avg_quality: float | None
+
+
+class Unseen(Limited):
+    """Whose eyes."""
+
+    agent: At = Field(description="A member's Agent; you when not given.")
+    min_confidence: float = Field(default=SURE, ge=0, le=1, description="Above this confidence.")
+    limit: int = Field(default=20, ge=1, le=100, description="Most answers.")
+
+
+@query(UNSEEN, Unseen, "Agent")
+async def unseen(ground: Ground, given: Unseen) -> Asked:
+    """What others created and a member has not seen, the latest first."""
+    web, me = ground.web, ground.web.find(given.agent, "agent")
+    seen = {one.target for one in web.out(me.id, "ACCESSED")}
+    heard = {one.target for one in web.out(me.id, "SUBSCRIBES_TO")}
+    rows: list[tuple[Record, Found]] = []
+    for other in web.of_kinds("Agent"):
+        for edge in web.out(other.id, "CREATED") if other.id != me.id else ():
+            one, sure = web.records[edge.target], confidence_of(web.records[edge.target])
+            if one.id not in seen and one.kind != "Task" and sure > given.min_confidence:
+                details: dict[str, JSON] = {"from": other.title, "confidence": sure, "subscribed": other.id in heard}
+                rows.append((one, found(one, f"From {other.title}: {one.title}", score=sure, details=details)))
+    rows.sort(key=lambda row: (row[0].created_at, row[0].id), reverse=True)
+    return answer(UNSEEN, f"{len(rows)} records that {me.title} has not seen.", [row for _, row in rows], given.limit)
+
+
+@query(SYNTHESES, Limited, "Concept")
+async def syntheses(ground: Ground, given: Limited) -> Asked:
+    """Which concepts research discovered and an application challenged, with no synthesis since."""
+    web, rows = ground.web, list[Found]()
+    for concept in web.of_kinds("Concept"):
+        research = [web.records[one.source] for one in web.into(concept.id, "DISCOVERED")]
+        updates = [web.records[one.source] for one in web.into(concept.id, "UPDATED")]
+        for one in (web.records[edge.source] for edge in web.into(concept.id, "CHALLENGED") if research):
+            if all(later.created_at <= one.created_at for later in updates if later.kind == "Synthesis"):
+                said = f"{concept.title}: {research[0].title}, but {one.title}"
+                details: dict[str, JSON] = {"type": "refinement", "lessons_learned": text(one, "lessons_learned")}
+                rows.append(found(concept, said, details=details | {"findings": text(research[0], "findings")}))
+    return answer(SYNTHESES, f"{len(rows)} concepts to synthesise.", rows, given.limit)
+
+
+class Days(Limited):
+    """How far back."""
+
+    days: int = Field(default=7, ge=1, le=365, description="Of tasks that were given in the last so many days.")
+
+
+@query(HEALTH, Days, "Task")
+async def health(ground: Ground, given: Days) -> Asked:
+    """How the tasks of each type go: how many, how many of those that ended succeeded, how good the results are."""
+    by_type: defaultdict[str, list[Record]] = defaultdict(list)
+    since = time.now() - timedelta(days=given.days)
+    for one in ground.web.of_kinds("Task"):
+        if one.created_at > since:
+            by_type[text(one, "type")].append(one)
+    rows: list[Found] = []
+    for name, tasks in sorted(by_type.items()):
+        ended = [text(one, "outcome") for one in tasks if text(one, "outcome")]
+        scores = [score for one in tasks if (score := number(one, "quality_score")) is not None]
+        rate = ended.count("success") / len(ended) if ended else None
+        stage = Stage(name, len(tasks), rate, sum(scores) / len(scores) if scores else None)
+        went = f"{rate:.0%} of {len(ended)} that ended succeeded" if rate is not None else "none ended"
+        rows.append(Found("", "Task", name, f"{name}: {len(tasks)} tasks, {went}.", score=rate, details=asdict(stage)))
+    return answer(HEALTH, f"{len(rows)} types of tasks in {given.days} days.", rows, given.limit)
+
+
+POOL_QUERIES = (unseen, syntheses, health)
+
+
+def stages(asked: Asked) -> list[Stage]:
+    """Return the answer of ``health`` as figures."""
+    return [Stage(**one.details) for one in asked.found]  # pyright: ignore[reportArgumentType] - as asdict made it
+
+
+async def shown(pool: Memory) -> RecordGraph:
+    """Return what of a pool all members may read: what waits for a reviewer, or is on its way out, is left out."""
+    graph, shared = await pool.records.graph(), await pool.records.pool.shared()
+    may = {id_ for id_, one in shared.items() if one.state == "shared"}
+    held = {id_: one for id_, one in graph.records.items() if id_ in may or one.kind == "Agent"}
+    return replace(graph, records=held)
+
+
+async def ask_pool(desk: Desk, pool: Memory, name: str, parameters: Mapping[str, JSON]) -> Asked:
+    """Answer a named query over what the pool shows; InvalidRequest as ``Asks.ask``."""
+    me = {"agent": agent_id(desk.squad, desk.me.id)} if name == UNSEEN else dict[str, JSON]()
+    asks = replace(pool.asks, queries=POOL_QUERIES)
+    return await asks.ask(name, {**me, **parameters}, within=await shown(pool))
