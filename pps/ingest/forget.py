@@ -175,9 +175,9 @@ class Forgetter:
         # Turns are found by the words of their neighbours and of their facts.
         supports = {turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes}
         touched = {*plan.turns, *supports}
-        neighbours = {turn.uuid for uuid in touched for turn in await self._journal.around(uuid, WINDOW_TURNS)}
+        neighbours = await self._journal.near([*touched], WINDOW_TURNS)
         changes = [
-            *(Change("episode", uuid) for uuid in sorted(neighbours | set(plan.turns))),
+            *(Change("episode", uuid) for uuid in sorted({*neighbours, *plan.turns})),
             *(Change("fact", uuid) for uuid in (*plan.facts, *plan.weakened)),
             *(Change("node", uuid) for uuid in (*plan.nodes, *plan.stripped)),
         ]

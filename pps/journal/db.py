@@ -97,8 +97,13 @@ def _check_pages(path: Path) -> None:
             raise StoreError(f"{path.name}: {_BROKEN[sqlite3.SQLITE_CORRUPT]}")
 
 
-def damage(connection: sqlite3.Connection, check: Literal["quick_check", "integrity_check"]) -> list[str]:
-    """Return what SQLite finds wrong with the pages of a file, a few lines; ``integrity_check`` reads indexes too."""
+def damage(
+    connection: sqlite3.Connection, check: Literal["quick_check", "integrity_check"] = "integrity_check"
+) -> list[str]:
+    """Return what SQLite finds wrong with the pages of a file, a few lines; 100 MB take about a second.
+
+    The quick check leaves out the indexes.
+    """
     return [line for (line,) in connection.execute(f"PRAGMA {check}(5)") if line != "ok"]
 
 

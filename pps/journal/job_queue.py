@@ -15,149 +15,27 @@ from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import listed
 from pps.core.time import micros, now
-from pps.journal import job_rows, projection
+from pps.journal import job_rows, projection, turns
 from pps.journal.entries import (
-    Attempt,
+    Appended,
+    Change,
     Charge,
     Job,
     JobPayload,
     JobResult,
     JobState,
-    QueueState,
-    Readings,
     Stage,
     dump_payload,
     dump_result,
     load_payload,
 )
 from pps.journal.job_rows import OPEN, STAGES, due_at, select, selected, unread_ids
-from pps.journal.reader import Readers
-from pps.journal.writer import Writer
+from pps.journal.store import Store, reads, writes
 
 MAX_JOBS = 10_000
 """Most jobs that one call returns."""
 _MAX_ERROR = 2_000
 _MOST_HALVINGS = 4
-
-
-class JobQueue:
-    """The jobs of one ``memory.db``; errors and durability as for ``Journal``."""
-
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
-
-    async def take(self, stage: Stage, limit: int, at: datetime) -> list[Job]:
-        """Return up to ``limit`` of a stage's first unfinished jobs, marked as running.
-
-        Nothing when the first of them is not due at ``at``: later jobs never overtake it.
-        """
-        check_range("limit", limit, 1, MAX_JOBS)
-        span = await self._writer.write(partial(_claim, stage=stage, limit=limit, at=at))
-        if span is None:
-            return []
-        # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
-        return await self._readers.read(partial(_claimed, stage=stage, first=span[0], last=span[1]))
-
-    async def after(self, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
-        """Return up to ``limit`` of a stage's unfinished jobs that come after ``job_id``; they stay as they are.
-
-        The job whose given facts make the number ``facts`` full is the last.
-        """
-        check_range("limit", limit, 1, MAX_JOBS)
-        return await self._readers.read(partial(_after, stage=stage, job_id=job_id, limit=limit, facts=facts))
-
-    async def due_at(self, stage: Stage) -> datetime | None:
-        """Return when a stage's first unfinished job may be tried, which may be past; None when there is none."""
-        return await self._readers.read(partial(job_rows.due_at, stage=stage))
-
-    async def charge(self, job_id: int, taken: Charge) -> None:
-        """Add to what the attempt in hand has cost, while it runs."""
-        await self._writer.write(partial(_charge, job_id=job_id, taken=taken))
-
-    async def end(self, saved: Sequence[tuple[int, JobResult]], done: Sequence[tuple[int, JobResult]]) -> None:
-        """Move jobs on to be read by a model, and mark others as done, in one transaction."""
-        await self._writer.write(lambda db: (_saved(db, saved), _finish(db, done)))
-
-    async def finish(self, results: Sequence[tuple[int, JobResult]]) -> int:
-        """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
-        return await self._writer.write(partial(_finish, results=results))
-
-    async def give(self, found: Sequence[tuple[int, JobPayload]]) -> bool:
-        """Give jobs what a command has read in their turns; False when one of them changed or went meanwhile."""
-        return await self._writer.write(partial(_give, found=found))
-
-    async def put_back(self, job_ids: Sequence[int], until: datetime | None = None) -> None:
-        """Queue jobs again that were taken and not tried; they are not tried before ``until``."""
-        await self._writer.write(partial(_put_back, job_ids=job_ids, until=until))
-
-    async def due(self) -> None:
-        """Let jobs that were put off without having failed be tried at once: what they waited for may be there."""
-        await self._writer.write(_due)
-
-    async def fail(self, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
-        """Note a failed attempt; try again at ``next_at``, or park the job when that is None.
-
-        Returns False when its turn was forgotten while it ran.
-        """
-        return await self._writer.write(partial(_fail, job_id=job_id, code=code, error=error, next_at=next_at))
-
-    async def retry(self, job_ids: Sequence[int] | None = None) -> list[int]:
-        """Queue ended jobs again, from the beginning; None takes every parked one. Return which.
-
-        Raises:
-            NotFound: One of them is not there, or in the queue already; nothing was changed.
-        """
-        return await self._writer.write(partial(_retry, job_ids=job_ids))
-
-    async def unread(self, since: datetime | None = None) -> tuple[int, int]:
-        """Return how many turns said since a moment nothing has read for facts, and their characters."""
-        return await self._readers.read(partial(job_rows.unread, since=since))
-
-    async def read_later(self, since: datetime | None, limit: int) -> list[int]:
-        """Queue the first of those turns to be read by a command; return their jobs."""
-        return await self._writer.write(partial(_read_later, since=since, limit=limit))
-
-    async def readings(self, first: int = 0, last: int = 1 << 62) -> Readings:
-        """Return what a command has made of the turns of some jobs; of all, when no bounds are given."""
-        return await self._readers.read(partial(job_rows.readings, first=first, last=last))
-
-    async def replay(self) -> None:
-        """Queue every job again whose turn was saved; drop what only a lost graph knew: projection, merges."""
-        await self._writer.write(lambda db: (_replay(db), projection.clear(db), db.execute("DELETE FROM merges")))
-
-    async def drop(self, job_ids: Sequence[int] | None = None) -> list[int]:
-        """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
-
-        Raises:
-            NotFound: One of them is not there, or is being worked on or done; nothing was changed.
-        """
-        return await self._writer.write(partial(_drop, job_ids=job_ids))
-
-    async def job(self, job_id: int) -> Job | None:
-        """Return a job, or None when this entity has none of that id."""
-        return await self._readers.read(partial(job_rows.get, job_id=job_id))
-
-    async def of_turn(self, turn_uuid: str) -> Job | None:
-        """Return the job of a turn, or None when this entity has no such turn."""
-        return await self._readers.read(partial(job_rows.get_of_turn, turn_uuid=turn_uuid))
-
-    async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[Job]:
-        """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
-        check_range("limit", limit, 1, MAX_JOBS)
-        return await self._readers.read(partial(job_rows.in_state, state=state, after=after, limit=limit))
-
-    async def attempts(self, job_id: int) -> list[Attempt]:
-        """Return the attempts at a job that came to an end, oldest first."""
-        return await self._readers.read(partial(job_rows.attempts, job_id=job_id))
-
-    async def state(self, since: datetime) -> QueueState:
-        """Return how the queue stands, with what was attempted since a moment."""
-        return await self._readers.read(partial(job_rows.state, since=since))
-
-    async def turns_in(self, state: JobState) -> set[str]:
-        """Return the turns whose jobs are in a state."""
-        return set(await self._readers.read(partial(job_rows.turns_in, wanted=state)))
 
 
 def add(connection: sqlite3.Connection, turn_uuid: str, payload: str) -> int:
@@ -168,10 +46,14 @@ def add(connection: sqlite3.Connection, turn_uuid: str, payload: str) -> int:
     return cursor.lastrowid or 0
 
 
-def of_turn(connection: sqlite3.Connection, turn_uuid: str) -> int:
-    """Return the id of a turn's job; every turn has one."""
-    (number,) = connection.execute("SELECT id FROM jobs WHERE turn = ?", (turn_uuid,)).fetchone()
-    return number
+def append(connection: sqlite3.Connection, turn: turns.Prepared, payload: str) -> Appended:
+    """Store a turn with its job and note its episode as changed, unless it is a duplicate."""
+    stored, duplicate = turns.insert(connection, turn)
+    if duplicate:
+        (job,) = connection.execute("SELECT id FROM jobs WHERE turn = ?", (stored.uuid,)).fetchone()
+        return Appended(stored, job, duplicate=True)
+    turns.mark_dirty(connection, [Change("episode", stored.uuid)])
+    return Appended(stored, add(connection, stored.uuid, payload), duplicate=False)
 
 
 def _claim(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> tuple[int, int] | None:
@@ -208,7 +90,11 @@ def _claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int
     )
 
 
-def _after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
+def after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
+    """Return up to ``limit`` of a stage's unfinished jobs that come after ``job_id``; they stay as they are.
+
+    The job whose given facts make the number ``facts`` full is the last.
+    """
     found: list[Job] = []
     for job in selected(
         connection,
@@ -231,7 +117,8 @@ def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
     return max(0, attempts - failures) if state == "running" else 0
 
 
-def _charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
+def charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
+    """Add to what the attempt in hand has cost, while it runs."""
     connection.execute(
         "UPDATE jobs SET tokens_in = tokens_in + ?, tokens_out = tokens_out + ?, cost_micros = cost_micros + ? "
         "WHERE id = ?",
@@ -245,12 +132,13 @@ def _saved(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResul
     _ended_well(connection, "state = 'queued', stage = 1", results)
 
 
-def _finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
+def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
+    """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
     _note(connection, [number for number, _ in results], "done")
     return _ended_well(connection, "state = 'done'", results)
 
 
-def _give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
+def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
     """Give jobs what a command has read in their turns, and let them be saved once more.
 
     False, and nothing is changed, when one of them is not in the reading's hands any more: its turn was forgotten or
@@ -272,8 +160,8 @@ def _give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]
     return True
 
 
-def _put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
-    """Queue jobs again whose attempt together came to nothing through no fault of theirs; not before ``until``.
+def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
+    """Queue jobs again that were taken and came to nothing through no fault of theirs; not before ``until``.
 
     With a moment to wait for, earlier failures count no more: what is put off on purpose has none.
     """
@@ -285,12 +173,16 @@ def _put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: dat
     )
 
 
-def _due(connection: sqlite3.Connection) -> None:
+def due(connection: sqlite3.Connection) -> None:
+    """Let jobs that were put off without having failed be tried at once: what they waited for may be there."""
     connection.execute("UPDATE jobs SET next_at = 0 WHERE state = 'queued' AND failures = 0 AND next_at > 0")
 
 
-def _fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
-    """Queue a job for its next attempt, or park it when there is to be none; False when it is gone."""
+def fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
+    """Note a failed attempt; try again at ``next_at``, or park the job when that is None.
+
+    Returns False when its turn was forgotten while it ran.
+    """
     state: JobState = "queued" if next_at else "failed"
     _note(connection, [job_id], "again" if next_at else "failed", code, error[:_MAX_ERROR])
     moment = micros(now())
@@ -302,7 +194,12 @@ def _fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, ne
     return cursor.rowcount > 0
 
 
-def _retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
+def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) -> list[int]:
+    """Queue ended jobs again, from the beginning; None takes every parked one. Return which.
+
+    Raises:
+        NotFound: One of them is not there, or in the queue already; nothing was changed.
+    """
     wanted = _ended(connection, job_ids, ("failed", "dropped", "done"))
     connection.executemany(
         """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
@@ -312,7 +209,7 @@ def _retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> lis
     return wanted
 
 
-def _read_later(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
+def read_later(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
     """Queue the first turns that nothing has read, said since a moment, to be read by a command; return their jobs."""
     wanted = unread_ids(connection, since, limit)
     connection.execute(
@@ -333,7 +230,12 @@ def _replay(connection: sqlite3.Connection) -> None:
     )
 
 
-def _drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None) -> list[int]:
+def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) -> list[int]:
+    """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
+
+    Raises:
+        NotFound: One of them is not there, or is being worked on or done; nothing was changed.
+    """
     wanted = _ended(connection, job_ids, ("failed", "queued"))
     connection.executemany("UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted])
     return wanted
@@ -398,3 +300,50 @@ def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states
         numbers = ", ".join(str(one) for one in sorted(set(wanted) - {one for (one,) in found})[:5])
         raise NotFound(f"job {numbers} in state {' or '.join(states)}")
     return wanted
+
+
+class JobQueue(Store):
+    """The jobs of one ``memory.db``."""
+
+    after = reads(after)
+    attempts = reads(job_rows.attempts)
+    charge = writes(charge)
+    drop = writes(drop)
+    due = writes(due)
+    due_at = reads(due_at)
+    fail = writes(fail)
+    finish = writes(finish)
+    give = writes(give)
+    job = reads(job_rows.get)
+    of_turn = reads(job_rows.get_of_turn)
+    put_back = writes(put_back)
+    read_later = writes(read_later)
+    readings = reads(job_rows.readings)
+    retry = writes(retry)
+    state = reads(job_rows.state)
+    turns_in = reads(job_rows.turns_in)
+    unread = reads(job_rows.unread)
+
+    async def take(self, stage: Stage, limit: int, at: datetime) -> list[Job]:
+        """Return up to ``limit`` of a stage's first unfinished jobs, marked as running.
+
+        Nothing when the first of them is not due at ``at``: later jobs never overtake it.
+        """
+        span = await self.write(partial(_claim, stage=stage, limit=limit, at=at))
+        if span is None:
+            return []
+        # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
+        return await self.read(partial(_claimed, stage=stage, first=span[0], last=span[1]))
+
+    async def end(self, saved: Sequence[tuple[int, JobResult]], done: Sequence[tuple[int, JobResult]]) -> None:
+        """Move jobs on to be read by a model, and mark others as done, in one transaction."""
+        await self.write(lambda db: (_saved(db, saved), finish(db, done)))
+
+    async def replay(self) -> None:
+        """Queue every job again whose turn was saved; drop what only a lost graph knew: projection, merges."""
+        await self.write(lambda db: (_replay(db), projection.clear(db), db.execute("DELETE FROM merges")))
+
+    async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[Job]:
+        """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
+        check_range("limit", limit, 1, MAX_JOBS)
+        return await self.read(partial(job_rows.in_state, state=state, after=after, limit=limit))

@@ -111,7 +111,7 @@ _UNREAD = """FROM jobs JOIN turns ON turns.uuid = jobs.turn WHERE jobs.state = '
     AND json_type(jobs.payload, '$.read') IS NULL AND json_array_length(jobs.payload, '$.facts') = 0"""
 
 
-def unread(connection: sqlite3.Connection, since: datetime | None) -> tuple[int, int]:
+def unread(connection: sqlite3.Connection, since: datetime | None = None) -> tuple[int, int]:
     """Return how many turns said since a moment nothing has read, and their characters."""
     said = f"SELECT count(*), coalesce(sum(length(turns.content)), 0) {_UNREAD}"
     (turns, characters) = connection.execute(said, (micros(since) if since else 0,)).fetchone()
@@ -124,8 +124,8 @@ def unread_ids(connection: sqlite3.Connection, since: datetime | None, limit: in
     return [one for (one,) in connection.execute(statement, (micros(since) if since else 0, limit))]
 
 
-def readings(connection: sqlite3.Connection, first: int, last: int) -> Readings:
-    """Return what a command has made of the turns whose jobs have ids from ``first`` to ``last``."""
+def readings(connection: sqlite3.Connection, first: int = 0, last: int = 1 << 62) -> Readings:
+    """Return what a command has made of the turns whose jobs have ids from ``first`` to ``last``; of all by default."""
     row = connection.execute(
         f"""SELECT count(*), coalesce(sum(json_array_length(payload, '$.read.facts')), 0),
             coalesce(sum(json_array_length(payload, '$.read.dropped')), 0),
@@ -146,9 +146,9 @@ def unfinished(connection: sqlite3.Connection) -> int:
     return number
 
 
-def turns_in(connection: sqlite3.Connection, wanted: JobState) -> list[str]:
+def turns_in(connection: sqlite3.Connection, state: JobState) -> set[str]:
     """Return the turns whose jobs are in a state."""
-    return [turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (wanted,))]
+    return {turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (state,))}
 
 
 def select(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import Changed
 from pps.core.sql import LIST, listed
 from pps.core.time import from_micros, micros
 from pps.core.values import JSON
-from pps.journal.reader import Readers
-from pps.journal.writer import Writer
+from pps.journal.store import Store
 
-T = TypeVar("T")
 Trust: TypeAlias = Literal["outside", "agent", "person"]
 """How far what something rests on is trusted, the least first: tool output and the web, an agent's word, a person's."""
 SharedState: TypeAlias = Literal["waiting", "shared", "revoked"]
@@ -180,16 +177,8 @@ class _Foreseen(Exception):
         self.weaker = weaker
 
 
-class PoolRows:
-    """The rows of one ``memory.db``; errors and durability as for ``Journal``."""
-
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
-
-    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` in one transaction; what it raises undoes it."""
-        return await self._writer.write(work)
+class PoolRows(Store):
+    """The rows of one ``memory.db``."""
 
     async def foreseen(self, records: Sequence[str]) -> tuple[list[str], dict[str, float]]:
         """Return what ``withdraw`` would, and change nothing."""
@@ -198,7 +187,7 @@ class PoolRows:
             raise _Foreseen(*withdraw(db, records))
 
         try:
-            await self._writer.write(work)
+            await self.write(work)
         except _Foreseen as found:
             return found.gone, found.weaker
         raise AssertionError("nothing was foreseen")
@@ -209,111 +198,87 @@ class PoolRows:
         values = () if records is None else (listed(records),)
         statement = f"""SELECT record, member, origin, at, confidence, trust, state FROM shared
             WHERE {where} AND (? = '' OR member = ?) ORDER BY at, record"""  # noqa: S608 - literals
-
-        def work(db: sqlite3.Connection) -> dict[str, Shared]:
-            rows = db.execute(statement, (*values, member, member)).fetchall()
-            return {one: Shared(one, who, of, from_micros(when), *rest) for one, who, of, when, *rest in rows}
-
-        return await self._readers.read(work)
+        rows = await self.select(statement, *values, member, member)
+        return {one: Shared(one, who, of, from_micros(when), *rest) for one, who, of, when, *rest in rows}
 
     async def copies(self, member: str, origins: Iterable[str]) -> dict[str, str]:
         """Return a member's record → its copy here, of those that have one."""
         statement = f"SELECT origin, record FROM shared WHERE member = ? AND origin <> '' AND origin IN {LIST}"  # noqa: S608 - literals
-        values = (member, listed(origins))
-        return await self._readers.read(lambda db: dict(db.execute(statement, values).fetchall()))
+        return dict(await self.select(statement, member, listed(origins)))
 
     async def revoked(self) -> list[str]:
         """Return the records that are being taken out."""
         statement = "SELECT record FROM shared WHERE state = 'revoked' ORDER BY record"
-        return await self._readers.read(lambda db: [row[0] for row in db.execute(statement)])
+        return [record for (record,) in await self.select(statement)]
 
     async def detach(self, records: Sequence[str]) -> None:
         """Let records stay when what they were copied from is forgotten."""
         statement = f"UPDATE shared SET origin = '' WHERE record IN {LIST}"  # noqa: S608 - literals
-        await self._writer.write(lambda db: db.execute(statement, (listed(records),)) and None)
+        await self.write(lambda db: db.execute(statement, (listed(records),)))
 
     async def roots(self, records: Iterable[str]) -> dict[str, list[Root]]:
         """Return record → what it rests on."""
-        return await self._readers.read(lambda db: {one: _roots(db, one) for one in records})
+        return await self.read(lambda db: {one: _roots(db, one) for one in records})
 
     async def uses(self, records: Sequence[str]) -> dict[str, Uses]:
         """Return record → who saw and who applied it."""
         statement = f"SELECT record, member, applied FROM shared_use WHERE record IN {LIST} ORDER BY at, member"  # noqa: S608 - literals
-
-        def work(db: sqlite3.Connection) -> dict[str, Uses]:
-            found: dict[str, tuple[list[str], list[str]]] = {}
-            for record, member, applied in db.execute(statement, (listed(records),)):
-                accessed, used = found.setdefault(record, ([], []))
-                accessed.append(member)
-                used.extend([member] if applied else [])
-            return {record: Uses(tuple(one), tuple(two)) for record, (one, two) in found.items()}
-
-        return await self._readers.read(work)
+        found: dict[str, tuple[list[str], list[str]]] = {}
+        for record, member, applied in await self.select(statement, listed(records)):
+            accessed, used = found.setdefault(record, ([], []))
+            accessed.append(member)
+            used.extend([member] if applied else [])
+        return {record: Uses(tuple(one), tuple(two)) for record, (one, two) in found.items()}
 
     async def note_use(self, records: Iterable[str], member: str, at: datetime, *, applied: bool = False) -> None:
         """Keep that a member saw records, or applied them; their own are left out."""
-        rows = [(one, member, micros(at), int(applied)) for one in records]
-
-        def work(db: sqlite3.Connection) -> None:
-            db.executemany(
-                """INSERT INTO shared_use (record, member, at, applied)
-                    SELECT record, ?2, ?3, ?4 FROM shared WHERE record = ?1 AND member <> ?2
-                    ON CONFLICT (record, member) DO UPDATE SET applied = max(applied, excluded.applied)""",
-                rows,
-            )
-
-        if rows:
-            await self._writer.write(work)
+        statement = """INSERT INTO shared_use (record, member, at, applied)
+            SELECT record, ?2, ?3, ?4 FROM shared WHERE record = ?1 AND member <> ?2
+            ON CONFLICT (record, member) DO UPDATE SET applied = max(applied, excluded.applied)"""
+        if rows := [(one, member, micros(at), int(applied)) for one in records]:
+            await self.write(lambda db: db.executemany(statement, rows))
 
     async def due(self, member: str, at: datetime, limit: int) -> list[Delivery]:
         """Return what a member is to look at and has not acknowledged, the oldest first."""
         statement = """SELECT member, record, why, due_at, seq FROM inbox
             WHERE member = ? AND acked = 0 AND due_at <= ? ORDER BY due_at, seq LIMIT ?"""
-
-        def work(db: sqlite3.Connection) -> list[Delivery]:
-            rows = db.execute(statement, (member, micros(at), limit)).fetchall()
-            return [Delivery(who, record, why, from_micros(when), seq) for who, record, why, when, seq in rows]
-
-        return await self._readers.read(work)
+        rows = await self.select(statement, member, micros(at), limit)
+        return [Delivery(who, record, why, from_micros(when), seq) for who, record, why, when, seq in rows]
 
     async def acknowledge(self, member: str, seqs: Sequence[int]) -> list[str]:
         """Let a member not hear of deliveries again; return of which record each was."""
         statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {LIST} RETURNING record"  # noqa: S608 - literals
         wanted = json.dumps(list(seqs))
-        return await self._writer.write(lambda db: [row[0] for row in db.execute(statement, (member, wanted))])
+        return await self.write(lambda db: [record for (record,) in db.execute(statement, (member, wanted))])
 
     async def leave(self, member: str) -> None:
         """Empty a member's inbox for good."""
-        await self._writer.write(lambda db: db.execute("DELETE FROM inbox WHERE member = ?", (member,)) and None)
+        await self.write(lambda db: db.execute("DELETE FROM inbox WHERE member = ?", (member,)))
 
     async def put_cites(self, record: str, cites: Iterable[PoolCite]) -> None:
         """Keep what of the pool a record of one's own rests on, beside what is kept already."""
         rows = [(record, one.id, one.relation, json.dumps(one.properties, ensure_ascii=False)) for one in cites]
         statement = "INSERT OR REPLACE INTO shared_cites (record, id, relation, properties) VALUES (?, ?, ?, ?)"
         if rows:
-            await self._writer.write(lambda db: db.executemany(statement, rows) and None)
+            await self.write(lambda db: db.executemany(statement, rows))
 
     async def cites(self, records: Sequence[str] | None = None) -> dict[str, list[PoolCite]]:
         """Return record of one's own → what of the pool it rests on; of all records when none are named."""
         where = "TRUE" if records is None else f"record IN {LIST}"
         values = () if records is None else (listed(records),)
-        return await self._readers.read(partial(_cites, where=where, values=values))
+        found: dict[str, list[PoolCite]] = {}
+        statement = f"SELECT record, id, relation, properties, gone FROM shared_cites WHERE {where} ORDER BY record, id"  # noqa: S608 - literals
+        for record, id_, relation, properties, gone in await self.select(statement, *values):
+            given = cast("Mapping[str, JSON]", json.loads(properties))
+            found.setdefault(record, []).append(PoolCite(id_, relation, given, bool(gone)))
+        return found
 
     async def mark_gone(self, ids: Sequence[str]) -> None:
         """Mark what rests on records that were withdrawn from the pool."""
         statement = f"UPDATE shared_cites SET gone = 1 WHERE id IN {LIST}"  # noqa: S608 - literals
-        await self._writer.write(lambda db: db.execute(statement, (listed(ids),)) and None)
+        await self.write(lambda db: db.execute(statement, (listed(ids),)))
 
 
 def _roots(db: sqlite3.Connection, record: str) -> list[Root]:
     statement = "SELECT via, digest, confidence FROM shared_root WHERE record = ? ORDER BY via, digest"
     return [Root(*row) for row in db.execute(statement, (record,))]
-
-
-def _cites(db: sqlite3.Connection, where: str, values: tuple[str, ...]) -> dict[str, list[PoolCite]]:
-    found: dict[str, list[PoolCite]] = {}
-    statement = f"SELECT record, id, relation, properties, gone FROM shared_cites WHERE {where} ORDER BY record, id"  # noqa: S608 - literals
-    for record, id_, relation, properties, gone in db.execute(statement, values):
-        given = cast("Mapping[str, JSON]", json.loads(properties))
-        found.setdefault(record, []).append(PoolCite(id_, relation, given, bool(gone)))
-    return found

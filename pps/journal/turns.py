@@ -175,35 +175,17 @@ def get_many(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[Turn]
     )
 
 
-def recent(connection: sqlite3.Connection, limit: int, session: str | None, before: datetime | None) -> list[Turn]:
+def recent(connection: sqlite3.Connection, limit: int, session: str | None) -> list[Turn]:
     """Return the latest turns by event time, newest first."""
-    latest = micros(utc(before, "before")) if before is not None else 1 << 62
-    if session is None:
-        return _select(
-            connection,
-            "WHERE occurred_at < ? ORDER BY occurred_at DESC, seq DESC LIMIT ?",
-            (latest, limit),
-        )
-    return _select(
-        connection,
-        "WHERE session = ? AND occurred_at < ? ORDER BY occurred_at DESC, seq DESC LIMIT ?",
-        (session, latest, limit),
-    )
-
-
-def around(connection: sqlite3.Connection, uuid: str, n: int) -> list[Turn]:
-    """Return up to ``n`` turns before a turn, it, and up to ``n`` after, of its session, by ``seq``."""
-    middle = get_many(connection, [uuid])
-    if not middle:
-        return []
-    session, seq = middle[0].session, middle[0].seq
-    earlier = _select(connection, "WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?", (session, seq, n))
-    later = _select(connection, "WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?", (session, seq, n))
-    return [*reversed(earlier), *middle, *later]
+    where, values = ("", ()) if session is None else ("WHERE session = ?", (session,))
+    return _select(connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit))
 
 
 def around_many(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:
-    """Return uuid → what ``around`` returns of it, each turn read once; absent uuids are left out."""
+    """Return uuid → up to ``n`` turns before it, the turn, and up to ``n`` after, of its session, by ``seq``.
+
+    Each turn is read once; absent uuids are left out.
+    """
     middles = connection.execute(
         "SELECT uuid, session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))",
         (listed(uuids),),
@@ -245,11 +227,15 @@ def scan(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[Tur
     return _select(connection, "WHERE seq > ? ORDER BY seq LIMIT ?", (after_seq, limit))
 
 
-def delete(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[str]:
-    """Delete turns with their tags and jobs; return the ids of those that were there."""
+def forget(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
+    """Delete turns with their tags and jobs, note their episodes as changed; return how many there were.
+
+    Their facts in the graph are the caller's to judge.
+    """
     there = [turn.uuid for turn in get_many(connection, uuids)]
     connection.executemany("DELETE FROM turns WHERE uuid = ?", [(uuid,) for uuid in there])
-    return there
+    mark_dirty(connection, [Change("episode", uuid) for uuid in there])
+    return len(there)
 
 
 def of_kind(connection: sqlite3.Connection, kind: str, limit: int) -> list[Turn]:
@@ -344,7 +330,7 @@ def dirty(connection: sqlite3.Connection, limit: int, after: int = 0) -> list[Di
 
 
 def clear_dirty(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
-    """Drop changes whose index entries are on disk."""
+    """Drop changes whose index entries are on disk; one noted again meanwhile stays."""
     connection.execute("DELETE FROM outbox WHERE seq IN (SELECT value FROM json_each(?))", (listed(seqs),))
 
 

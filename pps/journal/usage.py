@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import date, datetime, timedelta
-from functools import partial
 from typing import Literal, TypeAlias
 
 from pps.core.reports import SessionInjected
 from pps.core.sql import insert
 from pps.core.time import from_micros, micros, now, utc
-from pps.journal.reader import Readers
-from pps.journal.writer import Writer
+from pps.journal.store import Store, reads, writes
 
 KEPT_D = 30
 """Days for which it is kept what a session was shown."""
@@ -50,50 +48,6 @@ class PartUsed:
     tokens: int
 
 
-class Given:
-    """What sessions were given."""
-
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
-
-    async def record(self, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]) -> None:
-        """Note what a session was given just now, and how many tokens that were; kept for 30 days."""
-        batch = list(ids)
-
-        def note(db: sqlite3.Connection) -> None:
-            moment = now()
-            _record_given(db, session, occasion, tokens, moment)
-            if session:
-                record_shown(db, session, batch, moment)
-
-        await self._writer.write(note)
-
-    async def seen(self, session: str) -> Seen:
-        """Return what a session was shown since it began, or since it was last compacted."""
-        return await self._readers.read(partial(_seen, session=session))
-
-    async def record_parts(self, session: str, parts: Mapping[str, int], ids: Iterable[str]) -> None:
-        """Note the tokens of each part that a session began with, and what it was shown; kept for 30 days."""
-        batch = list(ids)
-
-        def note(db: sqlite3.Connection) -> None:
-            moment = now()
-            for part, tokens in parts.items():
-                _record_given(db, session, "startup", tokens, moment, part)
-            record_shown(db, session, batch, moment)
-
-        await self._writer.write(note)
-
-    async def parts(self, session: str, since: datetime) -> list[PartUsed]:
-        """Return what a session was given at ``since`` or later, and since it was last compacted, by part."""
-        return await self._readers.read(partial(_parts, session=session, since=since))
-
-    async def injected(self, since: datetime) -> list[SessionInjected]:
-        """Return what sessions were given at ``since`` or later, the latest session first."""
-        return await self._readers.read(partial(_injected, since=since))
-
-
 def record_shown(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
     """Note that a session was shown these ids, and drop what is too old or too much."""
     moment = utc(at, "at")
@@ -122,7 +76,24 @@ def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -
     return Counter(one for (one,) in rows)
 
 
-def _seen(connection: sqlite3.Connection, session: str) -> Seen:
+def record(connection: sqlite3.Connection, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]) -> None:
+    """Note what a session was given just now, and how many tokens that were; kept for 30 days."""
+    moment = now()
+    _record_given(connection, session, occasion, tokens, moment)
+    if session:
+        record_shown(connection, session, ids, moment)
+
+
+def record_parts(connection: sqlite3.Connection, session: str, parts: Mapping[str, int], ids: Iterable[str]) -> None:
+    """Note the tokens of each part that a session began with, and what it was shown; kept for 30 days."""
+    moment = now()
+    for part, tokens in parts.items():
+        _record_given(connection, session, "startup", tokens, moment, part)
+    record_shown(connection, session, ids, moment)
+
+
+def seen(connection: sqlite3.Connection, session: str) -> Seen:
+    """Return what a session was shown since it began, or since it was last compacted."""
     last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
     since = connection.execute(last, (session,)).fetchone()[0]
     asked = "SELECT count(*) FROM injected WHERE session = ? AND given = 'turn' AND tokens > 0 AND at > ?"
@@ -133,7 +104,8 @@ def _seen(connection: sqlite3.Connection, session: str) -> Seen:
     )
 
 
-def _parts(connection: sqlite3.Connection, session: str, since: datetime) -> list[PartUsed]:
+def parts_used(connection: sqlite3.Connection, session: str, since: datetime) -> list[PartUsed]:
+    """Return what a session was given at ``since`` or later, and since it was last compacted, by part."""
     last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
     compacted = connection.execute(last, (session,)).fetchone()[0]
     rows = connection.execute(
@@ -145,13 +117,24 @@ def _parts(connection: sqlite3.Connection, session: str, since: datetime) -> lis
     return [PartUsed(part or names[given], times, tokens) for given, part, times, tokens in rows]
 
 
-def _injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInjected]:
+def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInjected]:
+    """Return what sessions were given at ``since`` or later, the latest session first."""
     rows = connection.execute(
         "SELECT session, sum(given = 'turn'), sum(given = 'turn' AND tokens = 0), sum(tokens), max(at) FROM injected"
         " WHERE at >= ? AND given != 'compact' GROUP BY session ORDER BY max(at) DESC",
         (micros(utc(since, "since")),),
     )
     return [SessionInjected(name, prompts, empty, tokens, from_micros(at)) for name, prompts, empty, tokens, at in rows]
+
+
+class Given(Store):
+    """What sessions were given."""
+
+    injected = reads(injected)
+    parts = reads(parts_used)
+    record = writes(record)
+    record_parts = writes(record_parts)
+    seen = reads(seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,23 +159,8 @@ class Spent:
     unpriced: int = 0
 
 
-class Spending:
-    """The spending of one ``memory.db``; errors and durability as for ``Journal``."""
-
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
-
-    async def add(self, spent: Sequence[Spent]) -> None:
-        """Add to what was spent."""
-        await self._writer.write(partial(_add, spent=spent))
-
-    async def since(self, first: date) -> list[Spent]:
-        """Return what was spent from a day on, newest day first, then by model."""
-        return await self._readers.read(partial(_since, first=first))
-
-
-def _add(db: sqlite3.Connection, spent: Sequence[Spent]) -> None:
+def add(db: sqlite3.Connection, spent: Sequence[Spent]) -> None:
+    """Add to what was spent."""
     db.executemany(
         """INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, model) DO UPDATE SET
             texts = texts + excluded.texts, requests = requests + excluded.requests,
@@ -203,10 +171,18 @@ def _add(db: sqlite3.Connection, spent: Sequence[Spent]) -> None:
     )
 
 
-def _since(db: sqlite3.Connection, first: date) -> list[Spent]:
+def since(db: sqlite3.Connection, first: date) -> list[Spent]:
+    """Return what was spent from a day on, newest day first, then by model."""
     rows = db.execute(
         """SELECT day, model, texts, requests, unmetered, tokens_in, tokens_out, cost_micros, unpriced FROM spending
             WHERE day >= ? ORDER BY day DESC, model""",
         (first.isoformat(),),
     )
     return [Spent(date.fromisoformat(day), *rest) for day, *rest in rows]
+
+
+class Spending(Store):
+    """What was spent by one entity."""
+
+    add = writes(add)
+    since = reads(since)

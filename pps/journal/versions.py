@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import NotFound, StoreConflict
@@ -16,8 +15,7 @@ from pps.core.time import from_micros, micros, now
 from pps.core.values import JSON, RecordDraft, Turn
 from pps.journal import turns
 from pps.journal.entries import Change, JobPayload, clean_tags, load_payload, prepare_payload
-from pps.journal.reader import Readers
-from pps.journal.writer import Writer
+from pps.journal.store import Store, reads, writes
 
 ChangeType: TypeAlias = Literal["created", "modified", "appended"]
 
@@ -74,30 +72,14 @@ class Revising(StoreConflict):
         self.job_id = job_id
 
 
-class Versions:
-    """The versions of one ``memory.db``; errors and durability as for ``Journal``."""
-
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
-
-    async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
-        """Change a turn's text, keep what it was as a version, and queue its job again; all of it or nothing.
-
-        Raises:
-            NotFound: This entity has no such turn.
-            Revising: Its job is running.
-            InvalidRequest: The new text breaks a bound.
-        """
-        return await self._writer.write(partial(revise, turn=turn, change=change, actor=actor, rework=rework))
-
-    async def of(self, turn: str) -> list[Version]:
-        """Return a turn's versions, oldest first, the present one last; empty when there is no such turn."""
-        return await self._readers.read(partial(of, turn=turn))
-
-
 def revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
-    """Do what ``Versions.revise`` says, within a transaction."""
+    """Change a turn's text, keep what it was as a version, and queue its job again; all of it or nothing.
+
+    Raises:
+        NotFound: This entity has no such turn.
+        Revising: Its job is running.
+        InvalidRequest: The new text breaks a bound.
+    """
     found = turns.get_many(db, [turn])
     if not found:
         raise NotFound()
@@ -176,7 +158,7 @@ def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:
 
 
 def of(db: sqlite3.Connection, turn: str) -> list[Version]:
-    """Do what ``Versions.of`` says, within a transaction."""
+    """Return a turn's versions, oldest first, the present one last; empty when there is no such turn."""
     rows = db.execute(
         """SELECT number, change, title, content, tags, actor, at, kind, fields, status, state FROM versions
             WHERE turn = ? ORDER BY number""",
@@ -208,3 +190,10 @@ def _title(text: Text) -> str:
 
 def _json(tags: tuple[str, ...]) -> str:
     return json.dumps(tags, ensure_ascii=False)
+
+
+class Versions(Store):
+    """The versions of one ``memory.db``."""
+
+    of = reads(of)
+    revise = writes(revise)

@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -51,7 +51,6 @@ class _Write:
     work: Work[object]
     future: asyncio.Future[object]
     secure: bool = False
-    scrub: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +85,15 @@ class Writer:
         Args:
             work: Gets the connection; must not begin or end a transaction. What it raises is raised
                 here, and its own changes are undone.
-            secure: Also empty the log before returning, and scrub the file soon after: see ``scrub``.
+            secure: Also empty the log before returning, and scrub the file soon after: once the writer is idle, or
+                at close.
         """
-        return cast("T", await self._ask(work, secure=secure))
-
-    async def scrub(self) -> None:
-        """Write the file anew, so that no page keeps a stale copy of what was deleted.
-
-        ``secure_delete`` overwrites a deleted row where it lies, not the copies that SQLite left when
-        it moved rows between pages. Takes about 2 s for 100 MB, during which writes wait; one that is
-        due runs by itself when the writer is idle, or at close.
-        """
-        await self._ask(_nothing, scrub=True)
-
-    async def _ask(self, work: Work[object], *, secure: bool = False, scrub: bool = False) -> object:
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         with self._gate:
             if self._closed:
                 raise StoreUnavailable(f"{self._path.name} is closed: open the memory again")
-            self._queue.put(_Write(work, future, secure, scrub))
-        return await future
+            self._queue.put(_Write(work, future, secure))
+        return cast("T", await future)
 
     def close(self) -> None:
         """Finish what was queued, then give the thread and the connection back. Blocks."""
@@ -131,10 +119,11 @@ class Writer:
     def _serve(self, batch: Sequence[_Write]) -> None:
         """Commit a batch and answer it; what asked for care of the file is answered after that."""
         outcomes = self._commit(batch) if batch else []
-        _deliver([one for one in outcomes if not (one.write.secure or one.write.scrub)])
+        _deliver([one for one in outcomes if not one.write.secure])
         self._tidy(deleted=any(write.secure for write in batch))
         _deliver([one for one in outcomes if one.write.secure])
-        self._scrub_if_wanted([one for one in outcomes if one.write.scrub], idle=not batch)
+        if self._scrub_due and not batch and time.monotonic() >= self._scrub_not_before:
+            self._scrub()
 
     def _take(self) -> tuple[list[_Write], bool]:
         """Return all that waits (nothing when the file needs care first) and whether to go on."""
@@ -229,30 +218,22 @@ class Writer:
         log = self._path.with_name(self._path.name + "-wal")
         return log.exists() and log.stat().st_size >= CHECKPOINT_BYTES
 
-    def _scrub_if_wanted(self, asked: Sequence[_Outcome], *, idle: bool) -> None:
-        due = self._scrub_due and idle and time.monotonic() >= self._scrub_not_before
-        if not (asked or due):
-            return
-        error = self._scrub()
-        _deliver([replace(outcome, error=error or outcome.error) for outcome in asked])
+    def _scrub(self) -> None:
+        """Write the file anew, so that no page keeps a stale copy of what was deleted: about 2 s for 100 MB.
 
-    def _scrub(self) -> BaseException | None:
-        """Write the file anew; return what went wrong. The flag in ``meta`` goes only when it is done."""
+        ``secure_delete`` overwrites a deleted row where it lies, not the copies that SQLite left when it moved rows
+        between pages. The flag in ``meta`` goes only when it is done.
+        """
         try:
             self._connection.execute("VACUUM")
             self._connection.execute(_CLEAR_DUE)
-        except sqlite3.Error as error:
+        except sqlite3.Error:
             self._scrub_not_before = time.monotonic() + SCRUB_RETRY_S
             _log.warning("%s could not be scrubbed yet; it will be tried again", self._path.name)
-            return self._explain(error)
+            return
         self._scrub_due = False
         self._log_holds_deleted = True  # the pages as they were stay in the file until the log is moved
         self._tidy(deleted=False)
-        return None
-
-
-def _nothing(connection: sqlite3.Connection) -> None:
-    del connection
 
 
 def _deliver(outcomes: Sequence[_Outcome]) -> None:

@@ -97,7 +97,7 @@ READS: tuple[Attack, ...] = (
     Attack("index vectors", lambda b, i: b.indexes.vectors("nodes", [i.node])),
     Attack("journal turn", lambda b, i: b.journal.turn(i.turn)),
     Attack("journal turns", lambda b, i: b.journal.turns([i.turn, i.episode])),
-    Attack("journal around", lambda b, i: b.journal.around(i.turn, 3)),
+    Attack("journal around_many", lambda b, i: b.journal.around_many([i.turn], 3)),
     Attack("journal facts_supported_by", lambda b, i: b.journal.facts_supported_by([i.episode])),
 )
 

@@ -14,7 +14,6 @@ from benchmarks.quality import write
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.recalled import Hit
-from pps.core.time import now
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
@@ -90,7 +89,7 @@ async def test_no_shipped_profile_puts_a_hit_that_every_finding_perspective_rank
 
 async def test_a_unanimous_hit_gives_way_when_the_session_was_just_shown_it(mixed: Memory) -> None:
     first = (await mixed.recall("kettle", profile="ambient", channels=("facts",)))["facts"][0]
-    await mixed._parts.journal.record_shown("now", [first.id] * 4, now())
+    await mixed._parts.journal.given.record("now", "turn", 1, [first.id] * 4)
 
     again = await mixed.recall("kettle", profile="ambient", channels=("facts",), session="now")
 
