@@ -15,8 +15,7 @@ from typing import Any, Final, TypeAlias, Unpack
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
-from pps.graph.graph_store import Rows, TimelineOptions
-from pps.graph.group_reads import ByUuid, GroupReads, slices
+from pps.graph.graph_store import ByUuid, GraphStore, Rows, TimelineOptions, slices
 from pps.graph.mapping import joined, parse_cursor
 
 _Run: TypeAlias = Callable[..., Awaitable[Rows]]
@@ -127,7 +126,7 @@ _PAST = "e.valid_at > $cursor_at OR (e.valid_at = $cursor_at AND e.uuid > $curso
 _PAST_UNDATED = "e.valid_at IS NULL AND e.uuid > $cursor_uuid"
 
 
-class EmbeddedReads(GroupReads):
+class EmbeddedReads(GraphStore):
     """The reading half of ``EmbeddedStore``."""
 
     _statements = BY_UUID
@@ -191,7 +190,7 @@ class EmbeddedReads(GroupReads):
         return rows
 
     async def _run(self, statement: str, **parameters: Any) -> Rows:
-        rows, _, _ = await self._executor.execute_query(statement, group_id=self._group, **parameters)
+        rows, _, _ = await self._executor.execute_query(statement, group_id=self.group, **parameters)
         return rows
 
 

@@ -18,8 +18,7 @@ import pyarrow
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.values import Vector
 from pps.graph.embedded_reads import IDS, own
-from pps.graph.graph_store import Rows, Transaction
-from pps.graph.group_reads import slices
+from pps.graph.graph_store import Rows, Transaction, slices
 from pps.graph.ladybug_schema import NODE_TABLES
 from pps.graph.mapping import joined
 

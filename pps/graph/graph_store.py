@@ -1,19 +1,24 @@
-"""What a graph store must do, and what it needs from a driver. Methods of a store are documented here alone."""
+"""What a graph store does, what both dialects read in the same way, and what it needs from a driver."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
+from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
+from pps.core.errors import InvalidRequest
 from pps.core.values import Episode, Fact, GraphCounts, Node, Vector
+from pps.graph import traverse
+from pps.graph.mapping import episode_of, fact_of, in_order, node_of, vector_of
+from pps.graph.traverse import Link
 
 Rows: TypeAlias = list[dict[str, Any]]
 """Rows of a database as its library gives them; read by ``mapping`` and nowhere else."""
 
-MAX_HOPS = 8
-"""Most hops that a traversal may ask for."""
+_T = TypeVar("_T")
 
 
 class Transaction(Protocol):
@@ -68,126 +73,173 @@ class TimelineOptions(TypedDict, total=False):
     limit: int
 
 
-class GraphStore(Protocol):
+@dataclass(frozen=True, slots=True)
+class ByUuid:
+    """Statements of one dialect that read by a list of uuids."""
+
+    nodes: str
+    facts: str
+    episodes: str
+    node_vectors: str
+    fact_vectors: str
+
+
+class GraphStore(ABC):
     """The graph of one entity. Bound to ONE group for life; no method takes a group.
 
     Ids of another group read as absent. Saving under an id that another group owns raises ``NotFound`` and
     changes nothing. Batches of any length are one transaction each: all of it, or nothing.
+
+    Args:
+        executor: What runs statements: the entity's guarded driver in production.
+        group: The one group of this store, for life.
     """
 
-    @property
-    def group(self) -> str:
-        """The group that every statement binds."""
-        ...
+    _statements: ClassVar[ByUuid]
 
-    async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
-        """Create or update nodes; ``vectors`` maps uuid to the name's vector.
-
-        A node without a vector keeps the one it has. Attributes that Graphiti's own pipeline wrote stay.
-        """
-        ...
-
-    async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
-        """Create or update facts; ``vectors`` maps uuid to the sentence's vector, kept when absent.
-
-        A fact whose ends changed is moved. Raises NotFound when an end is not a node of this group.
-        """
-        ...
-
-    async def save_episodes(self, episodes: Sequence[Episode]) -> None:
-        """Create or update episodes."""
-        ...
-
-    async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Join (episode, node) pairs; a pair that is joined already stays as it is.
-
-        Raises NotFound when either end is not of this group.
-        """
-        ...
-
-    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Part (episode, node) pairs; a pair that is not joined is passed over."""
-        ...
+    def __init__(self, executor: Executor, group: str) -> None:
+        if not group.strip():
+            raise InvalidRequest("group", "must not be blank")
+        self._executor = executor
+        self.group = group
 
     async def nodes(self, uuids: Sequence[str]) -> list[Node]:
         """Return nodes in the order asked; absent and foreign ids are left out, as in the next two."""
-        ...
+        return in_order(map(node_of, await self._by_uuid(self._statements.nodes, uuids)), uuids)
 
     async def facts(self, uuids: Sequence[str]) -> list[Fact]:
-        """Return facts in the order asked."""
-        ...
+        return in_order(map(fact_of, await self._by_uuid(self._statements.facts, uuids)), uuids)
 
     async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
-        """Return episodes in the order asked."""
-        ...
+        return in_order(map(episode_of, await self._by_uuid(self._statements.episodes, uuids)), uuids)
 
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
-        """Return the stored vectors of nodes; those without one are left out."""
-        ...
+        """Return the stored vectors; nodes without one are left out."""
+        return _vectors(await self._by_uuid(self._statements.node_vectors, uuids))
 
     async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
-        """Return the stored vectors of facts; those without one are left out."""
-        ...
-
-    async def scan_nodes(self, after: str, limit: int) -> list[Node]:
-        """Return at most ``limit`` nodes with ``uuid > after`` in uuid order; ``""`` is the start."""
-        ...
-
-    async def scan_facts(self, after: str, limit: int) -> list[Fact]:
-        """Return at most ``limit`` facts with ``uuid > after`` in uuid order."""
-        ...
-
-    async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
-        """Return at most ``limit`` episodes with ``uuid > after`` in uuid order."""
-        ...
-
-    async def delete_nodes(self, uuids: Sequence[str]) -> int:
-        """Delete nodes with their facts, mentions and memberships; return how many nodes there were."""
-        ...
-
-    async def delete_facts(self, uuids: Sequence[str]) -> int:
-        """Delete facts; return how many there were."""
-        ...
-
-    async def delete_episodes(self, uuids: Sequence[str]) -> int:
-        """Delete episodes with their mentions; facts that name them stay. Return how many there were."""
-        ...
-
-    async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
-        """Return facts that touch any of the nodes: newest ``created_at`` first, then uuid; at most ``limit``."""
-        ...
-
-    async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
-        """Return facts that any of the episodes supports, in uuid order."""
-        ...
-
-    async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
-        """Return facts from subject to object for each (subject, object) pair, in uuid order."""
-        ...
+        return _vectors(await self._by_uuid(self._statements.fact_vectors, uuids))
 
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode uuid → uuids of the nodes it mentions, in uuid order; an episode without any is absent."""
-        ...
+        found: dict[str, list[str]] = {}
+        for episode, node in sorted({(row["episode"], row["node"]) for row in await self._mentions(episodes)}):
+            found.setdefault(str(episode), []).append(str(node))
+        return found
 
     async def distances(self, center: str, max_hops: int) -> dict[str, int]:
         """Return the hops from ``center`` (0) to every node within ``max_hops``, both directions.
 
         Facts and relations count alike. Empty when ``center`` is absent.
         """
-        ...
+        traverse.check_hops(max_hops)
+        return await traverse.distances(self._expand, center, max_hops) if await self._has(center) else {}
 
+    @abstractmethod
+    async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
+        """Create or update nodes; ``vectors`` maps uuid to the name's vector.
+
+        A node without a vector keeps the one it has. Attributes that Graphiti's own pipeline wrote stay.
+        """
+
+    @abstractmethod
+    async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+        """Create or update facts; ``vectors`` maps uuid to the sentence's vector, kept when absent.
+
+        A fact whose ends changed is moved. Raises NotFound when an end is not a node of this group.
+        """
+
+    @abstractmethod
+    async def save_episodes(self, episodes: Sequence[Episode]) -> None:
+        """Create or update episodes."""
+
+    @abstractmethod
+    async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Join (episode, node) pairs; a pair that is joined already stays as it is.
+
+        Raises NotFound when either end is not of this group.
+        """
+
+    @abstractmethod
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Part (episode, node) pairs; a pair that is not joined is passed over."""
+
+    @abstractmethod
+    async def scan_nodes(self, after: str, limit: int) -> list[Node]:
+        """Return at most ``limit`` nodes with ``uuid > after`` in uuid order; ``""`` is the start."""
+
+    @abstractmethod
+    async def scan_facts(self, after: str, limit: int) -> list[Fact]:
+        """Return at most ``limit`` facts with ``uuid > after`` in uuid order."""
+
+    @abstractmethod
+    async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
+        """Return at most ``limit`` episodes with ``uuid > after`` in uuid order."""
+
+    @abstractmethod
+    async def delete_nodes(self, uuids: Sequence[str]) -> int:
+        """Delete nodes with their facts, mentions and memberships; return how many nodes there were."""
+
+    @abstractmethod
+    async def delete_facts(self, uuids: Sequence[str]) -> int:
+        """Delete facts; return how many there were."""
+
+    @abstractmethod
+    async def delete_episodes(self, uuids: Sequence[str]) -> int:
+        """Delete episodes with their mentions; facts that name them stay. Return how many there were."""
+
+    @abstractmethod
+    async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
+        """Return facts that touch any of the nodes: newest ``created_at`` first, then uuid; at most ``limit``."""
+
+    @abstractmethod
+    async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
+        """Return facts that any of the episodes supports, in uuid order."""
+
+    @abstractmethod
+    async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
+        """Return facts from subject to object for each (subject, object) pair, in uuid order."""
+
+    @abstractmethod
     async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
         """Return facts ordered by (``valid_at``, uuid); undated facts come last."""
-        ...
 
+    @abstractmethod
     async def counts(self) -> GraphCounts:
         """Return how many of each the group owns."""
-        ...
 
+    @abstractmethod
     async def clear(self) -> None:
         """Delete everything of the group, what Graphiti made of it too."""
-        ...
 
+    @abstractmethod
     async def foreign_edges(self) -> int:
         """Return how many edges join something of this group to something of another: 0 when sound."""
-        ...
+
+    async def _expand(self, uuids: Sequence[str]) -> Iterable[Link]:
+        return [Link(row["fact"], row["subject"], row["object"]) for row in await self._links(uuids)]
+
+    @abstractmethod
+    async def _by_uuid(self, statement: str, uuids: Sequence[str]) -> Rows:
+        """Return the rows of a statement about uuids, each asked for once; none for none."""
+
+    @abstractmethod
+    async def _has(self, node: str) -> bool: ...
+
+    @abstractmethod
+    async def _links(self, uuids: Sequence[str]) -> Rows:
+        """Return fact, subject and object of every fact that touches one of the nodes; a row may come twice."""
+
+    @abstractmethod
+    async def _mentions(self, episodes: Sequence[str]) -> Rows:
+        """Return pairs of episode and node; a row may come twice."""
+
+
+def slices(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
+    """Return slices of at most ``size``; nothing for nothing."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _vectors(rows: Rows) -> dict[str, Vector]:
+    found = {str(row["uuid"]): vector_of(row["vector"]) for row in rows}
+    return {uuid: vector for uuid, vector in found.items() if vector is not None}

@@ -11,7 +11,7 @@ What gives many rows gives them as one list, ``rows``: the driver waits for the 
 from __future__ import annotations
 
 from pps.graph import mapping
-from pps.graph.group_reads import ByUuid
+from pps.graph.graph_store import ByUuid
 
 _NODE_TIMES = ("created_at",)
 _EPISODE_TIMES = ("valid_at", "created_at")

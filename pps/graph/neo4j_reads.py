@@ -9,8 +9,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph import neo4j_cypher as cypher
-from pps.graph.graph_store import Rows, TimelineOptions
-from pps.graph.group_reads import GroupReads
+from pps.graph.graph_store import GraphStore, Rows, TimelineOptions
 from pps.graph.mapping import FACT_TIMES, episode_of, fact_of, node_of, parse_cursor
 
 _TIMES = frozenset(FACT_TIMES)
@@ -22,7 +21,7 @@ _HOLDS = (
 )
 
 
-class Neo4jReads(GroupReads):
+class Neo4jReads(GraphStore):
     """The reading half of ``Neo4jStore``."""
 
     _statements = cypher.BY_UUID
@@ -97,7 +96,7 @@ class Neo4jReads(GroupReads):
 
     async def _read_one(self, statement: str, **parameters: Any) -> dict[str, Any]:
         """Return the one record of a statement that changes nothing."""
-        rows, _, _ = await self._executor.execute_query(statement, group_id=self._group, routing_="r", **parameters)
+        rows, _, _ = await self._executor.execute_query(statement, group_id=self.group, routing_="r", **parameters)
         (record,) = rows
         return record
 

@@ -96,7 +96,7 @@ class EmbeddedStore(EmbeddedReads):
             rows = await rows_of(writer.run, MENTIONED, episodes)
             joined = {(row["episode"], row["node"]) for row in rows}
             fresh = [
-                {"episode": episode, "node": node, "uuid": mapping.mention_id(self._group, episode, node)}
+                {"episode": episode, "node": node, "uuid": mapping.mention_id(self.group, episode, node)}
                 for episode, node in wanted
                 if (episode, node) not in joined
             ]
@@ -149,7 +149,7 @@ class EmbeddedStore(EmbeddedReads):
         for attempt in range(1, _TRIES + 1):
             try:
                 async with self._executor.transaction() as tx:
-                    return await work(EmbeddedWriter(tx, self._group))
+                    return await work(EmbeddedWriter(tx, self.group))
             except StoreConflict:
                 if attempt == _TRIES:
                     raise

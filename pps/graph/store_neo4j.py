@@ -16,8 +16,7 @@ from pps.core.time import now
 from pps.core.values import Episode, Fact, Node, Vector
 from pps.graph import mapping
 from pps.graph import neo4j_cypher as cypher
-from pps.graph.graph_store import Rows, Transaction
-from pps.graph.group_reads import slices
+from pps.graph.graph_store import Rows, Transaction, slices
 from pps.graph.neo4j_reads import Neo4jReads, readable
 
 _T = TypeVar("_T")
@@ -149,7 +148,7 @@ class Neo4jStore(Neo4jReads):
         raise AssertionError("the last try returns or raises")
 
     async def _run(self, transaction: Transaction, statement: str, **parameters: Any) -> Rows:
-        return await transaction.run(statement, group_id=self._group, **parameters)
+        return await transaction.run(statement, group_id=self.group, **parameters)
 
     async def _run_rows(self, transaction: Transaction, statement: str, rows: Sequence[_Row]) -> None:
         """Run a statement that unwinds rows; no rows, no statement."""

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pps.core.errors import InvalidRequest
-from pps.graph.graph_store import MAX_HOPS
+
+MAX_HOPS = 8
+"""Most hops that a traversal may ask for."""
 
 
 @dataclass(frozen=True, slots=True)

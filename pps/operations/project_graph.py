@@ -17,7 +17,7 @@ from pps.core.recalled import Hit
 from pps.core.text import counted, first_line
 from pps.core.values import Fact, Node, Path, Skipped, Subgraph, Turn
 from pps.entities.paths import MAX_PATH
-from pps.graph.graph_store import MAX_HOPS
+from pps.graph.traverse import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
 from pps.operations.command_line import argument

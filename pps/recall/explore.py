@@ -11,8 +11,7 @@ from pps.core.reports import TimelinePage
 from pps.core.time import now
 from pps.core.values import Fact, Path, Subgraph
 from pps.graph import traverse
-from pps.graph.graph_store import MAX_HOPS
-from pps.graph.traverse import Link
+from pps.graph.traverse import MAX_HOPS, Link
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.recall.hits import holds

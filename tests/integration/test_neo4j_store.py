@@ -26,7 +26,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.values import Episode, Fact, Node
 from pps.graph import neo4j_cypher as cypher
-from pps.graph.group_reads import ByUuid
+from pps.graph.graph_store import ByUuid
 from pps.graph.neo4j import Neo4jPool
 from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
