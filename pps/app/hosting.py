@@ -62,11 +62,7 @@ class App:
         self._erasing = Erasing(registry, shared, self._gate)
         self._failed: dict[str, str] = {}
         self._actor = ""
-        self.clock: Callable[[], datetime] | None = None
-
-    def now(self) -> datetime:
-        """Return the time by which squads deliver and lease; ``clock`` takes the system's place."""
-        return self.clock() if self.clock else time.now()
+        self.clock: Callable[[], datetime] = lambda: time.now()  # by which squads deliver and lease
 
     def by(self, actor: str) -> App:
         """Return the same app for an actor: the memories that it lends are written by them. Empty is the person."""

@@ -10,11 +10,12 @@ from pydantic import Field, StringConstraints
 
 from pps.core.record_values import Record
 from pps.operations.inputs import Id, Input, Label, Nothing
-from pps.operations.record_asks import RecordAnswer, RecordAskInput, answer_words, listed
+from pps.operations.record_asks import RecordAnswer, RecordAskInput, answer_words, listed, ranking_words
 from pps.operations.squad_tools import Known, Share, known
 from pps.operations.table import ADDS, READS, SETS, operation
+from pps.records.ranks import Ranking, RankRequest
 from pps.records.saving import RecordGiven
-from pps.squad import working
+from pps.squad import knowing, working
 from pps.squad.desk import Desk
 from pps.squad.heartbeat import Item
 from pps.squad.heartbeat import heartbeat as look
@@ -58,6 +59,16 @@ class SubmitInput(Input):
         description="'pending_approval'; once it is approved: implementing, measuring, complete.",
     )
     notes: Note = Field(default="", description="Why, or what was measured.")
+
+
+class SquadRankInput(Input):
+    """What to rank the pool by."""
+
+    algorithm: Literal["pagerank", "communities", "betweenness"] = Field(
+        description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, 'communities'."
+    )
+    types: tuple[Label, ...] = Field(default=(), max_length=50, description="Only these, such as Concept.")
+    limit: int = Field(default=20, ge=1, le=200, description="Most records; most communities, and members of each.")
 
 
 class ReviewInput(Input):
@@ -233,7 +244,14 @@ async def squad_ask(desk: Desk, given: RecordAskInput) -> RecordAnswer:
     return RecordAnswer(asked.query, asked.said, asked.total, asked.found)
 
 
+@operation("Rank what is shared", ranking_words, READS, audience="member", toolset="squad")
+async def squad_rank(desk: Desk, given: SquadRankInput) -> Ranking:
+    """Use it to see which records of the pool matter most, join the others, or belong together, by their relations."""
+    return await knowing.ranked(desk, RankRequest(given.algorithm, kinds=given.types, limit=given.limit))
+
+
 SQUAD_WORK = (
+    squad_rank,
     squad_task_give,
     squad_task_take,
     squad_task_done,

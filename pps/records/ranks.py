@@ -154,7 +154,7 @@ class Ranks:
         self._kept.move_to_end(whole)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
-        return _cut(kept[2], asked.limit)
+        return cut(kept[2], asked.limit)
 
     def _kinds(self, asked: RankRequest) -> frozenset[str] | None:
         """Return the kinds that are wanted; None for all."""
@@ -266,6 +266,7 @@ def _community(ties: Ties, graph: Any, part: set[str]) -> Community:
     return Community(len(part), _ranked(ties, within))
 
 
-def _cut(whole: Ranking, limit: int) -> Ranking:
+def cut(whole: Ranking, limit: int) -> Ranking:
+    """Return as many of a ranking as are wanted."""
     groups = tuple(replace(one, members=one.members[:limit]) for one in whole.communities[:limit])
     return replace(whole, ranked=whole.ranked[:limit], communities=groups)

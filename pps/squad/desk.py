@@ -51,7 +51,7 @@ class Desk:
             yield pool
 
     def now(self) -> datetime:
-        return self.app.now()
+        return self.app.clock()
 
     def check_reviewer(self) -> None:
         """Raise InvalidRequest unless this member may approve."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pps.core.errors import InvalidRequest
 from pps.core.record_values import Record, RecordQuery
@@ -11,6 +12,7 @@ from pps.core.values import JSON
 from pps.journal.pool_rows import PoolCite, Shared, Uses, best
 from pps.memory import Memory
 from pps.records.finding import RecordSearch
+from pps.records.ranks import Ranking, RankRequest, cut, ranking
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 from pps.squad.agents import saw
@@ -170,6 +172,15 @@ def _held(records: Sequence[Record], domain: str, least: float) -> list[Record]:
     held = [one for one in records if one.kind == "Belief" and one.state == "active" and confidence_of(one) >= least]
     wanted = [one for one in held if domain in ("", one.fields.get("domain"))]
     return sorted(wanted, key=confidence_of, reverse=True)
+
+
+async def ranked(desk: Desk, asked: RankRequest) -> Ranking:
+    """Return the records that the squad shares by their relations in the pool; what waits there is not among them."""
+    async with desk.pool() as pool:
+        graph, shared = await pool.records.graph(), await pool.records.pool.shared()
+        kinds = frozenset(pool.kinds.kind(name).name for name in asked.kinds)
+    held = {id_: one for id_, one in graph.records.items() if id_ in shared and shared[id_].state == "shared"}
+    return cut(await asyncio.to_thread(ranking, replace(graph, records=held), asked, kinds or None), asked.limit)
 
 
 async def worksheet(desk: Desk) -> Worksheet:

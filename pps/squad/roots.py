@@ -15,8 +15,8 @@ from pps.journal.pool_rows import Trust
 from pps.memory import Memory
 
 _DEEPEST = 5
-_OWN_SOURCES = frozenset(("api", "mcp", "cli", "record", "hook"))
-"""Where what a caller says comes from: its word for where a text is from makes no root."""
+_MINTED = frozenset(("record", "hook"))
+"""Sources whose ids are made here, so that one text has many; what a caller calls a source makes no root."""
 WEB = "web"
 """The tag of what was read outside; so is what tools said, and what came from documents."""
 
@@ -93,8 +93,8 @@ def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
     outside = turn.role == "tool" or turn.chunk is not None or WEB in turn.tags
     if turn.role == "assistant" and not outside:
         return word_of(key, member), "agent"
-    told_by_source = turn.source_ref and turn.source not in _OWN_SOURCES
-    what = f"ref:{turn.source}:{turn.source_ref}" if told_by_source else f"text:{fold(turn.content)}"
+    ref = turn.chunk.path if turn.chunk else "" if turn.source in _MINTED else turn.source_ref
+    what = f"ref:{ref}" if ref else f"text:{fold(turn.content)}"
     return _digest(key, what), "outside" if outside else "person" if turn.role == "user" else "agent"
 
 

@@ -81,6 +81,7 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
     "squad_task_done": [{"id": "{record}", "outcome": "success"}],
     "proposal_submit": [{"id": "{record}"}, {"id": "{record}", "to": "complete"}],
     "proposal_pending": [{}],
+    "squad_rank": [{"algorithm": "pagerank"}, {"algorithm": "communities", "types": ["Belief"]}],
     "proposal_review": [{"id": "{record}", "decision": "approved"}],
     "heartbeat": [{}],
     "squad_ask": [
