@@ -19,6 +19,25 @@ class TimelinePage:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What became true and what ended between two moments of world time, by time.
+
+    Attributes:
+        opened: Facts that began then and replace none.
+        closed: Facts that ended then and have no successor.
+        replaced: Pairs of a fact that ended and the one of the same subject that began at that very moment.
+        names: Of the facts' ends, by uuid.
+        more: There is more than is told.
+    """
+
+    opened: tuple[Fact, ...]
+    closed: tuple[Fact, ...]
+    replaced: tuple[tuple[Fact, Fact], ...]
+    names: Mapping[str, str]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What ``forget`` removed, or would remove when ``dry_run``.
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from pps.operations.administration import ADMINISTRATION
 from pps.operations.agent_tasks import AGENT_TASKS
 from pps.operations.exchange import EXCHANGE
+from pps.operations.graph_looks import GRAPH_LOOKS
 from pps.operations.inventory import SCHEMA
 from pps.operations.knowledge import KNOWLEDGE
 from pps.operations.maintenance import MAINTENANCE
@@ -31,6 +32,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *RECORD_ASKS,
     *SCHEMA,
     *FINDING,
+    *GRAPH_LOOKS,
     *SESSION_START,
     *UPKEEP,
     *PROJECT_TOOLS,

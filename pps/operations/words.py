@@ -93,7 +93,7 @@ def receipt(value: Receipt) -> str:
 
 def timeline(view: Timeline) -> str:
     """Return one line a fact, and how to go on."""
-    lines = [_fact(fact) for fact in view.facts] or ["No facts."]
+    lines = [fact_line(fact) for fact in view.facts] or ["No facts."]
     if view.next_cursor:
         lines.append(f"More: cursor={view.next_cursor}")
     return "\n".join(lines)
@@ -328,7 +328,8 @@ def _hit(hit: HitView) -> str:
     return f"{title}{who}{_line(text)}{when} [{hit.id}]"
 
 
-def _fact(fact: FactView) -> str:
+def fact_line(fact: FactView) -> str:
+    """Return a fact as a line: its sentence, since when and until when, its id."""
     return f"{_line(fact.text)}{_span(fact.valid_at, fact.invalid_at)} [{fact.id}]"
 
 
@@ -337,7 +338,7 @@ def _item(item: NodeView | FactView | TurnView | EpisodeView) -> str:
         names = f" (also {', '.join(item.aliases)})" if item.aliases else ""
         return f"node {item.name}{names}, {item.kind} [{item.id}]\n{item.content or item.summary}".rstrip()
     if isinstance(item, FactView):
-        return f"fact {_fact(item)}"
+        return f"fact {fact_line(item)}"
     who = f"{item.actor or item.role}" if isinstance(item, TurnView) else item.name
     return f"{item.type} {who}{at(item.occurred_at)} [{item.id}]\n{item.content}"
 

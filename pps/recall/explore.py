@@ -1,13 +1,15 @@
-"""Looking at a graph without a question: what is next to a node, how two are joined, facts in order of world time."""
+"""Looking at a graph without a question: around a node, between two, facts in order of world time, what changed."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 
 from pps.core.bounds import check_range
-from pps.core.errors import NotFound
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid, is_uuid
-from pps.core.reports import TimelinePage
+from pps.core.reports import Changes, TimelinePage
 from pps.core.time import now
 from pps.core.values import Fact, Path, Subgraph
 from pps.graph import traverse
@@ -20,6 +22,7 @@ from pps.recall.request import TimelineOptions, checked_utc
 MAX_NODES = 1_000
 """Most nodes of one look."""
 _MOST_JOINTS = 100_000
+_TICK = timedelta(microseconds=1)
 
 
 class Walks:
@@ -62,11 +65,61 @@ class Walks:
             return None
         return Path(tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1]))
 
+    async def changes(self, since: datetime, until: datetime, *, about: str = "", limit: int = 200) -> Changes:
+        """Return the facts that began or ended in ``[since, until)``, at most ``limit`` (1 to 1,000) of each.
+
+        Args:
+            since: Aware, in world time.
+            until: After ``since``.
+            about: Name or id of a node that the facts join; empty for all.
+            limit: The first ones by time are told.
+
+        Raises:
+            InvalidRequest: A bound is broken.
+            NotFound: ``about`` names nothing here.
+        """
+        check_range("limit", limit, 1, 1_000)
+        if until <= since:
+            raise InvalidRequest("until", "must be after 'since'")
+        node = await _named(self._client, self._journal, about) if about else None
+        began = await self._client.timeline(node=node, after=since, before=until, limit=limit)
+        # The journal tells (since, until], in whole microseconds.
+        ended = await self._client.facts(await self._journal.facts_turning(since - _TICK, until - _TICK))
+        ended = sorted((one for one in ended if node in (None, one.subject, one.object)), key=_end)
+        facts = [*began, *ended[:limit]]
+        names = await self._client.nodes(list(dict.fromkeys(end for one in facts for end in (one.subject, one.object))))
+        pairs = _replaced(began, ended[:limit])
+        paired = {one.uuid for pair in pairs for one in pair}
+        return Changes(
+            tuple(one for one in began if one.uuid not in paired),
+            tuple(one for one in ended[:limit] if one.uuid not in paired),
+            pairs,
+            {one.uuid: one.name for one in names},
+            len(began) == limit or len(ended) > limit,
+        )
+
     async def _there(self, *nodes: str) -> list[str]:
         wanted = [check_uuid(one, "node_id") for one in await self._journal.whole(nodes)]
         if len(await self._client.nodes(list(dict.fromkeys(wanted)))) != len(set(wanted)):
             raise NotFound()
         return wanted
+
+
+def _end(fact: Fact) -> tuple[datetime, str]:
+    return (fact.invalid_at or datetime.max.replace(tzinfo=UTC), fact.uuid)
+
+
+def _replaced(began: Sequence[Fact], ended: Sequence[Fact]) -> tuple[tuple[Fact, Fact], ...]:
+    """Return each ended fact with its successor: of the same subject, begun as it ended, best in the same relation."""
+    at: defaultdict[tuple[str, datetime | None], list[Fact]] = defaultdict(list)
+    for one in began:
+        at[one.subject, one.valid_at].append(one)
+    pairs = [
+        (old, min(found, key=lambda one: (one.relation != old.relation, one.uuid)))
+        for old in ended
+        if (found := [one for one in at[old.subject, old.invalid_at] if one.uuid != old.uuid])
+    ]
+    return tuple(pairs)
 
 
 class _Joints:

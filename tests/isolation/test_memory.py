@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pps.core.errors import NotFound
+from pps.core.time import now
 from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.journal.usage import Spent
 from tests.isolation.house import House, One, everything, outcome
@@ -43,6 +44,7 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "walk around a node": lambda: memory.graph.around(node, max_hops=8),
             "walk from own to a node": lambda: memory.graph.between(one.node, node, max_hops=8),
             "recall from the beginning of an id": lambda: memory.recall("Ana", profile="nodes", center=node[:8]),
+            "changes about": lambda: memory.graph.changes(datetime(1900, 1, 1, tzinfo=UTC), now(), about=node),
             "walk around the beginning of an id": lambda: memory.graph.around(node[:8], max_hops=8),
             "timeline about the beginning of an id": lambda: memory.timeline(about=node[:8]),
             "merge by the beginning of an id": lambda: memory.records.merging.merge(one.node, node[:8], dry_run=False),
@@ -55,6 +57,7 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
     before = await everything(other)
     around = await one.memory.graph.around(one.node, max_hops=8)
     assert house.seen(one, around) == []
+    assert house.seen(one, await one.memory.graph.changes(datetime(1900, 1, 1, tzinfo=UTC), now(), limit=1000)) == []
     assert house.seen(one, await one.memory.graph.between(one.node, around.nodes[-1].uuid, max_hops=8)) == []
     theirs = calls(other.turn, other.fact, other.node, other.slug)
     nobodys = calls(nobody, str(uuid.uuid4()), str(uuid.uuid4()), "kitchen-kanarienobody")

@@ -83,6 +83,8 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "context_usage": [{"session": "morning"}, {"session": "{turn}"}],
     "find_duplicates": [{}],
     "schema_inventory": [{}],
+    "graph_around": [{}, {"node": "{node}", "max_hops": 4}],
+    "changes": [{"since": "2000-01-01", "until": "2100-01-01", **about} for about in ({}, {"about": "{node}"})],
     "graph_rank": [
         {"algorithm": "pagerank"},
         {"algorithm": "communities"},

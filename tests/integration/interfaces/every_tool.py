@@ -42,6 +42,8 @@ TOOLS = {
     "graph_rank",
     "record_ask",
     "graph_all",
+    "graph_around",
+    "changes",
     "drift",
     "index_status",
     "schema_inventory",
@@ -128,6 +130,10 @@ async def use_every_tool(client: Client) -> None:
     assert "why" in [one["name"] for one in (await done(client, "record_ask"))["queries"]]
     assert "no pack of this memory" in await refused(client, "record_ask", query="why", parameters={"id": "Mira"})
     assert [one["id"] for one in (await done(client, "graph_all"))["facts"]] == [fact["id"]]
+    around = await done(client, "graph_around")
+    assert around["hops"][around["node"]] == 0
+    changed = await done(client, "changes", since="1900-01-01", until="2100-01-01")
+    assert [one["id"] for one in changed["opened"]] == [fact["id"]]
     note, goal = {"kind": "Goal", "title": "Rest", "summary": "Sleep well."}, {"ids": [fact["id"]]}
     assert "pack" in await refused(client, "record_save", records=[note])
     await refused(client, "record_relate", source="Mira", type="SERVES", target="coffee")

@@ -62,6 +62,8 @@ COMMANDS = [
     "reembed",
     "serve",
     "open",
+    "around",
+    "changes",
     "mcp",
     "doctor",
     "demo",

@@ -10,6 +10,19 @@ from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served
 
 pytestmark = pytest.mark.chromium
+_MOVED = {
+    "content": "Wren has moved to the loft.",
+    "facts": [
+        {
+            "subject": "Wren",
+            "relation": "LIVES_AT",
+            "object": "loft",
+            "text": "Wren lives in the loft.",
+            "invalidates": ["Wren LIVES_AT"],
+        },
+    ],
+    "occurred_at": "2026-02-20T09:00:00Z",
+}
 _TOLD = {
     "content": "Wren is allergic to walnuts. She lives at Haven.",
     "nodes": [{"name": "Wren", "kind": "Person", "summary": "nine years old"}],
@@ -24,7 +37,8 @@ _TOLD = {
 @pytest.fixture(scope="module")
 def mira(served: Served) -> Served:
     served.create("mira")
-    served.link.call("remember", "mira", _TOLD)
+    for told in (_TOLD, _MOVED):
+        served.link.call("remember", "mira", told)
     return served
 
 
@@ -37,7 +51,7 @@ def window(browser: Chromium, mira: Served) -> Iterator[Window]:
 
 def test_the_secret_leaves_the_address_and_the_page_is_accessible(window: Window) -> None:
     assert "open=" not in window.page.url
-    assert window.page.inner_text("dl.figures").split() == ["turns", "1", "nodes", "4", "facts", "2", "anchors", "0"]
+    assert window.page.inner_text("dl.figures").split() == ["turns", "2", "nodes", "5", "facts", "3", "anchors", "0"]
     assert window.serious() == []
 
 
@@ -66,3 +80,61 @@ def test_a_memory_without_anything_says_what_to_do(browser: Chromium, mira: Serv
         mira.link.call("remember", "empty", {"content": "Hello."})
         window.page.wait_for_selector("dl.figures")  # it is live
         window.is_well()
+
+
+def _fact(mira: Served, text: str) -> str:
+    found = mira.link.call("timeline", "mira", {"limit": 100})["data"]["facts"]
+    return str(next(one["id"] for one in found if one["text"] == text))
+
+
+def test_the_graph_begins_small_and_grows_by_what_is_opened(window: Window) -> None:
+    window.go("#/graph", ".beside")
+    window.page.wait_for_selector("canvas")
+    window.page.click("text=Next to it")
+    window.page.click(".near button:has-text('loft')")
+    window.page.wait_for_selector("#chosen:has-text('loft')")
+    assert "node=" in window.page.url
+    assert "drawn" in window.page.inner_text("main [role=status]")
+    assert "Wren lives in the loft." in window.text()
+    window.page.uncheck(".chip:has-text('LIVES_AT') input")
+    assert window.serious() == []
+
+
+def test_time_shows_what_began_ended_and_was_replaced(window: Window) -> None:
+    window.go("#/time?since=2026-02-01&until=2026-03-01", ".changes")
+    window.page.wait_for_selector(".pair")
+    assert "Wren lives at Haven." in window.page.inner_text(".pair .ended")
+    assert "Wren lives in the loft." in window.page.inner_text("section[aria-label=Replaced]")
+    window.go("#/time?since=2026-01-31&until=2026-02-05&about=Wren", ".changes")
+    window.page.wait_for_selector("section[aria-label=Began] li")
+    assert "Wren is allergic to walnuts." in window.page.inner_text("section[aria-label=Began]")
+    window.page.focus("input[type=range] >> nth=1")  # the slider goes by keyboard too
+    window.page.keyboard.press("End")
+    window.page.wait_for_selector(".pair")
+    assert "until=2026-02-21" in window.page.url
+    assert window.serious() == []
+
+
+def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(window: Window, mira: Served) -> None:
+    window.go(f"#/item/{_fact(mira, 'Wren is allergic to walnuts.')}", ".turn")
+    assert "She lives at Haven." in window.page.inner_text(".turn")  # the turn that supports it
+    window.page.fill("textarea[name=text]", "Wren is allergic to hazelnuts.")
+    window.page.fill("input[name=object]", "hazelnuts")
+    window.page.click("text=Keep that")
+    window.page.wait_for_selector("text=The right one is kept")
+    facts = mira.link.call("timeline", "mira", {"limit": 100})["data"]["facts"]
+    ended = {one["text"]: "invalid_at" in one for one in facts}
+    assert (ended["Wren is allergic to walnuts."], ended["Wren is allergic to hazelnuts."]) == (True, False)
+    assert window.serious() == []
+    window.go(f"#/item/{_fact(mira, 'Wren is allergic to hazelnuts.')}", "text=Show what would go")
+    window.page.click("text=Show what would go")
+    window.page.wait_for_selector("text=This would go, for good")
+    _fact(mira, "Wren is allergic to hazelnuts.")  # nothing is gone yet
+    window.page.click("text=Forget this fact")
+    window.page.wait_for_selector("#q")
+    assert "hazelnuts." not in str(mira.link.call("timeline", "mira", {"limit": 100})["text"])
+
+
+def test_an_id_of_nothing_is_told_as_that(window: Window) -> None:
+    window.go("#/item/00000000-0000-4000-8000-000000000000", "text=There is nothing of that id")
+    window.said.clear()  # the browser notes the 404 itself

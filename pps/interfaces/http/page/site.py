@@ -30,8 +30,9 @@ _LOOK_S, _BEAT_S = 0.5, 15.0
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
-    # The two style sheets that force-graph puts in by itself, by their digests; a test compares them.
-    "style-src 'self' 'sha256-jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=' "
+    # The two style sheets that force-graph puts in by itself, empty first, by their digests; a test compares them.
+    "style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' "
+    "'sha256-jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=' "
     "'sha256-9xjtvxMT1ApHlgn9ohbh2FNfvK5Tqtzy94BjfXBeMSY='",
     "img-src 'self'",
     "connect-src 'self'",

@@ -8,12 +8,15 @@
 import { ended, entity, go, html, listen, open, place, render, useEffect, useState, leave } from "./core.js";
 import { Alert, Icon } from "./parts.js";
 import ask from "./views/ask.js";
+import graph from "./views/graph.js";
+import item from "./views/item.js";
+import time from "./views/time.js";
 
-const VIEWS = [ask];
+const VIEWS = [ask, graph, time, item];
 
 function Frame() {
   const [at, move] = useState(place());
-  const [state, setState] = useState("away");
+  const [state, setState] = useState("begins");
   useEffect(() => {
     const moved = () => move(place());
     window.addEventListener("hashchange", moved);
@@ -53,14 +56,13 @@ function Frame() {
   `;
 }
 
-const STATES = { live: "Live", working: "Taking in …", away: "Not connected" };
+const STATES = { begins: "Connecting …", live: "Live", working: "Taking in …", away: "Not connected" };
 
 function turnLights() {
-  const dark = getComputedStyle(document.documentElement).colorScheme.includes("dark light")
-    ? matchMedia("(prefers-color-scheme: dark)").matches
-    : document.documentElement.style.colorScheme === "dark";
-  lights(dark ? "light" : "dark");
+  const chosen = document.documentElement.style.colorScheme;
+  const dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   localStorage.setItem("pps lights", dark ? "light" : "dark");
+  lights(dark ? "light" : "dark");
   window.dispatchEvent(new Event("lights"));
 }
 

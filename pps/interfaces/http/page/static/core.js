@@ -1,7 +1,9 @@
 // What every view stands on: preact and htm, the address, the session, the operations, and what is new.
-import { html, render, createContext, useContext, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact.js";
+import htm from "./vendor/htm.js";
 
-export { html, render, createContext, useContext, useEffect, useMemo, useRef, useState };
+export const { render } = globalThis.preact;
+export const { useEffect, useMemo, useRef, useState } = globalThis.preactHooks;
+export const html = htm.bind(globalThis.preact.h);
 
 // No text becomes HTML. The policy of the page demands a policy for it; this one lets nothing but nothing through.
 globalThis.trustedTypes?.createPolicy("default", { createHTML: () => "" });

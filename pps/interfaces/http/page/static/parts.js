@@ -1,9 +1,9 @@
 // Pieces that views share: icons, times, ids, states, and what an item looks like in a line.
-import { href, html } from "./core.js";
+import { href, html, useCall } from "./core.js";
 
 const PATHS = {
   ask: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14m5 12 5 5",
-  graph: "M6 6h.01M18 8h.01M9 18h.01M6 6l12 2M6 6l3 12M18 8 9 18",
+  graph: "M6 4a2 2 0 1 0 0 4 2 2 0 0 0 0-4m13 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4M9 16a2 2 0 1 0 0 4 2 2 0 0 0 0-4M8 6.5l9 2M6.6 8l2 8M17.5 10.5 10.5 17",
   time: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18m0 4v5l3 2",
   turns: "M4 5h16v11H9l-5 4z",
   jobs: "M4 6h10M4 12h16M4 18h7",
@@ -51,3 +51,22 @@ export const Item = ({ id, children }) => html`<a class="item" href=${href("item
 export const Id = ({ of }) => html`<a class="id" href=${href("item", {}, of)}>${of.slice(0, 8)}</a>`;
 
 export const counted = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+/** Whether a fact has ended at a moment (milliseconds). */
+export const hasEnded = (of, at = Date.now()) => (of.invalid_at ? Date.parse(of.invalid_at) <= at : Boolean(of.expired_at));
+
+/** A fact as a line: its sentence, its time; one that has ended at a moment, or by now, is struck. */
+export const FactLine = ({ of, at }) => html`<li class=${hasEnded(of, at) ? "ended" : ""}>
+  <a class="item said" href=${href("item", {}, of.id)}>${of.text || `${of.subject_name} ${of.relation} ${of.object_name}`}</a> <${Span} of=${of} />
+</li>`;
+
+/** The facts of a node, or those that a condition of `timeline` lets through. */
+export function Facts({ about, limit = 50, as_of = undefined }) {
+  const of = useCall("timeline", { about, limit, as_of }, { live: true });
+  return html`<${Answer} of=${of}>
+    ${({ facts, next_cursor }) => html`<h3>Facts</h3>
+      ${!facts.length && html`<p class="faint">None.</p>`}
+      <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>
+      ${next_cursor && html`<p class="faint">These are the first ${limit}.</p>`}`}
+  <//>`;
+}
