@@ -138,3 +138,10 @@ def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(wi
 def test_an_id_of_nothing_is_told_as_that(window: Window) -> None:
     window.go("#/item/00000000-0000-4000-8000-000000000000", "text=There is nothing of that id")
     window.said.clear()  # the browser notes the 404 itself
+
+
+def test_health_says_whether_all_is_well_and_what_only_the_owner_does(window: Window) -> None:
+    window.go("#/health", "table")
+    window.page.wait_for_selector("text=All is well")
+    assert "pps verify-isolation" in window.text()
+    assert window.serious() == []

@@ -9,10 +9,11 @@ import { ended, entity, go, html, listen, open, place, render, useEffect, useSta
 import { Alert, Icon } from "./parts.js";
 import ask from "./views/ask.js";
 import graph from "./views/graph.js";
+import health from "./views/health.js";
 import item from "./views/item.js";
 import time from "./views/time.js";
 
-const VIEWS = [ask, graph, time, item];
+const VIEWS = [ask, graph, time, health, item];
 
 function Frame() {
   const [at, move] = useState(place());

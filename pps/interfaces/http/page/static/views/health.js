@@ -1,0 +1,40 @@
+// Health: whether the memory can do its work, what waits, what the indexes hold; what only the owner does is a command.
+import { entity, html, useCall } from "../core.js";
+import { Alert, Answer } from "../parts.js";
+
+const Figures = ({ of, names }) => html`<dl class="figures">
+  ${names.map((name) => html`<div key=${name}><dt>${name.replace("_", " ")}</dt><dd>${of[name].toLocaleString("en")}</dd></div>`)}
+</dl>`;
+
+function View() {
+  const health = useCall("health", {}, { live: true });
+  const jobs = useCall("ingestion_stats", {}, { live: true });
+  const indexes = useCall("index_status", {}, { live: true });
+  return html`
+    <h1 tabindex="-1">Health</h1>
+    <${Answer} of=${health}>
+      ${({ ok, problems, notes }) => html`
+        ${ok ? html`<p class="card">All is well: what ${entity} is told can be found again.</p>` : problems.map((one) => html`<${Alert} key=${one}>${one}<//>`)}
+        ${notes.map((one) => html`<p key=${one} class="card">${one}</p>`)}`}
+    <//>
+    <h2>Taking in</h2>
+    <${Answer} of=${jobs}>
+      ${(of) => html`<${Figures} of=${of} names=${["queued", "running", "done", "failed", "dropped"]} />
+        ${of.failed > 0 && html`<p>Those that failed, why, and trying them again:</p>
+          <pre>${`pps jobs list ${entity} --state failed\npps jobs retry ${entity} --all`}</pre>`}`}
+    <//>
+    <h2>Indexes</h2>
+    <${Answer} of=${indexes}>
+      ${(of) => html`<table>
+        <thead><tr><th scope="col">Of</th><th scope="col">Words</th><th scope="col">Meaning (${of.model})</th></tr></thead>
+        <tbody>${Object.keys(of.text).map((name) => html`<tr key=${name}><th scope="row">${name.replace("_", " ")}</th>
+          <td>${of.text[name].toLocaleString("en")}</td><td>${(of.vectors[name] ?? 0).toLocaleString("en")}</td></tr>`)}</tbody>
+      </table>`}
+    <//>
+    <h2>Isolation</h2>
+    <p class="faint">The proof that nobody else reads this memory is run by the owner of the machine:</p>
+    <pre>pps verify-isolation</pre>
+  `;
+}
+
+export default { id: "health", title: "Health", View };
