@@ -14,8 +14,7 @@ from typing import Literal, Unpack
 
 from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions
 from pps.context.fence import without_packs
-from pps.core import bounds
-from pps.core.bounds import check_keywords, check_range
+from pps.core.bounds import check_keywords, check_range, check_tags
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_actor, check_uuid
 from pps.core.kinds import Kinds
@@ -28,7 +27,7 @@ from pps.ingest.budget import Costs
 from pps.ingest.documents import Documents
 from pps.ingest.drafts import Automatic, Intake, RememberOptions, accepted, finished, make_draft
 from pps.ingest.exporting import Exporter
-from pps.ingest.forget import Forgetter
+from pps.ingest.forget import Forgetter, Forgetting, Manner
 from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.ingestion import Jobs
 from pps.ingest.ledger import Bookkeeper
@@ -149,6 +148,11 @@ class Memory:
     def asks(self) -> Asks:
         """Ranks of records, named queries along their relations, and everything page by page."""
         return self._parts.asks
+
+    @property
+    def forgetting(self) -> Forgetting:
+        """What was softly forgotten, and how to have it back."""
+        return Forgetting(self._parts.forgetter, self._actor, self.records.check_write, self._parts.redactor)
 
     @property
     def documents(self) -> Documents:
@@ -284,26 +288,25 @@ class Memory:
             raise NotFound()
         return [found[one] for one in wanted]
 
-    async def forget(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
+    async def forget(self, ids: Sequence[str], *, dry_run: bool = True, **how: Unpack[Manner]) -> Forgotten:
         """Remove turns, facts, nodes (by id, as ``get``) and anchors (slugs), with what only they supported.
 
         Args:
-            ids: 1 to 500 of this entity's.
+            ids: 1 to 500 of this entity's; of what was softly forgotten too, unless it is to be so now.
             dry_run: True only says what would go.
+            how: See Manner; for good, unless it says ``soft``.
 
         Raises:
             NotFound: One of them is not this entity's; nothing was changed.
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
-        await self._parts.worker.saved(5.0)
-        ids = await self._parts.journal.whole(ids, strict=False)
-        return await self._parts.forgetter.forget(ids, dry_run=dry_run, check=self.records.check_write)
+        return await self.forgetting.forget(ids, dry_run=dry_run, **how)
 
     async def anchor_save(
         self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()
     ) -> AnchorInfo:
         """Write an anchor's Markdown file and index it; a slug that exists is replaced."""
-        return await self._parts.anchors.save(title, text, slug=slug, tags=bounds.check_tags(tags))
+        return await self._parts.anchors.save(title, text, slug=slug, tags=check_tags(tags))
 
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Literal
 
@@ -35,6 +36,7 @@ from pps.ingest.ledger import Bookkeeper
 from pps.ingest.limits import Provider
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.record_vectors import RecordVectors
+from pps.ingest.recycle_bin import RecycleBin
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts
 from pps.ingest.work_rules import WorkRules
@@ -75,6 +77,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         journal = await Journal.open(entry.folder / "data" / folder.JOURNAL, entry.entity.group)
         stack.push_async_callback(journal.close)
         own = await asyncio.to_thread(own_settings, entry.folder)
+        journal.bin.keep = timedelta(days=shared.settings.forgetting.restorable_d)
         opening = _Opening(entry, shared, anew, journal, own, stack)
         opening.kinds = Kinds(await asyncio.to_thread(load_packs, shared.settings.home, own.packs))
         # Without a layered pack, filters know the layers of the one that is shipped.
@@ -136,7 +139,8 @@ class _Opening:
         rules = shared.work.rules(client, self.embedder, self_node, self._own_providers())
         worker = Worker(journal, pipeline, entity.name, rules, self._reader(client, costs, redactor, rules))
         intake = Intake(journal, worker, rules.backlog)
-        forgetter = Forgetter(client, journal, indexer, anchors, worker, self_node)
+        recycle_bin = RecycleBin(client, journal, indexer, anchors, pipeline)
+        forgetter = Forgetter(client, journal, indexer, anchors, recycle_bin, worker, self_node)
         merging = Merging(client, journal, indexer, vectors, worker, self_node)
         missing = (await shared.server()).missing if self._entry.store == "neo4j" else None
         bookkeeper = Bookkeeper(client, journal, indexes, missing)

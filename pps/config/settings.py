@@ -199,6 +199,16 @@ class VectorSettings(_Section):
     in_memory: int = Field(default=262_144, ge=0, le=100_000_000)
 
 
+class ForgettingSettings(_Section):
+    """What was forgotten and can be restored.
+
+    Attributes:
+        restorable_d: For so many days; then it is erased for good.
+    """
+
+    restorable_d: int = Field(default=30, ge=1, le=3_650)
+
+
 class CalendarSettings(_Section):
     """Which calendars say when a person is busy, and how many hours a day has. An entity may set its own.
 
@@ -237,6 +247,7 @@ class Settings(_Section):
     recall: RecallSettings = RecallSettings()
     text: TextSettings = TextSettings()
     vectors: VectorSettings = VectorSettings()
+    forgetting: ForgettingSettings = ForgettingSettings()
     calendar: CalendarSettings = CalendarSettings()
 
     def told(self) -> dict[str, str]:

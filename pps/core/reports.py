@@ -45,6 +45,8 @@ class Forgotten:
         facts: Facts that lose their last support or an end; facts_kept: those that lose one of several.
         nodes: Nodes named, and nodes that nothing mentions any more.
         copies: Of a squad's member, its copies in the pool that go with them, or stay where that is asked for.
+        restorable_as: What ``restore`` takes until ``restorable_until``; empty when it is gone for good.
+        no_longer_restorable: Ids of what was forgotten for a while before and lost something of it, or all, for good.
     """
 
     dry_run: bool
@@ -54,6 +56,40 @@ class Forgotten:
     nodes: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
+    restorable_as: str = ""
+    restorable_until: datetime | None = None
+    no_longer_restorable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """What was forgotten for a while: ``what`` shows the first three of the things named, the counts tell all.
+
+    Attributes:
+        by: Who did it; empty for the person.
+    """
+
+    id: str
+    what: tuple[str, ...]
+    at: datetime
+    until: datetime
+    by: str
+    why: str
+    turns: int
+    facts: int
+    nodes: int
+    anchors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came back, by ids; anchors by their slugs."""
+
+    id: str
+    turns: tuple[str, ...]
+    facts: tuple[str, ...]
+    nodes: tuple[str, ...]
+    anchors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

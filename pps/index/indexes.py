@@ -183,6 +183,11 @@ class EntityIndexes:
         found, wanted = self._vectors, list(owners)
         return {} if found is None else await self._run(lambda: found.vectors(collection, wanted))
 
+    async def parts(self, collection: str, owners: Iterable[str]) -> dict[str, Matrix]:
+        """Return every vector of each owner that has any, in the order of its parts. Empty without a model."""
+        found, wanted = self._vectors, list(owners)
+        return {} if found is None else await self._run(lambda: found.parts(collection, wanted))
+
     async def owners(self, collection: str) -> tuple[set[str] | None, set[str]]:
         """Return who has vectors in a collection (None without a model), and who has text."""
         return await self._run(

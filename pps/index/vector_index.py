@@ -160,6 +160,16 @@ class VectorIndex:
             owner: row for keys, matrix in pages for (owner, part), row in zip(keys, matrix, strict=True) if not part
         }
 
+    def parts(self, collection: str, owners: Iterable[str]) -> dict[str, Matrix]:
+        """Return the vectors of each owner that has any, part by part; shape (parts, dimension)."""
+        if self.is_empty(collection):
+            return {}
+        found: dict[str, dict[int, Vector]] = {}
+        for keys, matrix in self._rows.pages(collection, owners):
+            for (owner, part), row in zip(keys, matrix, strict=True):
+                found.setdefault(owner, {})[part] = row
+        return {owner: np.stack([rows[part] for part in sorted(rows)]) for owner, rows in found.items()}
+
     def owners(self, collection: str) -> set[str]:
         """Return every owner that has a vector in the collection."""
         return set() if self.is_empty(collection) else self._rows.owners(collection)

@@ -200,8 +200,8 @@ class AnchorFolder:
             found = _read(folder, f"{check_slug(slug)}.md")
         return found if isinstance(found, AnchorFile) else None
 
-    def write(self, slug: str, text: str) -> AnchorFile:
-        """Write an anchor; when this returns it is on disk, whole, under its name."""
+    def write(self, slug: str, text: str, modified_at: datetime | None = None) -> AnchorFile:
+        """Write an anchor, now or as of then; when this returns it is on disk, whole, under its name."""
         name = f"{check_slug(slug)}.md"
         with self._opened() as folder, _mapped(name):
             temporary = f".{slug}.{secrets.token_hex(6)}.tmp"
@@ -209,6 +209,8 @@ class AnchorFolder:
                 with os.fdopen(os.open(temporary, _WRITE, 0o600, dir_fd=folder), "wb") as file:
                     file.write(text.encode("utf-8"))
                     file.flush()
+                    if modified_at is not None:
+                        os.utime(file.fileno(), (modified_at.timestamp(), modified_at.timestamp()))
                     os.fsync(file.fileno())
                 os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:

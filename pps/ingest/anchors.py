@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.text import chunks, normalise
 from pps.core.time import micros
@@ -22,7 +24,7 @@ from pps.ingest import anchor_files
 from pps.ingest.anchor_files import AnchorFile, AnchorFolder, AnchorText, Unread, parse
 from pps.ingest.redact import Redactor, clipped
 from pps.journal.journal import Journal
-from pps.models.protocols import Embedder
+from pps.models.protocols import Embedder, Matrix, Vector
 
 MAX_TITLE = 200
 MAX_TEXT = 1_000_000
@@ -123,6 +125,22 @@ class Anchors:
             state.pop(slug, None)
             await self._keep(state)
 
+    async def kept(self, slug: str) -> tuple[AnchorFile, Matrix]:
+        """Return an anchor's file as it is and its vectors, none when they are not there."""
+        file = await asyncio.to_thread(self._folder.read, slug)
+        if file is None:
+            raise NotFound("anchor")
+        return file, (await self._indexes.parts(_COLLECTION, [slug])).get(slug, np.zeros((0, 0), np.float32))
+
+    async def restore(self, kept: AnchorFile, vectors: Sequence[Vector]) -> None:
+        """Write a file that ``kept`` returned, unless there is one of that slug."""
+        async with self._lock:
+            if await asyncio.to_thread(self._folder.read, kept.slug) is None:
+                file = await asyncio.to_thread(self._folder.write, kept.slug, kept.text, kept.modified_at)
+                doc = await asyncio.to_thread(self._doc, file, vectors)
+                await self._indexes.apply([doc])
+                await self._keep({**await self._state(), file.slug: file.digest})
+
     async def resync(self, *, force: bool = False) -> ResyncReport:
         """Index files that are new or changed (``force``: every file) and drop those that are gone."""
         async with self._lock:
@@ -169,11 +187,11 @@ class Anchors:
         docs = await asyncio.to_thread(lambda: [self._doc(file) for file in files])
         await self._indexes.apply(docs, [])
 
-    def _doc(self, file: AnchorFile) -> IndexDoc:
+    def _doc(self, file: AnchorFile, known: Sequence[Vector] = ()) -> IndexDoc:
         anchor = self._parsed(file)
         passages = tuple(self._split(anchor.body))
-        vectors = None
-        if self._embedder is not None:
+        vectors = np.stack(known) if len(known) == len(passages) else None
+        if self._embedder is not None and vectors is None:
             # A passage of a long anchor says little without the title that it stands under.
             vectors = self._embedder.embed_passages([f"{anchor.title}\n{passage}" for passage in passages])
         title, at = " ".join((anchor.title, *anchor.tags)), micros(file.modified_at)

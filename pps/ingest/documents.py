@@ -150,6 +150,7 @@ class Documents:
             tally = Synced()
             done = await self._forget([turn for path in known for turn in await self._passages(folder, path)], tally)
             if done:
+                await self._forgetter.erase_sessions({self._identifier(session_of(folder, path)) for path in known})
                 await self._keep_state(folder, {})
         if not done:
             raise StoreConflict("some passages are still being taken in: run the command again in a minute")

@@ -1,61 +1,60 @@
 """Forgetting: what hangs on an id is found first, shown, and then removed everywhere, or not at all.
 
 The intent is written to the journal before the first removal, so a forget that a crash cut short is
-carried through at the next start.
+carried through at the next start. What is forgotten for a while is put into the recycle bin in the same step.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TypeAlias
+from functools import partial
+from sqlite3 import Connection
+from typing import TypeAlias, TypedDict, Unpack
 
+from pps.core.bounds import check_keywords, check_length
 from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
 from pps.core.ids import is_uuid
-from pps.core.reports import Forgotten
+from pps.core.reports import Forgotten, Restorable, Restored
+from pps.core.time import now
 from pps.core.values import Fact
 from pps.ingest.anchors import Anchors
 from pps.ingest.index_docs import WINDOW_TURNS
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import record_id
+from pps.ingest.recycle_bin import Plan, RecycleBin, Softly
+from pps.ingest.redact import KeyedRedactor
 from pps.ingest.statements import is_undated
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal import meta
+from pps.journal.bin_rows import Binned, drop_given, rewrite
 from pps.journal.entries import Change
 from pps.journal.journal import Journal
 
-MAX_IDS = 500
+MAX_IDS, MAX_WHY = 500, 500
 _INTENT = "forgetting"
 _ALL = 100_000
-Check: TypeAlias = Callable[[Sequence[str]], Awaitable[None]]
-"""Raises when one of the turns, facts and nodes that would go may not be changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    turns: tuple[str, ...]
-    facts: tuple[str, ...]
-    weakened: tuple[str, ...]
-    nodes: tuple[str, ...]
-    anchors: tuple[str, ...]
-    stripped: tuple[str, ...] = ()
-    """Nodes that stay, for others know them too, and lose what the text that made them records said of them."""
+Check: TypeAlias = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]
+"""Raises when one of the turns, facts and nodes that would go, or a kind of record, may not be changed."""
 
 
 class Forgetter:
     """Removes turns, facts, nodes and anchors of one entity, with what nothing else supports."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that something is removed from
         self,
         client: IsolatedGraphitiClient,
         journal: Journal,
         indexer: Indexer,
         anchors: Anchors,
+        recycle_bin: RecycleBin,
         worker: Worker,
         self_node: str,
     ) -> None:
+        self.bin = recycle_bin
         self._client = client
         self._journal = journal
         self._indexer = indexer
@@ -63,8 +62,17 @@ class Forgetter:
         self._self_node = self_node
         self._worker = worker
 
-    async def forget(self, ids: Sequence[str], *, dry_run: bool, check: Check | None = None) -> Forgotten:
+    async def whole(self, ids: Sequence[str]) -> list[str]:
+        """Wait a moment for what was acknowledged to be saved; return ids with beginnings replaced by whole ones."""
+        await self._worker.saved(5.0)
+        return await self._journal.whole(ids, strict=False)
+
+    async def forget(
+        self, ids: Sequence[str], *, dry_run: bool, check: Check | None = None, softly: Softly | None = None
+    ) -> Forgotten:
         """Plan, and unless it is a dry run carry out, the removal of ids and slugs.
+
+        Softly it can be restored for a while; else it is erased for good, from the recycle bin too.
 
         Raises:
             InvalidRequest: No id, more than 500, or the entity's own node; or what ``check`` raises.
@@ -72,36 +80,80 @@ class Forgetter:
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
         if dry_run:
-            return _said(await self._checked(ids, check), dry_run=True)
+            plan, rows = await self._checked(ids, check, softly)
+            return self._said(plan, rows, softly, dry_run=True)
         async with self._worker.held():  # a job in hand would bring back what is forgotten meanwhile
             done = await self.resume()  # what an earlier call noted must not be lost to this one
             if done and {*done.turns, *done.facts, *done.nodes, *done.anchors}.issuperset(ids):
-                return _said(done, dry_run=False)
-            plan = await self._checked(ids, check)
-            await self._drop_given(plan)
-            await self._journal.set_meta(_INTENT, json.dumps(asdict(plan)))
+                return self._said(done, await self._left_by(done, softly), softly, dry_run=False)
+            plan, rows = await self._checked(ids, check, softly)
+            plan = replace(plan, told=await self._told(plan))
+            if softly:
+                rows = [await self.bin.taken(plan, softly)]
+            await self._journal.bin.write(partial(_begin, plan=plan, rows=rows))
             try:
                 await self._carry_out(plan)
             except StoreError as error:
                 why = "it is noted and may be forgotten in part; the next forget or start finishes it"
                 raise StoreUnavailable(f"{why} ({error.message})") from error
-        return _said(plan, dry_run=False)
+        return self._said(plan, rows, softly, dry_run=False)
 
-    async def _checked(self, ids: Sequence[str], check: Check | None) -> _Plan:
-        plan = await self._plan(ids)
+    async def restore(self, id: str, check: Check | None = None) -> Restored:
+        """Put back what was softly forgotten at one time, by its id or the beginning of it.
+
+        Raises:
+            NotFound: Nothing of this entity has that id, or its time is over.
+            InvalidRequest: What belongs to it was forgotten later; or what ``check`` raises. Nothing was changed.
+        """
+        async with self._worker.held():
+            await self.resume()
+            row = await self.bin.get(id)
+            if check:
+                await check((), row.kinds)
+            done = await self.bin.restore(row)
+        self._worker.notify()
+        return done
+
+    async def erase_sessions(self, sessions: Collection[str]) -> None:
+        """Erase the turns of some sessions from the recycle bin."""
+        async with self._worker.held():
+            await self._journal.bin.rewrite(await self.bin.without(await self.bin.turns_of(sessions)))
+
+    async def _checked(
+        self, ids: Sequence[str], check: Check | None, softly: Softly | None
+    ) -> tuple[Plan, list[Binned]]:
+        """Return what goes, and the rows of the recycle bin that change with it."""
+        plan = await self._plan(ids, softly)
+        rows = [] if softly else await self.bin.without(plan.asked)
         if check:
-            await check((*plan.turns, *plan.facts, *plan.nodes, *plan.stripped))
-        return plan
+            kinds = {kind for row in rows if {row.id, *row.asked}.intersection(plan.asked) for kind in row.kinds}
+            await check((*plan.turns, *plan.facts, *plan.nodes, *plan.stripped), sorted(kinds))
+        return plan, rows
 
-    async def resume(self) -> _Plan | None:
-        """Carry through a forget that was cut short, if there is one; return what it was."""
+    async def _left_by(self, done: Plan, softly: Softly | None) -> list[Binned]:
+        """Return the row that an earlier call made of a plan; erase it when it is to be gone for good."""
+        rows = [row for row in await self._journal.bin.holding(done.asked) if row.asked == done.asked][-1:]
+        if not softly:
+            await self._journal.bin.rewrite(rows := await self.bin.without(done.asked))
+        return rows
+
+    def _said(self, plan: Plan, rows: Sequence[Binned], softly: Softly | None, *, dry_run: bool) -> Forgotten:
+        said = Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
+        if not softly:
+            return replace(said, no_longer_restorable=tuple(row.id for row in rows))
+        return replace(said, restorable_as=rows[0].id, restorable_until=self.bin.until(rows[0])) if rows else said
+
+    async def resume(self) -> Plan | None:
+        """Carry through what was cut short, if anything was; return what was to be forgotten."""
+        await self.bin.resume()
+        await self._journal.bin.expire(now())
         if not (intent := await self._journal.get_meta(_INTENT)):
             return None
-        plan = _Plan(**{name: tuple(value) for name, value in json.loads(intent).items()})
+        plan = Plan(**{name: tuple(value) for name, value in json.loads(intent).items()})
         await self._carry_out(plan)
         return plan
 
-    async def _plan(self, ids: Sequence[str]) -> _Plan:
+    async def _plan(self, ids: Sequence[str], softly: Softly | None) -> Plan:
         wanted = list(dict.fromkeys(ids))
         if not 1 <= len(wanted) <= MAX_IDS:
             raise InvalidRequest("ids", f"give 1 to {MAX_IDS} ids")
@@ -112,22 +164,22 @@ class Forgetter:
         facts = [fact.uuid for fact in await self._client.facts(uuids)]
         nodes = [node.uuid for node in await self._client.nodes(uuids)]
         slugs = await self._slugs([one for one in wanted if not is_uuid(one)])
-        if len({*turns, *facts, *nodes}) != len(uuids):
+        lacking = set(wanted).difference(turns, facts, nodes, slugs, (f"anchor:{slug}" for slug in slugs))
+        binned = {} if softly else await self.bin.known(lacking)
+        if lacking - binned.keys():
             raise NotFound()
         sources = await self._journal.records.of_nodes(nodes)  # a record and its source are one thing
         turns = list(dict.fromkeys([*turns, *sources.values()]))
-        return await self._widened(turns, facts, nodes, slugs)
+        plan = await self._widened(turns, facts, nodes, slugs)
+        return replace(plan, asked=(*plan.asked, *binned.values()))
 
     async def _slugs(self, wanted: Sequence[str]) -> list[str]:
         known = {anchor.slug for anchor in await self._anchors.list()} if wanted else set[str]()
-        slugs = [one.removeprefix("anchor:") for one in wanted]
-        if not known.issuperset(slugs):
-            raise NotFound()
-        return slugs
+        return [slug for one in wanted if (slug := one.removeprefix("anchor:")) in known]
 
     async def _widened(
         self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str], slugs: Sequence[str]
-    ) -> _Plan:
+    ) -> Plan:
         """Add what would be left without support: facts of forgotten turns, nodes that nothing mentions."""
         records = await self._journal.records.of_turns(turns)
         own = [node for turn, node in records.items() if node == record_id(self._client.entity.group, turn)]
@@ -144,7 +196,8 @@ class Forgetter:
         orphans = await self._orphans(turns, gone, nodes)
         gone_nodes = (*nodes, *orphans)
         stripped = tuple(node for node in records.values() if node not in gone_nodes)
-        return _Plan(tuple(turns), tuple(gone), tuple(weakened), gone_nodes, tuple(slugs), stripped)
+        asked = (*turns, *facts, *nodes, *slugs)
+        return Plan(tuple(turns), tuple(gone), tuple(weakened), gone_nodes, tuple(slugs), stripped, asked)
 
     async def _orphans(self, turns: Sequence[str], gone: dict[str, Fact], nodes: Sequence[str]) -> list[str]:
         touched = {end for fact in gone.values() for end in (fact.subject, fact.object)}
@@ -159,19 +212,18 @@ class Forgetter:
         kept = {end for fact in stay for end in (fact.subject, fact.object)}
         return [node for node in candidates if node not in kept and set(mentions.get(node, ())) <= set(turns)]
 
-    async def _drop_given(self, plan: _Plan) -> None:
-        """Erase what was given with the turns that supported a fact that goes; the turns themselves stay.
+    async def _told(self, plan: Plan) -> tuple[str, ...]:
+        """Return the turns that supported a fact that goes, or mention a node that does, and stay themselves.
 
-        Raises InvalidRequest, before anything is forgotten, when one of them is still being worked on.
+        What was given with them is erased: the graph would be made anew with it.
         """
         facts = await self._client.facts(list(plan.facts))
         told = {turn for fact in facts for turn in fact.episodes}
-        if plan.nodes:  # a node that was given alone would come back when the graph is rebuilt
+        if plan.nodes:  # one that was given alone
             told.update(*(await self._client.episodes_of_nodes(list(plan.nodes))).values())
-        for turn in sorted(told - set(plan.turns)):
-            await self._journal.drop_payload(turn)
+        return tuple(sorted(told - set(plan.turns)))
 
-    async def _carry_out(self, plan: _Plan) -> None:
+    async def _carry_out(self, plan: Plan) -> None:
         # Turns are found by the words of their neighbours and of their facts.
         supports = {turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes}
         touched = {*plan.turns, *supports}
@@ -182,6 +234,7 @@ class Forgetter:
             *(Change("node", uuid) for uuid in (*plan.nodes, *plan.stripped)),
         ]
         await self._journal.mark_dirty(changes)
+        await self._indexer.know_near([*touched])
         weakened = await self._client.facts(list(plan.weakened))
         said = {turn.uuid: turn.occurred_at for turn in await self._journal.turns(list(plan.turns))}
         await self._client.save_facts(
@@ -221,5 +274,57 @@ class Forgetter:
         await self._journal.mirror_nodes(plain)
 
 
-def _said(plan: _Plan, *, dry_run: bool) -> Forgotten:
-    return Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
+class Manner(TypedDict, total=False):
+    """How to forget.
+
+    Attributes:
+        soft: It can be restored for a while (``forgetting.restorable_d``); nothing shows it meanwhile.
+        why, by: Kept with it; ``by`` is the actor when it is empty. 500 characters at most.
+    """
+
+    soft: bool
+    why: str
+    by: str
+
+
+class Forgetting:
+    """Forgetting by one actor, and taking it back."""
+
+    def __init__(self, forgetter: Forgetter, actor: str, check: Check, redactor: Callable[[], KeyedRedactor]) -> None:
+        self._forgetter = forgetter
+        self._actor = actor
+        self._check = check
+        self._redactor = redactor
+
+    async def forget(self, ids: Sequence[str], *, dry_run: bool = True, **how: Unpack[Manner]) -> Forgotten:
+        """Do what ``Memory.forget`` says."""
+        check_keywords("forget", how, Manner)
+        by, why = how.get("by", ""), how.get("why", "")
+        check_length("by", by, 0, MAX_WHY)
+        check_length("why", why, 0, MAX_WHY)
+        clean = self._redactor().text
+        softly = Softly(clean(by) or self._actor, clean(why)) if how.get("soft") else None
+        ids = await self._forgetter.whole(ids)
+        return await self._forgetter.forget(ids, dry_run=dry_run, check=self._check, softly=softly)
+
+    async def list(self) -> list[Restorable]:
+        """Return what was softly forgotten and can be restored, the latest first."""
+        return await self._forgetter.bin.list()
+
+    async def restore(self, id: str) -> Restored:
+        """Put back what was softly forgotten, by the id that ``list`` gives it or 8 or more characters of that.
+
+        Raises:
+            NotFound: Nothing of this entity has it, or its time is over.
+            InvalidRequest: Something that belongs to it was forgotten later; nothing was changed.
+        """
+        await self._forgetter.whole([])
+        return await self._forgetter.restore(id, self._check)
+
+
+def _begin(db: Connection, plan: Plan, rows: Sequence[Binned]) -> None:
+    """Note what is to go, and keep what can be restored; InvalidRequest when a turn is still being worked on."""
+    for turn in plan.told:
+        drop_given(db, turn)
+    rewrite(db, rows)
+    meta.put(db, _INTENT, json.dumps(asdict(plan)))

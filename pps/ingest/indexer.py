@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pps.core.time import iso, now, parse
-from pps.core.values import Fact, ItemKind, Node
+from pps.core.values import Fact, ItemKind, Node, Turn, Vector, spoken
 from pps.index.indexes import Cleared, EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.drift import Drift
@@ -119,6 +119,42 @@ class Indexer:
             await self._journal.mark_dirty([Change("node", one) for one in due])
             await self.drain()
         return await self.records.next_s()
+
+    async def known_vectors(
+        self, nodes: Sequence[Node], facts: Sequence[Fact], turns: Sequence[Turn]
+    ) -> dict[str, Vector]:
+        """Return passage → vector of what some things are found by, as far as the index has them. No model is asked."""
+        if self._vectors is None:
+            return {}
+        texts = await self._journal.records.texts([node.uuid for node in nodes])
+        told = [(node, texts[node.uuid].content if node.uuid in texts else "") for node in nodes]
+        kinds = self.records.kinds
+        docs = [doc for node, text in told if node.kind not in kinds for doc in node_docs(node, text)]
+        docs += await self.records.texts([one for one in told if one[0].kind in kinds])
+        docs += fact_docs(facts)
+        docs += [(IndexDoc("episode", one.uuid, "episodes", ""), spoken(one)) for one in turns]
+        passages = await self._vectors.split([text for _, text in docs])
+        owners: dict[str, list[str]] = {}
+        for doc, _ in docs:
+            owners.setdefault(doc.collection, []).append(doc.owner)
+        rows = {name: await self._indexes.parts(name, wanted) for name, wanted in owners.items()}
+        found: dict[str, Vector] = {}
+        for (doc, _), parts in zip(docs, passages, strict=True):
+            vectors = rows[doc.collection].get(doc.owner, ())
+            if len(vectors) == len(parts):
+                found.update(zip(parts, vectors, strict=True))
+        return found
+
+    def know(self, vectors: Mapping[str, Vector]) -> None:
+        """Take vectors of passages that are to be indexed: the model is not asked for them."""
+        if self._vectors is not None:
+            self._vectors.know(vectors)
+
+    async def know_near(self, turns: Sequence[str]) -> None:
+        """Have the vectors at hand that the windows of turns and of their neighbours are made of."""
+        near = await self._journal.turns(await self._journal.near(turns, 2 * WINDOW_TURNS))
+        facts = await self._client.facts_of_episodes([turn.uuid for turn in near])
+        self.know(await self.known_vectors((), facts, near))
 
     async def write(
         self,

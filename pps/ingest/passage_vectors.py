@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import numpy as np
@@ -48,7 +48,7 @@ class PassageVectors:
 
         Of ``soon``, texts of any length, the ``passages`` are asked for next: one call embeds them too.
         """
-        wanted = list(dict.fromkeys([*texts, *(part for parts in await self._split(soon) for part in parts)]))
+        wanted = list(dict.fromkeys([*texts, *(part for parts in await self.split(soon) for part in parts)]))
         found: dict[str, Vector] = {}
         missing = wanted
         while missing := self._missing(missing, found):
@@ -63,11 +63,15 @@ class PassageVectors:
 
     async def passages(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Matrix]]:
         """Return each text's passages and one vector a passage, shape (passages, dimension)."""
-        split = await self._split(texts)
+        split = await self.split(texts)
         vectors = await self.of([passage for passages in split for passage in passages])
         width = self.embedder.fingerprint.dimension
         empty = np.zeros((0, width), dtype=np.float32)
         return [(ps, np.stack([vectors[p] for p in ps]) if ps else empty) for ps in split]
+
+    def know(self, vectors: Mapping[str, Vector]) -> None:
+        """Take vectors of passages from elsewhere: the model is not asked for them."""
+        self._awaited.update(vectors)
 
     @asynccontextmanager
     async def ahead(self, texts: Callable[[], Awaitable[Sequence[str]]]) -> AsyncGenerator[None]:
@@ -84,7 +88,7 @@ class PassageVectors:
             _log.info("nothing is embedded ahead: %s", error)
 
     async def _embed_ahead(self, texts: Callable[[], Awaitable[Sequence[str]]]) -> None:
-        parts = {part for parts in await self._split(await texts()) for part in parts}
+        parts = {part for parts in await self.split(await texts()) for part in parts}
         left = sorted(parts, key=len)  # alike in length: less padding
         while left := [text for text in left if not self._has(text)]:
             await self._embed(left[: self._at_once(_AHEAD)])
@@ -108,7 +112,8 @@ class PassageVectors:
     def _at_once(self, most: int) -> int:
         return _GENTLE if self._gently() else most
 
-    async def _split(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    async def split(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return each text's passages."""
         if not texts:
             return []
         return await asyncio.to_thread(lambda: [tuple(self.embedder.split(text)) for text in texts])

@@ -136,6 +136,11 @@ class RecordVectors:
             for doc in one.docs()
         ]
 
+    async def texts(self, records: Sequence[tuple[Node, str]]) -> list[tuple[IndexDoc, str]]:
+        """Return the entries of records, each with the text that its vectors are of."""
+        told = await self._told(records)
+        return [pair for one in told for pair in zip(one.docs(), (one.node.name, one.text), strict=True)]
+
     async def applied(self) -> None:
         """Note the vectors that are in the index now: before that they would be missed after a crash."""
         made, self._made = self._made, {}

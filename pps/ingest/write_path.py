@@ -93,6 +93,7 @@ class Pipeline:
         return replace(saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts))
 
     async def settle(self) -> float | None:
+        await self._journal.bin.expire(now())
         return await self._indexer.settle()
 
     async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
@@ -190,7 +191,7 @@ class Pipeline:
             records = {batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records}
             await self._indexer.write(_changes(batch, records), put, batch.nodes, batch.facts, records)
             await self._journal.mirror_mentions(batch.mentions, batch.parted)
-            await self._link(batch.fresh)
+            await self.link(batch.fresh)
 
     async def _coming(self, last_job: int) -> list[str]:
         """Return what the jobs after one say, and the facts that were given with them."""
@@ -198,7 +199,7 @@ class Pipeline:
         facts = [said(fact) for job in jobs for fact in job.payload.facts]
         return [*facts, *(spoken(job.turn) for job in jobs)]
 
-    async def _link(self, fresh: Iterable[str]) -> None:
+    async def link(self, fresh: Iterable[str]) -> None:
         """Give texts that link to names that have just appeared their relations and mentions."""
         if fresh and (linked := await self._linker.waiting(fresh)):
             await self.write(linked)
@@ -239,7 +240,7 @@ class Pipeline:
         await self._journal.mark_dirty(marked)
         nodes = await self._client.nodes(list(changes.nodes))
         await self._indexer.drain()
-        await self._link({fold(node.name) for node in nodes})
+        await self.link({fold(node.name) for node in nodes})
         return changes
 
     async def _keep_records(self, nodes: Sequence[str]) -> None:

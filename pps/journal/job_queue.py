@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 
 from pps.core.bounds import check_range
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import NotFound
 from pps.core.sql import listed
 from pps.core.time import micros, now
 from pps.journal import job_rows, projection, turns
@@ -27,7 +27,6 @@ from pps.journal.entries import (
     Stage,
     dump_payload,
     dump_result,
-    load_payload,
 )
 from pps.journal.job_rows import OPEN, STAGES, due_at, select, selected, unread_ids
 from pps.journal.store import Store, reads, writes
@@ -239,25 +238,6 @@ def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) -
     wanted = _ended(connection, job_ids, ("failed", "queued"))
     connection.executemany("UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted])
     return wanted
-
-
-def drop_payload(connection: sqlite3.Connection, turn_uuid: str) -> bool:
-    """Overwrite what was given with a turn that is saved; the turn itself stays.
-
-    Raises:
-        InvalidRequest: It is not saved yet, so the payload is still the only copy.
-    """
-    found = connection.execute("SELECT id, state, payload, stage FROM jobs WHERE turn = ?", (turn_uuid,)).fetchone()
-    if found is None:
-        return False
-    _, state, payload, stage = found
-    if state in ("queued", "running") and STAGES[stage] == "save":
-        raise InvalidRequest("turn", "its job has not ended yet: try again when it is done")
-    kept = load_payload(payload)
-    extraction = kept.extraction if state in ("queued", "running") else "none"  # a model may have yet to read it
-    empty = dump_payload(JobPayload(extraction=extraction, record=kept.record, links=kept.links))
-    connection.execute("UPDATE jobs SET payload = ? WHERE id = ?", (empty, found[0]))
-    return True
 
 
 def _ended_well(connection: sqlite3.Connection, change: str, results: Sequence[tuple[int, JobResult]]) -> int:

@@ -15,6 +15,7 @@ from pps.core.ids import is_beginning
 from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.journal import filters, job_queue, job_rows, links, meta, projection, usage
 from pps.journal import turns as turn_rows
+from pps.journal.bin_rows import Bin
 from pps.journal.db import damage, prepare_file
 from pps.journal.embedding_rows import VectorStates
 from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
@@ -51,7 +52,6 @@ class Journal(Store):
     span = reads(turn_rows.span)
     turns = looks_up(turn_rows.get_many)
 
-    drop_payload = writes(job_queue.drop_payload, secure=True)
     unfinished = reads(job_rows.unfinished)
 
     count_facts = reads(projection.count_facts)
@@ -85,6 +85,7 @@ class Journal(Store):
         self.records = RecordBook(*stores)
         self.typed = TypedRecords(*stores)
         self.pool = PoolRows(*stores)
+        self.bin = Bin(*stores)
         self.merges = Merges(*stores)
         self.vector_states = VectorStates(*stores)
         self.spending = Spending(*stores)

@@ -377,6 +377,13 @@ _POOL = (
     "CREATE INDEX shared_cites_by_id ON shared_cites (id)",
 )
 
+# What was forgotten and can be restored for a while, see ``bin_rows``.
+_BIN = (
+    """CREATE TABLE bin (id TEXT PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, why TEXT NOT NULL,
+        kinds TEXT NOT NULL, asked TEXT NOT NULL, ids TEXT NOT NULL, content TEXT NOT NULL)""",
+    "CREATE INDEX bin_by_time ON bin (at)",
+)
+
 MIGRATIONS: Migrations = (
     _TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,
     _NO_MARKS,
@@ -388,5 +395,6 @@ MIGRATIONS: Migrations = (
     _PARTS,
     _TYPED,
     _POOL,
+    _BIN,
 )
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -49,8 +49,8 @@ class IssueInput(Named):
     toolsets: tuple[Label, ...] = Field(
         default=(),
         max_length=50,
-        description="A toolset it opens: core, anchors, records, upkeep, or one of the entity's packs; commas between, "
-        "or repeated. All if not given.",
+        description="A toolset it opens: core, anchors, records, upkeep, perspectives, or one of the entity's packs; "
+        "commas between, or repeated. All if not given.",
         json_schema_extra=option("--toolset"),
     )
     actor: Annotated[str, StringConstraints(max_length=40)] = Field(

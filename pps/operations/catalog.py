@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from pps.operations.administration import ADMINISTRATION
 from pps.operations.agent_tasks import AGENT_TASKS
 from pps.operations.exchange import EXCHANGE
+from pps.operations.forgetting import FORGETTING
 from pps.operations.graph_looks import GRAPH_LOOKS
 from pps.operations.inventory import SCHEMA
 from pps.operations.knowledge import KNOWLEDGE
@@ -27,6 +28,7 @@ from pps.operations.upkeep import UPKEEP
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     *KNOWLEDGE,
+    *FORGETTING,
     *RECORDS,
     *TYPED_RECORDS,
     *RECORD_ASKS,

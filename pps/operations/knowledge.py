@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pps.core.reports import Forgotten
 from pps.core.values import Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.ingest.drafts import RememberOptions
@@ -109,22 +108,6 @@ async def get(memory: Memory, given: inputs.GetInput) -> outputs.Items:
 
 
 @operation(
-    "Erase for good",
-    words.forgotten,
-    ERASES,
-    command="forget",
-    examples=("pps forget ana 1b4e28ba --yes",),
-)
-async def forget(memory: Memory, given: inputs.ForgetInput) -> Forgotten:
-    """Use it only to erase turns, facts, nodes or anchors that must not be kept; it cannot be undone.
-
-    By default a dry run that returns what would go: show that, and only then call again with dry_run=false. A fact
-    that merely changed is not forgotten but replaced, by remember with 'invalidates'.
-    """
-    return await memory.forget(given.ids, dry_run=given.dry_run)
-
-
-@operation(
     "Save an anchor",
     words.anchor,
     Hints(destructive=True, idempotent=True),
@@ -209,7 +192,6 @@ KNOWLEDGE = (
     remember,
     get,
     timeline,
-    forget,
     anchor_save,
     anchor_search,
     anchor_list,

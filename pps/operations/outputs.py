@@ -13,7 +13,7 @@ from typing import Literal, cast
 from pydantic import JsonValue, model_serializer
 
 from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
-from pps.core.reports import Duplicate, Merge, TimelinePage
+from pps.core.reports import Duplicate, Merge, Restorable, TimelinePage
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.ingest.anchors import AnchorInfo
 from pps.ingest.revising import HistoryEntry
@@ -196,6 +196,13 @@ class AnchorInfos:
     """Every anchor, by slug."""
 
     anchors: tuple[AnchorInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restorables:
+    """What was softly forgotten, the latest first."""
+
+    forgotten: tuple[Restorable, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator"
 a router and a runner of tasks their ``Projects``; an operator and the owner of the machine (who may ask whatever all
 others may) the ``App``."""
 
-TOOLSETS = ("core", "anchors", "records", "upkeep", "squad")
+TOOLSETS = ("core", "anchors", "records", "upkeep", "perspectives", "squad")
 """Those of an entity; a client gets ``core`` unless it asks for others."""
 
 Subject = TypeVar("Subject")

@@ -161,7 +161,7 @@ async def record_move(memory: Memory, given: shapes.MoveRecordInput) -> shapes.S
 
 @operation(
     "Delete records",
-    words.forgotten,
+    words.gone,
     ERASES,
     toolset="records",
     command="records delete",

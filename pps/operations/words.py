@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from datetime import datetime
 
 from pps.core.reports import (
@@ -17,6 +17,7 @@ from pps.core.reports import (
     JobReport,
     Merge,
     MergePlan,
+    Restored,
     Stats,
 )
 from pps.core.text import counted, first_line
@@ -37,6 +38,7 @@ from pps.operations.outputs import (
     NodeView,
     PackView,
     RecallView,
+    Restorables,
     Timeline,
     TurnView,
     VersionView,
@@ -104,23 +106,39 @@ def items(view: Items) -> str:
     return "\n\n".join(_item(item) for item in view.items)
 
 
-def forgotten(value: Forgotten) -> str:
+def gone(value: Forgotten) -> str:
     """Return what went, or would go."""
-    parts = [
-        counted(len(found), word)
-        for found, word in (
-            (value.turns, "turn"),
-            (value.facts, "fact"),
-            (value.nodes, "node"),
-            (value.anchors, "anchor"),
-        )
-        if found
-    ]
-    what = ", ".join(parts) or "nothing"
+    what = _counts(value.turns, value.facts, value.nodes, value.anchors)
     kept = f" {counted(len(value.facts_kept), 'fact')} kept: others support them." if value.facts_kept else ""
+    if value.no_longer_restorable:
+        kept += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
     if value.dry_run:
         return f"Would erase {what}.{kept} Nothing was changed; call again with dry_run=false to do it."
+    if value.restorable_until:
+        until = iso(value.restorable_until)
+        return f"Forgot {what}.{kept} Until {until} it can be restored as {value.restorable_as}."
     return f"Erased {what} for good.{kept}"
+
+
+def restorables(view: Restorables) -> str:
+    """Return one line each: what was forgotten, when, by whom, why, and until when it can be restored."""
+    lines = [
+        f"{iso(one.at)} {', '.join(map(repr, one.what))} ({_counts(*counts)})"
+        f"{f' by {one.by}' if one.by else ''}{f': {one.why}' if one.why else ''}; until {iso(one.until)} [{one.id}]"
+        for one in view.forgotten
+        for counts in [[range(number) for number in (one.turns, one.facts, one.nodes, one.anchors)]]
+    ]
+    return "\n".join(lines) or "Nothing that could be restored."
+
+
+def restored(value: Restored) -> str:
+    """Return what came back."""
+    return f"Restored {_counts(value.turns, value.facts, value.nodes, value.anchors)}."
+
+
+def _counts(turns: Sized, facts: Sized, nodes: Sized, anchors: Sized) -> str:
+    named = (turns, "turn"), (facts, "fact"), (nodes, "node"), (anchors, "anchor")
+    return ", ".join(counted(len(found), word) for found, word in named if found) or "nothing"
 
 
 def anchor(value: AnchorInfo) -> str:

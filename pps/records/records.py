@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 from pps.core.bounds import check_length, check_range
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
+from pps.core.kinds import Kinds
 from pps.core.record_values import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
 from pps.core.reports import Forgotten
 from pps.core.time import now
@@ -19,7 +20,6 @@ from pps.ingest import recorder
 from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.revising import RecordParts, Wait
-from pps.journal.entries import Job
 from pps.journal.kept_records import Kept
 from pps.journal.pool_rows import PoolRows
 from pps.journal.record_rows import RecordRows
@@ -273,20 +273,18 @@ class Records(recorder.Records):
 
     async def delete(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
         """Forget records with their versions, relations and moves, and what only they support; as ``Memory.forget``."""
-        found = await self.get(ids)
-        await self._parts.worker.saved(5.0)
-        return await self._forgetter.forget([one.turn for one in found], dry_run=dry_run, check=self.check_write)
+        turns = await self._forgetter.whole([one.turn for one in await self.get(ids)])
+        return await self._forgetter.forget(turns, dry_run=dry_run, check=self.check_write)
 
-    async def check_write(self, ids: Sequence[str]) -> None:
-        """Raise InvalidRequest when the actor may not write a record or relation that one of some ids is."""
-        for kind in await self._parts.journal.typed.read(lambda rows: rows.kinds_written(ids)):
+    async def check_write(self, ids: Sequence[str], kinds: Sequence[str] = ()) -> None:
+        """Raise InvalidRequest when the actor may not write a kind, or a record or relation that one of some ids is."""
+        for kind in (*kinds, *await self._parts.journal.typed.read(lambda rows: rows.kinds_written(ids))):
             self._parts.kinds.check_write(self._actor, kind)
 
     async def index_fields(self) -> None:
         """Make anew what records are found by: the indexed fields of their kinds, as the packs are now."""
-        kinds = self._parts.kinds
 
-        def work(rows: RecordRows) -> None:
+        def work(rows: RecordRows, kinds: Kinds = self._parts.kinds) -> None:
             for one in rows.every():
                 rows.put_fields(one.id, field_values(kinds.kind(one.kind), one.fields) if one.kind in kinds else {})
 
@@ -370,7 +368,7 @@ class Records(recorder.Records):
                 await self._parts.pipeline.project_relations()
         if wait == "journal":
             return not any(jobs)
-        waited: Mapping[int, Job] = await self._ended_within([job for job in jobs if job], timeout_s)
+        waited = await self._ended_within([job for job in jobs if job], timeout_s)
         return all(job == 0 or (job in waited and waited[job].state == "done") for job in jobs)
 
 

@@ -22,7 +22,9 @@ from pps.index.indexes import EntityIndexes
 from pps.index.text_index import TextIndex
 from pps.index.vector_index import VectorIndex
 from pps.ingest.linking import Linker
+from pps.ingest.recycle_bin import RecycleBin
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.bin_rows import Bin
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
 from pps.journal.record_book import RecordBook
@@ -63,7 +65,7 @@ RECORD_STEPS: tuple[tuple[type, str], ...] = (
 )
 """Of records: their place in the journal, links that waited and are not made yet, a new version."""
 FORGET_STEPS: tuple[tuple[type, str], ...] = (
-    (Journal, "set_meta"),
+    (Bin, "write"),
     (Journal, "mark_dirty"),
     (IsolatedGraphitiClient, "save_facts"),
     (IsolatedGraphitiClient, "delete_facts"),
@@ -76,6 +78,26 @@ FORGET_STEPS: tuple[tuple[type, str], ...] = (
     (EntityIndexes, "purge"),
 )
 """Of forgetting: from the note of what is to go until nothing of it is left in any file."""
+
+SOFT_STEPS: tuple[tuple[type, str], ...] = (
+    (RecycleBin, "taken"),
+    *FORGET_STEPS,
+)
+"""Of forgetting softly: the intent and what can be restored are on disk after the second."""
+RESTORE_STEPS: tuple[tuple[type, str], ...] = (
+    (RecycleBin, "get"),
+    (Bin, "begin"),
+    (Bin, "put_back"),
+    (IsolatedGraphitiClient, "save_nodes"),
+    (IsolatedGraphitiClient, "save_facts"),
+    (IsolatedGraphitiClient, "save_episodes"),
+    (IsolatedGraphitiClient, "save_mentions"),
+    (Journal, "mirror_nodes"),
+    (EntityIndexes, "apply"),
+    (Journal, "clear_dirty"),
+    (Bin, "end"),
+    (RecycleBin, "restore"),
+)
 
 _armed = False
 
@@ -154,6 +176,18 @@ def forget_killed_at(found: Settings, number: int) -> None:
     asyncio.run(_opened(found, number, _forgotten))
 
 
+def soft_killed_at(found: Settings, number: int) -> None:
+    """Forget a turn of a round softly in a process that dies at a step."""
+    deadly(*SOFT_STEPS[number])
+    asyncio.run(_opened(found, number, _forgotten_softly))
+
+
+def restore_killed_at(found: Settings, number: int) -> None:
+    """Forget a turn of a round softly and restore it in a process that dies at a step of that."""
+    deadly(*RESTORE_STEPS[number])
+    asyncio.run(_opened(found, number, _restored))
+
+
 async def _opened(found: Settings, number: int, tell: Callable[[Memory, int], Awaitable[None]]) -> None:
     async with App.open(found) as app:
         await app.create("ana")
@@ -200,11 +234,29 @@ async def tell_records(memory: Memory, number: int) -> None:
 
 
 async def _forgotten(memory: Memory, number: int) -> None:
+    gone = await _to_forget(memory, number)
+    arm()
+    await memory.forget([gone], dry_run=False)
+
+
+async def _forgotten_softly(memory: Memory, number: int) -> None:
+    gone = await _to_forget(memory, number)
+    arm()
+    await memory.forget([gone], dry_run=False, soft=True)
+
+
+async def _restored(memory: Memory, number: int) -> None:
+    gone = await _to_forget(memory, number)
+    held = await memory.forget([gone], dry_run=False, soft=True)
+    arm()
+    await memory.forgetting.restore(held.restorable_as)
+
+
+async def _to_forget(memory: Memory, number: int) -> str:
     both = FactDraft("Ana", "KNOWS", f"Both{number}")
     await memory.remember(f"Kept {number}.", source_ref=f"kept/{number}", facts=[both])
     gone = await memory.remember(
         f"Gone {number}.", source_ref=f"gone/{number}", facts=[both, FactDraft("Ana", "KNOWS", f"Gone{number}")]
     )
     assert await memory.settled()
-    arm()
-    await memory.forget([gone.turn_id], dry_run=False)
+    return gone.turn_id

@@ -7,15 +7,20 @@ process takes up what is left; at the end every id is there once, in journal, gr
 from __future__ import annotations
 
 from pps.config import Settings
+from pps.memory import Memory
 from tests.acceptance.killed_steps import (
     FORGET_STEPS,
     RECORD_STEPS,
+    RESTORE_STEPS,
+    SOFT_STEPS,
     STEPS,
     TURNS,
     forget_killed_at,
     killed,
     killed_at,
     record_killed_at,
+    restore_killed_at,
+    soft_killed_at,
     taken_up,
     tell_records,
 )
@@ -71,3 +76,36 @@ async def test_a_kill_while_something_is_forgotten_leaves_nothing_of_it_and_all_
     journal = b"".join(file.read_bytes() for file in (settings.home / "entities" / "ana" / "data").glob("memory.db*"))
     assert f"Kept {rounds[0]}.".encode() in journal
     assert b"Gone " not in journal
+
+
+async def test_a_kill_while_something_is_forgotten_softly_leaves_it_there_or_restorable(settings: Settings) -> None:
+    rounds = killed(SOFT_STEPS, soft_killed_at, settings)
+    async with taken_up(settings) as memory:
+        held = await memory.forgetting.list()
+        still = 1 if 0 in rounds else 0  # the process died before anything was noted
+        assert len(held) == len(rounds) - still
+        assert (await memory.stats()).turns == len(rounds) + still
+        for one in held:
+            await memory.forgetting.restore(one.id)
+        await _all_there(memory, rounds)
+
+
+async def test_a_kill_while_something_is_restored_leaves_it_restorable_or_restored(settings: Settings) -> None:
+    rounds = killed(RESTORE_STEPS, restore_killed_at, settings)
+    async with taken_up(settings) as memory:
+        held = await memory.forgetting.list()
+        assert len(held) == (1 if 0 in rounds else 0)
+        for one in held:
+            await memory.forgetting.restore(one.id)
+        await _all_there(memory, rounds)
+
+
+async def _all_there(memory: Memory, rounds: list[int]) -> None:
+    """Both turns of each round are there, with two facts: one that both say, and one of the second alone."""
+    stats = await memory.stats()
+    assert (stats.turns, stats.episodes, stats.facts) == (2 * len(rounds),) * 3
+    facts = await memory._parts.client.scan_facts("", 100)
+    assert sorted(len(fact.episodes) for fact in facts) == [1] * len(rounds) + [2] * len(rounds)
+    names = {node.name for node in await memory._parts.client.scan_nodes("", 100)}
+    assert {f"{name}{number}" for number in rounds for name in ("Both", "Gone")} <= names
+    assert await memory.forgetting.list() == []

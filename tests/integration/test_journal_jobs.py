@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ from pps.core.ids import new_group
 from pps.core.time import now
 from pps.core.values import JSON, FactDraft, NodeDraft, Skipped
 from pps.journal import Change, JobPayload, JobResult, Journal, TurnDraft, usage
+from pps.journal.bin_rows import drop_given
 from pps.journal.entries import Charge, Stage
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -244,11 +246,12 @@ async def test_a_job_whose_turn_was_forgotten_ends_without_an_error(journal: Jou
 async def test_a_payload_is_overwritten_only_when_its_job_has_ended(path: Path, journal: Journal) -> None:
     payload = JobPayload(nodes=(NodeDraft("QUAGGAHEIM"),))
     appended = await journal.append(TurnDraft("x"), payload)
+    dropped = partial(drop_given, turn=appended.turn.uuid)
     with pytest.raises(InvalidRequest, match="not ended"):
-        await journal.drop_payload(appended.turn.uuid)
+        await journal.bin.write(dropped)
     await journal.queue.finish([(appended.job_id, JobResult())])
-    assert await journal.drop_payload(appended.turn.uuid)
-    assert not await journal.drop_payload("00000000-0000-5000-8000-000000000000")
+    assert await journal.bin.write(dropped)
+    assert not await journal.bin.write(partial(drop_given, turn="00000000-0000-5000-8000-000000000000"))
     job = await journal.queue.job(appended.job_id)
     assert job is not None
     assert job.payload == JobPayload(extraction="none")

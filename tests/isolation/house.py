@@ -36,6 +36,7 @@ class One:
     slug: str
     record: str = ""
     relation: str = ""
+    binned: str = ""
 
 
 @dataclass
@@ -75,6 +76,9 @@ async def told(memory: Memory, watch: Watch) -> One:
     one = One(memory, mark, receipt.turn_id, fact.uuid, fact.subject, anchor.slug)
     if "Goal" in memory.kinds:
         await _planned(one, watch)
+    moot = await memory.remember(f"Moot: {mark} {mark}.", source_ref="moot", session="evening")
+    one.binned = (await memory.forget([moot.turn_id], dry_run=False, soft=True, why=mark)).restorable_as
+    watch.own(memory.entity.name, one.binned, moot.turn_id)
     return one
 
 
@@ -97,6 +101,7 @@ async def everything(one: One) -> object:
         await memory.timeline(limit=1000),
         await memory.get([one.turn, one.fact, one.node]),
         await memory.anchor_list(),
+        await memory.forgetting.list(),
         await memory.records.graph() if "Goal" in memory.kinds else (),
         await memory.records.cites([one.record]),
         await memory.records.transitions(one.record),

@@ -30,7 +30,19 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     ],
     "timeline": [{"about": "{node}"}, {"about": "Ana"}, {"cursor": ":{fact}"}],
     "get": [{"ids": ["{turn}"]}, {"ids": ["{fact}", "{node}"]}],
-    "forget": [{"ids": ["{turn}"]}, {"ids": ["{fact}"], "dry_run": False}, {"ids": ["{slug}"], "dry_run": False}],
+    "forget": [
+        {"ids": ["{turn}"]},
+        {"ids": ["{fact}"], "dry_run": False},
+        {"ids": ["{slug}"], "dry_run": False},
+        {"ids": ["{binned}"], "dry_run": False},
+    ],
+    "forgotten": [{}],
+    "restore_forgotten": [{"id": "{binned}"}, {"id": "{turn}"}],
+    "forget_concept": [
+        {"node_id": "{binned}", "soft_delete": False},
+        {"node_id": "{node}"},
+        {"node_id": "{turn}", "soft_delete": False},
+    ],
     "anchor_save": [{"title": "Kitchen", "text": "Mine.", "slug": "mine"}],
     "anchor_search": [{"query": "{mark}"}, {"query": "coffee"}],
     "anchor_list": [{}],
@@ -119,6 +131,7 @@ def filled(value: Any, other: One) -> Any:
         return [filled(item, other) for item in value]
     if isinstance(value, str):
         named = {"record": other.record, "relation": other.relation, "node": other.node, "slug": other.slug}
+        named["binned"] = other.binned
         return value.format(mark=other.mark, turn=other.turn, fact=other.fact, **named)
     return value
 
@@ -137,7 +150,7 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
                 answer = await outcome(house.calls.answer(Caller.of_entity(owner), verb, given))
                 asked = "query" in arguments or "context" in arguments
                 said = str(answer).replace(other.mark, "") if asked else answer
-                known = other.turn, other.fact, other.node, other.record, other.relation
+                known = other.binned, other.turn, other.fact, other.node, other.record, other.relation
                 assert house.seen(one, said, *known) == [], (verb, arguments)
         assert await everything(other) == before, verb
 

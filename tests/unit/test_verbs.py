@@ -21,6 +21,8 @@ from pps.core.reports import (
     JobReport,
     Merge,
     MergePlan,
+    Restorable,
+    Restored,
     SessionInjected,
     Stats,
     TimelinePage,
@@ -69,6 +71,9 @@ SAMPLES: dict[str, object] = {
     "timeline": outputs.timeline_view(TimelinePage((FACT,), {ID: "Mira"}, "next")),
     "get": outputs.Items(tuple(outputs.item_view(item) for item in (NODE, FACT, TURN, EPISODE))),
     "forget": Forgotten(True, (ID,), (ID,), (ID,), (), ("bread",)),
+    "forgotten": outputs.Restorables((Restorable(ID, ("Rye it is.",), AT, AT, "Mira", "moot", 1, 1, 2, 0),)),
+    "restore_forgotten": Restored(ID, (ID,), (ID,), (), ("bread",)),
+    "forget_concept": Forgotten(False, (ID,), restorable_as=ID, restorable_until=AT),
     "anchor_search": outputs.AnchorHits((outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),)),
     "anchor_list": outputs.AnchorInfos(()),
     "anchor_delete": outputs.AnchorDeleted("bread"),
@@ -166,9 +171,12 @@ def test_a_receipt_says_what_became_of_the_text(state: Any, words: str) -> None:
 
 
 def test_what_would_be_forgotten_is_told_apart_from_what_was() -> None:
-    assert "Nothing was changed" in render.forgotten(Forgotten(True, turns=(ID,)))
-    assert render.forgotten(Forgotten(False, turns=(ID,), facts_kept=(ID,))) == (
+    assert "Nothing was changed" in render.gone(Forgotten(True, turns=(ID,)))
+    assert render.gone(Forgotten(False, turns=(ID,), facts_kept=(ID,))) == (
         "Erased 1 turn for good. 1 fact kept: others support them."
+    )
+    assert render.gone(Forgotten(False, turns=(ID,), restorable_as=ID, restorable_until=AT)).startswith(
+        "Forgot 1 turn."
     )
 
 

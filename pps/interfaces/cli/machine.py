@@ -146,7 +146,7 @@ def _has_browser() -> bool:
 @click.option(
     "--toolset",
     default="",
-    help="With --entity: core, anchors, records, upkeep (commas between) or all; core if not given.",
+    help="With --entity: core, anchors, records, upkeep, perspectives (commas between) or all; core if not given.",
 )
 @click.option("--actor", default="", help="With --entity: who writes, such as plan; the person if not given.")
 @click.pass_obj

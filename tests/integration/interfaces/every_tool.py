@@ -17,6 +17,9 @@ TOOLS = {
     "timeline",
     "get",
     "forget",
+    "forgotten",
+    "restore_forgotten",
+    "forget_concept",
     "anchor_save",
     "anchor_search",
     "anchor_list",
@@ -169,6 +172,10 @@ async def use_every_tool(client: Client) -> None:
     versions = (await done(client, "history", id=note["turn_id"]))["versions"]
     assert [one["change"] for one in versions] == ["appended", "modified", "created"]
     assert "+And spelt." in versions[0]["diff"]
+    soft = await done(client, "forget_concept", node_id=note["turn_id"], reason="Moot.", operator="Mira")
+    [held] = (await done(client, "forgotten"))["forgotten"]
+    assert (held["id"], held["by"], held["why"], held["turns"]) == (soft["restorable_as"], "Mira", "Moot.", 1)
+    assert (await done(client, "restore_forgotten", id=held["id"]))["turns"] == [note["turn_id"]]
     assert (await done(client, "forget", ids=[note["turn_id"]], dry_run=False))["turns"] == [note["turn_id"]]
 
     stats = await done(client, "stats")

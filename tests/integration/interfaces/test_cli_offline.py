@@ -51,6 +51,8 @@ COMMANDS = [
     "timeline",
     "get",
     "forget",
+    "forgotten",
+    "restore",
     "jobs list",
     "jobs show",
     "jobs retry",

@@ -1,0 +1,254 @@
+"""The bin: what was softly forgotten, whole, one row each time. Nothing else reads it, so nothing has to leave it out.
+
+Which rows of the journal it takes along is said once, in ``_TAKEN``.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias, TypeVar
+
+from pps.core.errors import InvalidRequest
+from pps.core.ids import is_beginning
+from pps.core.sql import LIST, listed
+from pps.core.time import from_micros, micros
+from pps.journal import meta, turns
+from pps.journal.entries import Change, JobPayload, dump_payload, load_payload
+from pps.journal.job_rows import STAGES
+from pps.journal.reader import Readers
+from pps.journal.record_rows import RecordRows
+from pps.journal.writer import Writer
+
+T = TypeVar("T")
+Row: TypeAlias = dict[str, str | int | float | None]
+Rows: TypeAlias = dict[str, list[Row]]
+"""Table → rows, column by column."""
+
+# In the order in which they are put back: what others refer to comes first.
+_TAKEN = {
+    "turns": f"uuid IN {LIST}",
+    "turn_tags": f"turn IN {LIST}",
+    "jobs": f"turn IN {LIST}",
+    "attempts": f"job IN (SELECT id FROM jobs WHERE turn IN {LIST})",  # noqa: S608 - literals
+    "records": f"turn IN {LIST}",
+    "turn_links": f"turn IN {LIST}",
+    "versions": f"turn IN {LIST}",
+    "record_field": f"node IN {LIST}",
+    "transitions": f"record IN {LIST}",
+    "record_cites": f"record IN {LIST}",
+    "record_relations": f"source IN {LIST} OR target IN {LIST} OR id IN {LIST}",
+    "merges": f"kept IN {LIST} OR gone IN {LIST}",
+}
+_OF_TURNS = ("turns", "turn_tags", "jobs", "attempts", "records", "turn_links", "versions")
+_ABOUT = ("uuid", "turn", "node", "record", "source", "target", "kept", "gone", "job")
+"""Columns that say what a row is about."""
+_BEGUN = "restoring"
+_COLUMNS = "id, at, actor, why, kinds, asked, ids, content"
+
+
+@dataclass(frozen=True, slots=True)
+class Binned:
+    """What was forgotten at one time.
+
+    Attributes:
+        kinds: Of records that an actor must be allowed to write, to restore or to erase it.
+        asked: Ids that go by this row alone: what needs one of them waits for it.
+        ids: Every id that it holds anything of.
+        content: JSON that only ``ingest`` reads.
+    """
+
+    id: str
+    at: datetime
+    actor: str
+    why: str
+    kinds: tuple[str, ...]
+    asked: tuple[str, ...]
+    ids: tuple[str, ...]
+    content: str
+
+
+def _take(db: sqlite3.Connection, turns: Sequence[str], nodes: Sequence[str], facts: Sequence[str]) -> Rows:
+    t, n, f = listed(turns), listed(nodes), listed(facts)
+    values = dict.fromkeys(_OF_TURNS, (t,)) | {"record_relations": (n, n, f), "merges": (n, n)}
+    found: Rows = {}
+    for table, where in _TAKEN.items():
+        read = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (n,)))  # noqa: S608 - literals
+        names = [column[0] for column in read.description]
+        found[table] = [dict(zip(names, row, strict=True)) for row in read]
+    return found
+
+
+def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
+    given = listed(str(row["uuid"]) for row in rows.get("turns", ()))
+    found = db.execute(f"SELECT uuid FROM turns WHERE uuid IN {LIST}", (given,)).fetchall()  # noqa: S608 - literals
+    there: set[object] = {uuid for (uuid,) in found}
+    there |= {row["id"] for row in rows.get("jobs", ()) if row["turn"] in there}
+    for table in _TAKEN:
+        for row in rows.get(table, ()):
+            if there.isdisjoint((row.get("uuid"), row.get("turn"), row.get("job"))):
+                values = row | {"state": "queued"} if row.get("state") == "running" else row
+                names, marks = ", ".join(values), ", ".join("?" * len(values))
+                db.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))  # noqa: S608 - columns of this file
+
+
+def without_rows(rows: Rows, gone: Collection[str]) -> Rows:
+    """Return rows without those that are about any of some ids."""
+    ids: set[object] = {*gone, *(row["id"] for row in rows.get("jobs", ()) if row["turn"] in gone)}
+    kept: Rows = {}
+    for table, found in rows.items():
+        names = (*_ABOUT, "id") if table == "record_relations" else _ABOUT
+        kept[table] = [dict(row) for row in found if ids.isdisjoint(row.get(name) for name in names)]
+    return kept
+
+
+def drop_given(db: sqlite3.Connection, turn: str) -> bool:
+    """Overwrite the nodes and facts given with a turn that is saved; the turn itself stays. False when it is absent.
+
+    Raises:
+        InvalidRequest: It is not saved yet, so the payload is still the only copy.
+    """
+    found = db.execute("SELECT state, payload, stage FROM jobs WHERE turn = ?", (turn,)).fetchone()
+    if found is None:
+        return False
+    state, payload, stage = found
+    if state in ("queued", "running") and STAGES[stage] == "save":
+        raise InvalidRequest("turn", "its job has not ended yet: try again when it is done")
+    db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (without_given(payload, state), turn))
+    return True
+
+
+def without_given(payload: str, state: str) -> str:
+    """Return a payload, as it is stored with a job in a state, without the nodes and facts in it."""
+    kept = load_payload(payload)
+    extraction = kept.extraction if state in ("queued", "running") else "none"  # a model may have yet to read it
+    return dump_payload(JobPayload(extraction=extraction, record=kept.record, links=kept.links))
+
+
+def rewrite(db: sqlite3.Connection, rows: Iterable[Binned]) -> None:
+    """Keep rows of the bin as they are now; those without content are erased."""
+    for one in rows:
+        db.execute("DELETE FROM bin WHERE id = ?", (one.id,))
+        if one.content:
+            lists = (json.dumps(given, ensure_ascii=False) for given in (one.kinds, one.asked, one.ids))
+            values = (one.id, micros(one.at), one.actor, one.why, *lists, one.content)
+            db.execute(f"INSERT INTO bin ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608 - literals
+
+
+class Bin:
+    """The bin of one ``memory.db``; errors and durability as for ``Journal``.
+
+    Attributes:
+        keep: How long something can be restored; whoever opens the journal sets it.
+    """
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+        self.keep = timedelta(days=30)
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` in one transaction; what it deletes is overwritten on disk."""
+        return await self._writer.write(work, secure=True)
+
+    async def rewrite(self, rows: Sequence[Binned]) -> None:
+        """Do what ``rewrite`` says."""
+        await self.write(lambda db: rewrite(db, rows))
+
+    async def take(self, turns: Sequence[str], nodes: Sequence[str], facts: Sequence[str]) -> Rows:
+        """Return all rows that go when some turns, nodes and facts are forgotten."""
+        return await self._readers.read(lambda db: _take(db, turns, nodes, facts))
+
+    async def begin(self, id: str) -> None:
+        """Note that a row is put back from now on."""
+        await self._writer.write(lambda db: meta.put(db, _BEGUN, id))
+
+    async def begun(self) -> Binned | None:
+        """Return the row that is being put back, if there is one."""
+        id_ = await self._readers.read(lambda db: meta.get(db, _BEGUN))
+        return next(iter(await self._select("id = ?", id_)), None) if id_ else None
+
+    async def put_back(self, rows: Rows, changes: Iterable[Change]) -> None:
+        """Put rows back as they were, and note what is to be indexed.
+
+        What is there stays: of a turn that has come back since, nothing is put back.
+        """
+
+        def work(db: sqlite3.Connection) -> None:
+            _put_back(db, rows)
+            turns.mark_dirty(db, changes)
+
+        await self._writer.write(work)
+
+    async def end(
+        self, id: str, rows: Rows, back: Collection[str], given: Mapping[str, str], others: Sequence[Binned]
+    ) -> None:
+        """Note that a row of the bin is put back, and drop it; ``others`` are rows that changed with it.
+
+        What cites one of the ids that came ``back`` rests on something again. What was ``given`` with turns is put
+        back where nothing else was taken from them since.
+        """
+        records = listed(str(row["node"]) for row in rows.get("records", ()))
+
+        def work(db: sqlite3.Connection) -> None:
+            cited = [str(row["id"]) for row in rows.get("record_cites", ())]
+            there = listed([*RecordRows(db).cited(cited), *back])
+            db.execute(
+                f"UPDATE record_cites SET gone = id NOT IN {LIST} WHERE id IN {LIST} OR record IN {LIST}",  # noqa: S608 - literals
+                (there, listed(back), records),
+            )
+            for turn, payload in given.items():
+                found = db.execute("SELECT payload, state FROM jobs WHERE turn = ?", (turn,)).fetchone()
+                if found and found[0] == without_given(payload, found[1]):
+                    db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (payload, turn))
+            rewrite(db, others)
+            db.execute("DELETE FROM bin WHERE id = ?", (id,))
+            meta.put(db, _BEGUN, "")
+
+        await self.write(work)
+
+    async def given(self, turns: Iterable[str]) -> dict[str, str]:
+        """Return turn → what was given with it, as its job keeps it."""
+        statement = f"SELECT turn, payload FROM jobs WHERE turn IN {LIST}"  # noqa: S608 - literals
+        return await self._readers.read(lambda db: dict(db.execute(statement, (listed(turns),)).fetchall()))
+
+    async def list(self, at: datetime) -> list[Binned]:
+        """Return what can be restored at a time, latest first."""
+        return await self._select("at > ? ORDER BY at DESC, id", micros(at - self.keep))
+
+    async def get(self, id: str, at: datetime) -> list[Binned]:
+        """Return what can be restored of an id, or of the first characters of one: one, none, or several."""
+        if is_beginning(id):
+            return await self._select("at > ? AND id >= ? AND id < ? || 'g'", micros(at - self.keep), id, id)
+        return await self._select("at > ? AND id = ?", micros(at - self.keep), id)
+
+    async def holding(self, ids: Iterable[str]) -> list[Binned]:
+        """Return what holds anything of any of some ids, or has that id."""
+        wanted = listed(ids)
+        return await self._select(
+            f"id IN {LIST} OR EXISTS (SELECT 1 FROM json_each(bin.ids) WHERE value IN {LIST}) ORDER BY at",  # noqa: S608 - literals
+            wanted,
+            wanted,
+        )
+
+    async def expire(self, at: datetime) -> None:
+        """Erase for good what can no longer be restored."""
+        due = (micros(at - self.keep),)
+        if await self._readers.read(lambda db: db.execute("SELECT 1 FROM bin WHERE at <= ? LIMIT 1", due).fetchone()):
+            await self.write(lambda db: db.execute("DELETE FROM bin WHERE at <= ?", due) and None)
+
+    async def _select(self, where: str, *values: str | int) -> list[Binned]:
+        def work(db: sqlite3.Connection) -> list[Binned]:
+            rows = db.execute(f"SELECT {_COLUMNS} FROM bin WHERE {where}", values)  # noqa: S608 - literals
+            return [_read(row) for row in rows]
+
+        return await self._readers.read(work)
+
+
+def _read(row: tuple[str, int, str, str, str, str, str, str]) -> Binned:
+    id_, at, actor, why, kinds, asked, ids, content = row
+    lists = (tuple(json.loads(kinds)), tuple(json.loads(asked)), tuple(json.loads(ids)))
+    return Binned(id_, from_micros(at), actor, why, *lists, content)

@@ -1,0 +1,118 @@
+"""Forgetting, for good or so that it can be restored for a while, and restoring."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from pps.core.errors import InvalidRequest
+from pps.core.reports import Forgotten, Restored
+from pps.ingest.forget import MAX_WHY, Manner
+from pps.ingest.given_input import Input
+from pps.memory import Memory
+from pps.operations import outputs, words
+from pps.operations.command_line import argument
+from pps.operations.inputs import ForgetInput, Id, Nothing
+from pps.operations.table import ADDS, ERASES, READS, operation
+
+Named = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Why = Annotated[str, StringConstraints(max_length=MAX_WHY)]
+
+
+class ForgetSoftlyInput(ForgetInput):
+    """What to forget, and whether for good."""
+
+    soft: bool = Field(default=False, description="It can be restored for 30 days, and nothing shows it meanwhile.")
+    reason: Why = Field(default="", description="Why, kept with what is softly forgotten.")
+
+
+class ForgetConceptInput(Input):
+    """One thing to forget."""
+
+    node_id: Named = Field(description="Id of a node, record, fact or turn (the first 8 characters do).")
+    soft_delete: bool = Field(
+        default=True, description="It can be restored for 30 days; false erases it for good, at once."
+    )
+    reason: Why = Field(default="", description="Why.")
+    operator: Why = Field(default="", description="Who wants it, if not you.")
+    dry_run: bool = Field(default=False, description="True only says what would go.")
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What is to go, as ``ForgetInput`` has it."""
+        return (self.node_id,)
+
+
+class RestoreInput(Input):
+    """What to restore."""
+
+    id: Id = Field(
+        description="What 'forgotten' and the answer of 'forget' give, or its first 8 characters.",
+        json_schema_extra=argument(),
+    )
+
+
+@operation(
+    "Forget",
+    words.gone,
+    ERASES,
+    command="forget",
+    examples=("pps forget ana 1b4e28ba --yes", 'pps forget ana 1b4e28ba --soft --reason "Moot." --yes'),
+)
+async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
+    """Use it to erase turns, facts, nodes or anchors for good, or with soft=true so that they can be restored.
+
+    By default a dry run that returns what would go: show that, and only then call again with dry_run=false. A fact
+    that merely changed is not forgotten but replaced, by remember with 'invalidates'.
+    """
+    if given.soft and given.keep:
+        raise InvalidRequest("keep", "is for what goes for good: what can be restored is shown nowhere, pools included")
+    return await memory.forget(given.ids, dry_run=given.dry_run, soft=given.soft, why=given.reason)
+
+
+@operation(
+    "What can be restored",
+    words.restorables,
+    READS,
+    toolset="upkeep",
+    command="forgotten",
+    examples=("pps forgotten ana",),
+)
+async def forgotten(memory: Memory, _: Nothing) -> outputs.Restorables:
+    """Use it to find what was softly forgotten: what, when, by whom, why, and until when it can be restored.
+
+    Returns the latest first, each with the id that 'restore_forgotten' takes.
+    """
+    return outputs.Restorables(tuple(await memory.forgetting.list()))
+
+
+@operation(
+    "Restore what was forgotten",
+    words.restored,
+    ADDS,
+    toolset="upkeep",
+    command="restore",
+    examples=("pps restore ana 1b4e28ba",),
+)
+async def restore_forgotten(memory: Memory, given: RestoreInput) -> Restored:
+    """Use it to have back what was softly forgotten, whole and as it was. Returns the ids of what came back."""
+    return await memory.forgetting.restore(given.id)
+
+
+@operation(
+    "Forget one thing",
+    words.gone,
+    ERASES,
+    toolset="perspectives",
+)
+async def forget_concept(memory: Memory, given: ForgetConceptInput) -> Forgotten:
+    """Use it to take one thing out of everything that you are shown, with what only it supported.
+
+    Within 30 days 'restore_forgotten' brings it back; with soft_delete=false it is erased for good at once.
+    """
+    how = Manner(soft=given.soft_delete, why=given.reason, by=given.operator)
+    return await memory.forget(given.ids, dry_run=given.dry_run, **how)
+
+
+FORGETTING = (forget, forgotten, restore_forgotten, forget_concept)

@@ -1,0 +1,216 @@
+"""Soft forgetting: what comes back is what went, what cannot come back yet says so, and what is over is gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pps.app import App
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.time import now
+from pps.core.values import FactDraft, NodeDraft
+from pps.models.hash import HashEmbedder
+from pps.records.saving import RecordGiven, RelationGiven
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pps.memory import Memory
+
+
+@pytest.fixture
+async def ana(app: App) -> AsyncIterator[Memory]:
+    await app.create("ana", packs=["constitution"])
+    async with app.memory("ana") as memory:
+        yield memory
+
+
+async def everything(memory: Memory) -> object:
+    """Return all that a memory holds, but for the number of its writes."""
+    client = memory._parts.client
+    records = await memory.records.graph()
+    ids = list(records.records)
+    turns = await memory._parts.journal.scan(0, 100)
+    found = await memory.recall("gold bees tea", limit=50)
+    return (
+        replace(await memory.stats(), index_lag=0),
+        turns,
+        [await memory.records.history(turn.uuid) for turn in turns],
+        [await memory.jobs.status(turn.uuid) for turn in turns],
+        await client.scan_nodes("", 100),
+        sorted(await client.scan_facts("", 100), key=lambda fact: fact.uuid),
+        await client.scan_episodes("", 100),
+        await client.mentioned_nodes([turn.uuid for turn in turns]),
+        replace(records, stamp=0),
+        await memory.records.cites(ids),
+        [await memory.records.transitions(one) for one in ids],
+        await memory.records.merging.merges(),
+        await memory.anchor_list(),
+        sorted((name, hit.id, hit.text) for name, one in found.channels.items() for hit in one.hits),
+    )
+
+
+async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
+    ana: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bees, gold = FactDraft("Ana", "KEEPS", "Bees"), FactDraft("Ana", "HIDES", "Gold")
+    await ana.remember("Ana keeps bees.", source_ref="1", session="s", facts=[bees], nodes=[NodeDraft("The cellar")])
+    told = await ana.remember("Ana hides gold, and keeps bees.", source_ref="2", session="s", facts=[bees, gold])
+    await ana.remember("It is in the cellar.", source_ref="3", session="s", nodes=[NodeDraft("The cellar")])
+    await ana.records.update(told.turn_id, content="Ana hides gold, and keeps bees. #secret")
+    goal = RecordGiven("Goal", "Drink tea", "Less coffee.", fields={"target": "none"}, cites=(told.turn_id,))
+    task = RecordGiven("Task", "Buy tea", "Green.", relations=(RelationGiven("SERVES", "Drink tea"),))
+    saved = (await ana.records.save([goal, task])).records
+    await ana.records.move(saved[1].record.id, "in_progress")
+    await ana.anchor_save("Bread", "# Bread\n\nFlour and water.", slug="bread")
+    assert await ana.settled()
+    before = await everything(ana)
+    asked: list[str] = []
+    embed = HashEmbedder.embed_passages
+    monkeypatch.setattr(HashEmbedder, "embed_passages", lambda self, texts: asked.extend(texts) or embed(self, texts))
+    for ids in ([told.turn_id], [saved[0].record.id, "bread"], [saved[1].record.turn, told.turn_id]):
+        gone = await ana.forget(ids, dry_run=False, soft=True, why="Moot.")
+        [held] = await ana.forgetting.list()
+        assert (held.id, held.why, held.turns) == (gone.restorable_as, "Moot.", len(gone.turns))
+        assert held.until - held.at == timedelta(days=30)
+        assert (await ana.ledger()).problems == ()
+        ana._parts.indexer._vectors._awaited.clear()  # pyright: ignore[reportOptionalMemberAccess]
+        ana._parts.indexer._vectors._kept.clear()  # pyright: ignore[reportOptionalMemberAccess]
+        asked.clear()
+        back = await ana.forgetting.restore(gone.restorable_as[:8])
+        assert (back.turns, set(back.facts), set(back.nodes)) == (gone.turns, set(gone.facts), set(gone.nodes))
+        assert await ana.settled()
+        assert asked == []
+        assert await everything(ana) == before
+        assert await ana.forgetting.list() == []
+        with pytest.raises(NotFound):
+            await ana.forgetting.restore(gone.restorable_as)
+    assert (await ana.ledger()).problems == ()
+
+
+async def test_what_was_forgotten_later_and_belongs_to_it_is_restored_first(ana: Memory) -> None:
+    knows = FactDraft("Bea", "KNOWS", "Cai", text="Bea knows Cai.")
+    one = await ana.remember("Bea knows Cai.", facts=[knows])
+    two = await ana.remember("Bea knows Cai, really.", facts=[knows])
+    [fact] = [one for one in (await ana.timeline()).facts if one.text == knows.text]
+    first = await ana.forget([one.turn_id], dry_run=False, soft=True)
+    second = await ana.forget([two.turn_id], dry_run=False, soft=True)
+    assert (first.facts_kept, second.facts) == ((fact.uuid,), (fact.uuid,))
+    await ana.forgetting.restore(first.restorable_as)  # with the fact and its ends, though they went with the second
+    [back] = (await ana.timeline()).facts
+    assert back.episodes == (one.turn_id,)
+    await ana.forgetting.restore(second.restorable_as)
+    assert (await ana.timeline()).facts == (fact,)
+    first = await ana.forget([fact.uuid], dry_run=False, soft=True)
+    assert (await ana._parts.journal.queue.of_turn(one.turn_id)).payload.facts == ()  # pyright: ignore[reportOptionalMemberAccess]
+    third = await ana.forget([fact.subject], dry_run=False, soft=True)
+    with pytest.raises(InvalidRequest, match=f"restore that first .{third.restorable_as}"):
+        await ana.forgetting.restore(first.restorable_as)
+    await ana.forgetting.restore(third.restorable_as)
+    await ana.forgetting.restore(first.restorable_as)
+    assert (await ana.timeline()).facts == (fact,)
+    assert (await ana._parts.journal.queue.of_turn(one.turn_id)).payload.facts == (knows,)  # pyright: ignore[reportOptionalMemberAccess]
+
+
+async def test_what_came_back_by_itself_stays_and_the_rest_is_restored(ana: Memory) -> None:
+    told = await ana.remember("Ana hides gold.", source_ref="1", facts=[FactDraft("Ana", "HIDES", "Gold")])
+    gone = await ana.forget([told.turn_id], dry_run=False, soft=True)
+    again = await ana.remember("Ana hides silver.", source_ref="1")
+    assert again.turn_id == told.turn_id
+    await ana.forgetting.restore(gone.restorable_as)
+    assert await ana.settled()
+    [turn] = await ana.get([told.turn_id])
+    assert "silver" in str(turn)
+    assert [fact.text for fact in (await ana.timeline()).facts] == ["Ana hides Gold"]
+    assert (await ana.ledger()).problems == ()
+
+
+async def test_forgetting_for_good_reaches_what_was_softly_forgotten(ana: Memory) -> None:
+    both = FactDraft("Bea", "KNOWS", "Cai")
+    one = await ana.remember("Zanzibar one.", facts=[both])
+    two = await ana.remember("Zanzibar two.", facts=[both, FactDraft("Bea", "HIDES", "Topaz")])
+    other = await ana.remember("Zanzibar three.", facts=[both])
+    gone = await ana.forget([one.turn_id, two.turn_id], dry_run=False, soft=True)
+    shown = await ana.forget([two.turn_id])
+    assert shown.no_longer_restorable == (gone.restorable_as,)
+    assert (await ana.forgetting.list())[0].turns == 2
+    await ana.forget([two.turn_id], dry_run=False)
+    await ana._parts.journal.scrub()
+    assert not in_files(ana, b"Zanzibar two", b"Topaz")
+    [topaz] = [node.uuid for node in await ana._parts.client.scan_nodes("", 100) if node.name == "Cai"]
+    await ana.forget([topaz], dry_run=False)  # a live node that a fact in the bin needs: that fact goes too
+    back = await ana.forgetting.restore(gone.restorable_as)
+    assert (back.turns, back.facts) == ((one.turn_id,), ())
+    assert not [node for node in await ana._parts.client.scan_nodes("", 100) if node.name in ("Cai", "Topaz")]
+    gone = await ana.forget([other.turn_id, one.turn_id], dry_run=False, soft=True)
+    await ana.forget([gone.restorable_as[:8]], dry_run=False)
+    assert await ana.forgetting.list() == []
+    await ana._parts.journal.scrub()
+    assert not in_files(ana, b"Zanzibar")
+
+
+async def test_after_its_time_it_is_erased_for_good_at_work_and_when_a_memory_is_opened(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await app.create("ana")
+    real, ahead = now, timedelta(0)
+    for module in ("pps.ingest.recycle_bin", "pps.ingest.forget", "pps.ingest.write_path"):
+        monkeypatch.setattr(f"{module}.now", lambda: real() + ahead)
+    async with app.memory("ana") as memory:
+        gone = await memory.forget([(await memory.remember("Zanzibar.")).turn_id], dry_run=False, soft=True)
+        ahead = timedelta(days=30)
+        assert await memory.forgetting.list() == []
+        with pytest.raises(NotFound):
+            await memory.forgetting.restore(gone.restorable_as)
+        await memory.remember("Something else.")
+        assert await memory.settled()
+        await memory._parts.journal.scrub()
+        assert not in_files(memory, b"Zanzibar")
+        await memory.forget([(await memory.remember("Zanzibar again.")).turn_id], dry_run=False, soft=True)
+        assert in_files(memory, b"Zanzibar again")
+    await app.archive("ana")  # closes it
+    await app.archive("ana", undo=True)
+    ahead = timedelta(days=61)
+    async with app.memory("ana") as memory:
+        await memory._parts.journal.scrub()
+        assert not in_files(memory, b"Zanzibar")
+
+
+async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_along(ana: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Zanzibar\n\nCloves.")
+    await ana.documents.follow(folder)
+    assert await ana.settled()
+    [turn] = await ana._parts.journal.scan(0, 10)
+    await ana.forget([turn.uuid], dry_run=False, soft=True)
+    await ana.documents.follow(folder)
+    assert (await ana.stats()).turns == 0
+    await ana.documents.drop(folder)
+    assert await ana.forgetting.list() == []
+    await ana._parts.journal.scrub()
+    assert not in_files(ana, b"Cloves")
+
+
+async def test_what_an_actor_may_not_write_it_may_not_restore_or_erase_and_secrets_of_a_reason_go(ana: Memory) -> None:
+    task = (await ana.records.save([RecordGiven("Task", "Buy tea", "Green.")])).records[0].record
+    gone = await ana.by("execute").forget([task.id], dry_run=False, soft=True, why="password: hunter2hunter2")
+    [held] = await ana.forgetting.list()
+    assert held.by == "execute"
+    assert "hunter2" not in held.why
+    plan = ana.by("plan")
+    for refused in (plan.forgetting.restore(gone.restorable_as), plan.forget([gone.restorable_as], dry_run=False)):
+        with pytest.raises(InvalidRequest, match="'plan' may not write Task"):
+            await refused
+    await ana.by("execute").forgetting.restore(gone.restorable_as)
+    assert (await ana.records.get([task.id]))[0] == task
+
+
+def in_files(memory: Memory, *words: bytes) -> list[str]:
+    """Return the files of a memory's journal that hold any of some words."""
+    folder = memory._parts.journal.path.parent
+    return [file.name for file in folder.glob("memory.db*") if any(word in file.read_bytes() for word in words)]
