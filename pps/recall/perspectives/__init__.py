@@ -7,18 +7,23 @@ adding a function, in a file of its own or beside the others.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pps.core.values import ChannelName
-from pps.recall.query import Ask, Candidate, Scored
+from pps.recall.query import Ask, Candidate, Scored, Sources
 
 Find: TypeAlias = Callable[[Ask, ChannelName, int], Awaitable[list[Scored]]]
 Weigh: TypeAlias = Callable[[Ask, ChannelName, Mapping[str, Candidate]], Awaitable[list[Scored]]]
 Score: TypeAlias = Callable[[Ask, ChannelName, AbstractSet[str]], Awaitable[list[Scored]]]
+Likeness: TypeAlias = NDArray[np.float32]
+Alike: TypeAlias = Callable[[Sources, Sequence[str]], Awaitable[Likeness]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Perspective:
         weigh: ``(ask, channel, items by id)``: those of the candidates that it has an opinion on.
         score: ``(ask, channel, ids)``: those of the ids that it has a signal for, whatever their rank; a weighted
             sum needs the signal of what only others found.
+        alike: ``(sources, ids of turns or nodes)``: how much alike they are, shape (n, n), symmetric, in [-1, 1]; NaN
+            where one of two has no feature of this perspective. Topics and divergence are made of it.
     """
 
     name: str
@@ -38,6 +45,7 @@ class Perspective:
     find: Find | None = None
     weigh: Weigh | None = None
     score: Score | None = None
+    alike: Alike | None = None
 
     @property
     def finds(self) -> bool:
@@ -48,11 +56,11 @@ class Perspective:
 PERSPECTIVES: dict[str, Perspective] = {}
 
 
-def finds(*, score: Score | None = None) -> Callable[[Find], Find]:
+def finds(*, score: Score | None = None, alike: Alike | None = None) -> Callable[[Find], Find]:
     """Make a function a perspective that brings candidates; ``score`` has a signal for those of others."""
 
     def mark(find: Find) -> Find:
-        PERSPECTIVES[find.__name__] = Perspective(find.__name__, _about(find), find=find, score=score)
+        PERSPECTIVES[find.__name__] = Perspective(find.__name__, _about(find), find=find, score=score, alike=alike)
         return find
 
     return mark
