@@ -8,6 +8,7 @@ import re
 import unicodedata
 from pathlib import Path, PurePosixPath
 
+from pps.core.bounds import is_text
 from pps.core.errors import InvalidRequest
 from pps.core.ids import MAX_NAME
 
@@ -36,7 +37,7 @@ def plain_path(text: str, field: str) -> str:
     """Return a path as it is written, when it can be one; the disk is not asked. Raises InvalidRequest."""
     if not text.startswith("/"):
         raise InvalidRequest(field, "must be an absolute path, such as /work/shop")
-    if len(text) > MAX_PATH or "\0" in text or not _is_unicode(text):
+    if len(text) > MAX_PATH or "\0" in text or not is_text(text):
         raise InvalidRequest(field, f"must be a path of at most {MAX_PATH:,} characters, without NUL")
     # POSIX lets "//a" mean something else than "/a"; no system that PPS runs on does.
     return "/" + text.lstrip("/")
@@ -100,11 +101,3 @@ def numbered(name: str, number: int) -> str:
     """Return the name with a suffix, still a legal name: ``shop``, 2 → ``shop_2``."""
     suffix = f"_{number}"
     return name[: MAX_NAME - len(suffix)] + suffix
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

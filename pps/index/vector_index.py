@@ -89,17 +89,27 @@ class VectorIndex:
             failing.pop_all()
             return index
 
-    def upsert(self, collection: str, rows: Sequence[VectorRow]) -> None:
-        """Add rows, or replace those of the same owner and part; an owner's other parts stay.
+    def replace(self, collection: str, rows: Sequence[VectorRow]) -> None:
+        """Make these rows all that their owners have in the collection.
 
         Raises:
             InvalidRequest: A vector has another dimension, or its length is not finite, or is zero; nothing is written.
         """
-        self._write(check_collection(collection), rows, alone=False)
-
-    def replace(self, collection: str, rows: Sequence[VectorRow]) -> None:
-        """Make these rows all that their owners have in the collection; errors as for ``upsert``."""
-        self._write(check_collection(collection), rows, alone=True)
+        check_collection(collection)
+        latest = {(row.owner, row.part): row for row in rows}
+        matrix = self._matrix([row.vector for row in latest.values()])
+        if not latest:
+            return
+        with self._writing:
+            if self.is_empty(collection):
+                self._flat[collection] = FlatIndex(self._dimension)
+            vectors = dict(zip(latest, matrix, strict=True))
+            changed = self._rows.changed(collection, vectors)
+            older = self._rows.keys(collection, {owner for owner, _ in latest})
+            surplus = [key for key in older if key not in latest]
+            kept = [VectorRow(row.owner, row.part, vectors[key]) for key, row in latest.items()]
+            self._rows.put(collection, kept, surplus)
+            self._follow(collection, changed, np.array([vectors[key] for key in changed]), surplus)
 
     def delete(self, collection: str, owners: Iterable[str]) -> None:
         """Drop every part of the owners; an absent owner is no error."""
@@ -230,22 +240,6 @@ class VectorIndex:
         with ThreadPoolExecutor(cores()) as workers:
             for flat in flats.values():
                 flat.code(workers)
-
-    def _write(self, collection: str, rows: Sequence[VectorRow], *, alone: bool) -> None:
-        latest = {(row.owner, row.part): row for row in rows}
-        matrix = self._matrix([row.vector for row in latest.values()])
-        if not latest:
-            return
-        with self._writing:
-            if self.is_empty(collection):
-                self._flat[collection] = FlatIndex(self._dimension)
-            vectors = dict(zip(latest, matrix, strict=True))
-            changed = self._rows.changed(collection, vectors)
-            older = self._rows.keys(collection, {owner for owner, _ in latest}) if alone else []
-            surplus = [key for key in older if key not in latest]
-            kept = [VectorRow(row.owner, row.part, vectors[key]) for key, row in latest.items()]
-            self._rows.put(collection, kept, surplus)
-            self._follow(collection, changed, np.array([vectors[key] for key in changed]), surplus)
 
     def _follow(self, collection: str, keys: list[RowKey], matrix: Matrix, gone: list[RowKey]) -> None:
         """Have what is searched follow a change of the rows."""

@@ -13,11 +13,10 @@ from pps.core.errors import BudgetSpent, InvalidRequest
 from pps.core.reports import CostDay, CostEstimate, CostReport
 from pps.core.time import iso, now
 from pps.isolation.providers import TokensUsed
-from pps.journal.entries import Charge
+from pps.journal.entries import MICROS, Charge
 from pps.journal.journal import Journal
 from pps.journal.usage import Spent
 
-MICROS = 1_000_000
 _LOOK_BACK_D = 30
 _LEAST_TEXTS = 5
 # Of Graphiti 0.31's prompts, measured on a scripted model: two requests a text, together 4,200 tokens beside the

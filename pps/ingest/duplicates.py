@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pydantic import TypeAdapter
 
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.ids import check_uuid, is_beginning, stable_id
 from pps.core.reports import Duplicate, Merge, MergePlan
 from pps.core.text import fold
-from pps.core.time import iso, now, parse
+from pps.core.time import iso, now
 from pps.core.values import Fact, Node
 from pps.ingest.indexer import Indexer
 from pps.ingest.passage_vectors import PassageVectors
@@ -30,7 +31,6 @@ from pps.journal.record_book import MergeRow
 
 _ALL = 100_000
 _QUIET_S = 30.0
-_IDS = ("subjects", "objects", "mentions", "new_mentions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,9 @@ class Moves:
     record: bool
     typed: bool = False
     """Whether the kept one is a record of a pack's kind: only names, facts and mentions go over to it."""
+
+
+_MOVES = TypeAdapter(Moves)
 
 
 def merged(kept: Node, gone: Node, *, typed: bool = False) -> Node:
@@ -105,21 +108,12 @@ def merge_of(row: MergeRow) -> Merge:
 
 
 def dump(moves: Moves) -> str:
-    return json.dumps(asdict(moves), ensure_ascii=False, default=iso)
+    return _MOVES.dump_json(moves).decode()
 
 
 def load(text: str) -> Moves:
     """Return the change that ``dump`` wrote."""
-    data: dict[str, Any] = json.loads(text)
-    ids: dict[str, Any] = {name: tuple(data[name]) for name in _IDS}
-    return Moves(
-        kept=_node(data["kept"]), gone=_node(data["gone"]), record=data["record"], typed=data.get("typed", False), **ids
-    )
-
-
-def _node(data: dict[str, Any]) -> Node:
-    data |= {"created_at": parse(data["created_at"]), "aliases": tuple(data["aliases"]), "tags": tuple(data["tags"])}
-    return Node(**data)
+    return _MOVES.validate_json(text)
 
 
 Check: TypeAlias = Callable[[Sequence[str]], Awaitable[None]]

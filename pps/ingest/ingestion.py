@@ -15,12 +15,12 @@ from pps.core.ids import is_uuid
 from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
 from pps.core.text import first_line
 from pps.core.time import iso, now, utc
-from pps.ingest.budget import MICROS, Costs
+from pps.ingest.budget import Costs
 from pps.ingest.extraction import estimate
 from pps.ingest.indexer import Progress
 from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
-from pps.journal.entries import Attempt, Job, JobResult, JobState, QueueState, Readings
+from pps.journal.entries import MICROS, Job, JobResult, JobState, QueueState, Readings
 from pps.journal.journal import Journal
 
 LEAST_TRIED = 10
@@ -261,7 +261,7 @@ def _checked(ids: Sequence[int]) -> Sequence[int]:
     return ids
 
 
-def _report(job: Job, attempts: Sequence[Attempt]) -> JobReport:
+def _report(job: Job, attempts: Sequence[AttemptReport]) -> JobReport:
     result = job.result or JobResult()
     return JobReport(
         id=job.id,
@@ -277,11 +277,5 @@ def _report(job: Job, attempts: Sequence[Attempt]) -> JobReport:
         facts=result.facts,
         queued_at=job.queued_at,
         next_at=job.next_at,
-        tried=tuple(_attempt(one) for one in attempts),
+        tried=tuple(attempts),
     )
-
-
-def _attempt(one: Attempt) -> AttemptReport:
-    took = one.charge
-    costs = took.tokens_in, took.tokens_out, took.cost_micros / MICROS
-    return AttemptReport(one.stage, one.outcome, one.began_at, one.ended_at, one.code, one.error, *costs)

@@ -111,9 +111,13 @@ class Readings:
     waiting: int
 
 
+MICROS = 1_000_000
+"""Micro-dollars that are one dollar."""
+
+
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What models took for something: tokens in and out, and micro-dollars (1,000,000 are one dollar)."""
+    """What models took for something: tokens in and out, and micro-dollars."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -146,19 +150,6 @@ class Job:
     next_at: datetime | None = None
     first_failed_at: datetime | None = None
     result: JobResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One start of a job that came to an end: ``outcome`` is ``done``, ``again`` or ``failed``."""
-
-    stage: Stage
-    outcome: str
-    began_at: datetime
-    ended_at: datetime
-    code: str
-    error: str
-    charge: Charge
 
 
 @dataclass(frozen=True, slots=True)

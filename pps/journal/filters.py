@@ -16,7 +16,7 @@ from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
 from pps.core.values import ItemKind
-from pps.journal.reader import Readers
+from pps.journal.store import Readers
 from pps.journal.writer import Writer
 
 # CROSS JOIN holds SQLite to this order: from the few turns to their facts, never the reverse.

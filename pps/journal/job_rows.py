@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TypeAlias, cast
 
+from pps.core.reports import AttemptReport
 from pps.core.time import from_micros, micros, now
-from pps.journal.entries import Attempt, Charge, Job, JobState, QueueState, Readings, Stage, load_payload, load_result
+from pps.journal.entries import MICROS, Charge, Job, JobState, QueueState, Readings, Stage, load_payload, load_result
 from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
 
 _JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
@@ -56,7 +57,7 @@ def in_state(connection: sqlite3.Connection, state: JobState | None, after: int,
     )
 
 
-def attempts(connection: sqlite3.Connection, job_id: int) -> list[Attempt]:
+def attempts(connection: sqlite3.Connection, job_id: int) -> list[AttemptReport]:
     """Return the attempts at a job that came to an end, oldest first."""
     rows = connection.execute(
         """SELECT stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out, cost_micros
@@ -64,8 +65,10 @@ def attempts(connection: sqlite3.Connection, job_id: int) -> list[Attempt]:
         (job_id,),
     )
     return [
-        Attempt(STAGES[int(row[0])], row[1], from_micros(row[2]), from_micros(row[3]), row[4], row[5], Charge(*row[6:]))
-        for row in rows
+        AttemptReport(
+            STAGES[int(stage)], end, from_micros(began), from_micros(ended), code, error, used, made, cost / MICROS
+        )
+        for stage, end, began, ended, code, error, used, made, cost in rows
     ]
 
 

@@ -22,10 +22,9 @@ from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
 from pps.journal.pool_rows import PoolRows
-from pps.journal.reader import Readers
 from pps.journal.record_book import Merges, RecordBook
 from pps.journal.record_rows import TypedRecords
-from pps.journal.store import Store, looks_up, reads, writes
+from pps.journal.store import Readers, Store, looks_up, reads, writes
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
 from pps.journal.writer import Writer

@@ -20,8 +20,8 @@ from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
 from pps.journal import job_queue, projection, turns, versions
 from pps.journal.entries import Change, JobPayload, prepare_payload
-from pps.journal.reader import Readers
 from pps.journal.record_queries import RECORD_COLUMNS, Found, Wanted, read_record, select_page
+from pps.journal.store import Readers
 from pps.journal.versions import ChangeType, Rework
 from pps.journal.writer import Writer
 

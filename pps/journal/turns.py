@@ -6,7 +6,7 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, cast
 
@@ -51,18 +51,7 @@ def prepare(group: str, draft: TurnDraft) -> Prepared:
     occurred = now() if draft.occurred_at is None else utc(draft.occurred_at, "occurred_at")
     # Without an id of its own a turn gets a random one: equal words later are another turn.
     reference = draft.source_ref or "minted:" + secrets.token_hex(16)
-    clean = TurnDraft(
-        content=content,
-        role=draft.role,
-        actor=draft.actor,
-        session=draft.session,
-        source=draft.source,
-        source_ref=draft.source_ref,
-        occurred_at=occurred,
-        kind=draft.kind,
-        tags=clean_tags(draft.tags),
-        chunk=draft.chunk,
-    )
+    clean = replace(draft, content=content, occurred_at=occurred, tags=clean_tags(draft.tags))
     uuid = turn_id(group, draft.source, draft.session, reference)
     said = f"{draft.title}\n{content}" if draft.title else content
     return Prepared(uuid, clean, micros(occurred), content_hash(said))
@@ -82,10 +71,10 @@ def insert(connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False
     if first is not None:
         return first, True
     draft = turn.draft
-    recorded = micros(now())
-    cursor = connection.execute(
-        """INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content, tags, hash,
-            occurred_at, recorded_at, chunk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    [row] = connection.execute(
+        f"""INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content, tags, hash,
+            occurred_at, recorded_at, chunk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            RETURNING {TURN_COLUMNS}""",  # noqa: S608 - literals
         (
             turn.uuid,
             draft.role,
@@ -98,47 +87,21 @@ def insert(connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False
             json.dumps(draft.tags, ensure_ascii=False),
             turn.hash,
             turn.occurred_at,
-            recorded,
+            micros(now()),
             dump_chunk(draft.chunk),
         ),
     )
     connection.executemany("INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn.uuid) for tag in draft.tags])
-    stored = Turn(
-        uuid=turn.uuid,
-        seq=cursor.lastrowid or 0,
-        role=draft.role,
-        content=draft.content,
-        session=draft.session,
-        occurred_at=from_micros(turn.occurred_at),
-        recorded_at=from_micros(recorded),
-        actor=draft.actor,
-        source=draft.source,
-        source_ref=draft.source_ref,
-        kind=draft.kind,
-        tags=draft.tags,
-        chunk=draft.chunk,
-    )
-    return stored, False
+    return read_turn(row), False
 
 
 def read_turn(row: TurnRow) -> Turn:
-    """Return the turn of a row of ``TURN_COLUMNS``."""
+    """Return the turn of a row of ``TURN_COLUMNS``, whose order is that of its fields."""
     uuid, seq, role, content, session, occurred, recorded, actor, source, reference, kind, tags, chunk = row
-    return Turn(
-        uuid=uuid,
-        seq=seq,
-        role=role,
-        content=content,
-        session=session,
-        occurred_at=from_micros(occurred),
-        recorded_at=from_micros(recorded),
-        actor=actor,
-        source=source,
-        source_ref=reference,
-        kind=kind,
-        tags=tuple(json.loads(tags)),
-        chunk=Chunk(*json.loads(chunk)) if chunk else None,
-    )
+    times = from_micros(occurred), from_micros(recorded)
+    origin = actor, source, reference, kind
+    place = Chunk(*json.loads(chunk)) if chunk else None
+    return Turn(uuid, seq, role, content, session, *times, *origin, tuple(json.loads(tags)), place)
 
 
 def count_known(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:

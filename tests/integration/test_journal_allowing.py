@@ -11,7 +11,7 @@ from pps.journal.db import prepare_file
 from pps.journal.entries import TurnDraft
 from pps.journal.filters import KEPT_IDS, KEPT_S, FilterCache, ItemFilter
 from pps.journal.journal import Journal
-from pps.journal.reader import Readers
+from pps.journal.store import Readers
 from pps.journal.writer import Writer
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pps.core.errors import StoreUnavailable
 from pps.journal.db import prepare_file
-from pps.journal.reader import FEW, Readers
+from pps.journal.store import FEW, Readers
 
 
 @pytest.fixture

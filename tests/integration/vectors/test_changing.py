@@ -15,11 +15,9 @@ from tests.index_data import DIMENSION, clustered, rows_of
 from tests.integration.vectors.opening import in_chroma, opened, wait_built
 
 
-def test_replacing_drops_the_owners_older_parts_and_upserting_does_not(index: VectorIndex) -> None:
+def test_replacing_drops_the_owners_older_parts(index: VectorIndex) -> None:
     vectors, _ = clustered(6, 1)
     index.replace("episodes", [VectorRow("a", part, vectors[part]) for part in range(3)])
-    index.upsert("episodes", [VectorRow("a", 3, vectors[3])])
-    assert index.query("episodes", vectors[3], 1)[0].part == 3
     assert index.query("episodes", vectors[2], 1)[0].part == 2
     index.replace("episodes", [VectorRow("a", 0, vectors[4])])
     only = index.query("episodes", vectors[2], 5)
