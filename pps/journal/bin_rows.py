@@ -19,8 +19,8 @@ from pps.core.time import from_micros, micros
 from pps.journal import meta, turns
 from pps.journal.entries import Change, JobPayload, dump_payload, load_payload
 from pps.journal.job_rows import STAGES
-from pps.journal.reader import Readers
 from pps.journal.record_rows import RecordRows
+from pps.journal.store import Readers
 from pps.journal.writer import Writer
 
 T = TypeVar("T")
