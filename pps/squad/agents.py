@@ -31,11 +31,12 @@ def agent_id(squad: Squad, member: str) -> str:
     return _id(squad.pool.group, f"agent:{member}")
 
 
-def created(desk: Desk, rows: RecordRows, record: str) -> None:
-    """Keep in the transaction of a record of the pool that this member created it."""
-    agent = agent_id(desk.squad, desk.me.id)
-    id_ = relation_id(desk.squad.pool.group, agent, "CREATED", record)
-    rows.relate(Relation(id_, agent, "CREATED", record, desk.now(), actor=desk.me.id))
+def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str] = ()) -> None:
+    """Keep in the transaction of a record of the pool that this member created it, and what contributed to it."""
+    joined = [(agent_id(desk.squad, desk.me.id), "CREATED"), *((one, "CONTRIBUTED_TO") for one in contributed)]
+    for source, type_ in joined:
+        id_ = relation_id(desk.squad.pool.group, source, type_, record)
+        rows.relate(Relation(id_, source, type_, record, desk.now(), actor=desk.me.id))
 
 
 async def introduce(app: App, squad: Squad) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pps.core.errors import Changed, InvalidRequest, NotFound
@@ -79,6 +79,9 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
         copies = await pool.records.pool.copies(desk.me.id, [record.id])
         known = any(one.state == "shared" for one in (await pool.records.pool.shared([*copies.values()])).values())
         copy = await _copy(desk, pool, record, confidence, state)
+        contributed = await _cited(pool, copy, "CONTRIBUTED_TO", into=True)
+        based = [RelationGiven("BASED_ON", one) for one in await _cited(pool, copy, "BASED_ON")]
+        copy = replace(copy, relations=(*copy.relations, *based))
         made: list[Delivery] = []
 
         def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
@@ -89,7 +92,7 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
             if state == "shared" and not (known and saved[0].change == "unchanged"):
                 made.extend(deliveries(desk.rules, one, desk.me.id, confidence, now))
             rows.beside(lambda db: put_shared(db, shared, roots, made))
-            created(desk, rows, one.id)
+            created(desk, rows, one.id, contributed)
 
         saved = (await pool.records.by(desk.me.id, also).save([copy])).records[0].record
         shared = (await pool.records.pool.shared([saved.id]))[saved.id]
@@ -150,7 +153,7 @@ async def _copy(desk: Desk, pool: Memory, record: Record, confidence: float, sta
         fields=fields,
         status="draft" if state == "waiting" else record.status,
         tags=record.tags,
-        relations=(*relations, *await _based(pool, record, cites)),
+        relations=tuple(relations),
         cites=tuple(dict.fromkeys(cites)),
         created_at=record.created_at,
         ref=f"{desk.me.id}:{record.id}",
@@ -166,11 +169,15 @@ def _ids(value: JSON) -> list[str]:
     return [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
 
 
-async def _based(pool: Memory, record: Record, cites: Sequence[str]) -> list[RelationGiven]:
-    """Return BASED_ON to what a record cites in the pool, where the pack joins the kinds so."""
-    may = {(one.name, one.source, one.target) for one in pool.kinds.relations()}
-    cited = await pool.records.get(cites) if cites else []
-    return [RelationGiven("BASED_ON", one.id) for one in cited if ("BASED_ON", record.kind, one.kind) in may]
+async def _cited(pool: Memory, copy: RecordGiven, relation: str, *, into: bool = False) -> list[str]:
+    """Return what a copy cites that the pack joins to its kind by a relation, from it or into it."""
+    may = {
+        (one.target, one.source) if into else (one.source, one.target)
+        for one in pool.kinds.relations()
+        if one.name == relation
+    }
+    cited = await pool.records.get(copy.cites) if copy.cites else []
+    return [one.id for one in cited if (copy.kind, one.kind) in may]
 
 
 async def revoke(desk: Desk, ids: Sequence[str], *, dry_run: bool) -> Withdrawn:

@@ -199,11 +199,16 @@ def doctor(name: str, *, offline: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@click.command(cls=Taught, examples=("PPS_HOME=/tmp/pps-demo pps demo",))
-def demo() -> None:
+@click.command(
+    params=[click.Argument(["what"], type=click.Choice(["sample", "squad"]), default="sample"), AS_JSON],
+    cls=Taught,
+    examples=("PPS_HOME=/tmp/pps-demo pps demo", "PPS_HOME=/tmp/pps-squad pps demo squad"),
+)
+def demo(*, what: str, as_json: bool) -> None:
     """Remember the shipped sample as three entities: two are asked the same question, one shows a year of records.
 
-    It needs no server and no key.
+    With `squad`: six agents work on one thing, each with its own memory, and share what they find. It needs no server
+    and no key. --json is for `squad`.
     """
     import asyncio
 
@@ -211,8 +216,16 @@ def demo() -> None:
 
     from pps.config import load
     from pps.interfaces.cli.demo import demonstrate
+    from pps.interfaces.cli.squad_demo import demonstrate_squad
 
-    asyncio.run(demonstrate(load(), Console()))
+    if what == "squad":
+        done = asyncio.run(demonstrate_squad(load(), quiet=as_json))
+        if as_json:
+            show_json(done)
+    elif as_json:
+        raise InvalidRequest("--json", "goes with `pps demo squad`")
+    else:
+        asyncio.run(demonstrate(load(), Console()))
 
 
 @click.command("verify-isolation", params=[AS_JSON], cls=Taught, examples=("pps verify-isolation --operations 10000",))

@@ -98,7 +98,7 @@ COMMANDS = [
     "merges apply",
     "merges undo",
 ]
-WITHOUT_JSON = {"serve", "mcp", "demo"}
+WITHOUT_JSON = {"serve", "mcp"}
 
 
 @pytest.fixture

@@ -1,0 +1,71 @@
+"""``pps demo squad``: the worked flow of a squad of six, step by step, on a terminal or as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.errors import InvalidRequest
+from pps.core.values import JSON
+from pps.interfaces.cli.output import say
+from pps.operations.calls import Caller, Calls
+from pps.squad import founding
+from pps.squad.flow import Played, flow, play
+
+SQUAD = "demo"
+_NEXT = """
+Ask more of it, once `pps serve` runs: pps squad show demo; pps records list demo_kublai"""
+
+
+async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSON]:
+    """Make the squad ``demo``, play the first flow, and return each step with what was seen.
+
+    Raises:
+        InvalidRequest: There is a squad of that name.
+    """
+    started = time.perf_counter()
+    steps: list[JSON] = []
+    async with App.open(settings) as app:
+        if any(one.name == SQUAD for one in app.registry.squads.list()):
+            raise InvalidRequest("squad", f"{SQUAD!r} is there already: `pps squad delete {SQUAD}`, or set PPS_HOME")
+        squad = (await founding.found(app, SQUAD, "openclaw", {})).squad
+        titles = {one: rules.title for one, rules in founding.rules_of(squad).members.items()}
+        calls = Calls(app)
+
+        async def ask(who: str, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+            return (await calls.answer(Caller.of_entity(squad.members[who].entity), tool, dict(given))).data
+
+        known: dict[str, Mapping[str, Any]] = {}
+        async for one in play(flow("first"), ask, known):
+            steps.append(_row(one))
+            if not quiet:
+                say(f"{titles[one.step.who]:<9}{one.step.does}  ({one.step.tool})")
+                for line in _lines(one):
+                    say(f"           {line}")
+        pool = await ask("kublai", "memory_query", {"topic": "async patterns", "limit": 20})
+    shared = len(pool["pool"])
+    took_s = round(time.perf_counter() - started, 1)
+    if not quiet:
+        say(f"\n{len(steps)} steps of six agents, {took_s} s; the pool has {shared} records for all of them.{_NEXT}")
+    return {"squad": SQUAD, "steps": steps, "shared": shared, "took_s": took_s}
+
+
+def _row(one: Played) -> JSON:
+    step, missing = one.step, [*one.missing]
+    return {"who": step.who, "does": step.does, "tool": step.tool, "missing": missing, "saw": _lines(one)}
+
+
+def _lines(one: Played) -> list[JSON]:
+    """Return what a step's answer shows: titles of what was brought, or what became of what was kept."""
+    answer = one.answer
+    if copy := answer.get("copy"):
+        told = f"; told at once or in batches: {', '.join(copy['told'])}" if copy["told"] else ""
+        return [f"{answer['title']}: shared, confidence {copy['confidence']:.2f}, {copy['roots']} root(s){told}"]
+    if "state" in answer and "title" in answer:
+        return [f"{answer['title']}: {answer['state']}"]
+    found = [row["record"] for row in answer.get("deliveries", ())] + [*answer.get("pool", ())]
+    lines: list[JSON] = [f"{row['title']} (of {row['shared_by']})" for row in found]
+    return lines + [f"{row['what']}: {row['text']}" for row in answer.get("items", ()) if row["what"] == "synthesis"]

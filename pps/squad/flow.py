@@ -1,0 +1,78 @@
+"""Worked flows of a squad as data: steps of members by their tools, played against whatever answers the tools."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, TypeAlias, cast
+
+from pps.config import shipped
+
+Asking: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Member, tool and arguments → the tool's structured answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a member does: see ``config/sample/squad/flows.toml``."""
+
+    who: str
+    does: str
+    tool: str
+    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    name: str = ""
+    sees: tuple[str, ...] = ()
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A step as it went; ``missing`` has what it should have seen and did not, or the state that it should be in."""
+
+    step: Step
+    answer: Mapping[str, Any]
+    missing: tuple[str, ...]
+
+
+def flow(name: str) -> list[Step]:
+    """Return the steps of a shipped flow, ``first`` or ``second``."""
+    text = shipped("config/sample/squad/flows.toml").read_text("utf-8")
+    renamed = {"with": "given", "as": "name"}
+    rows = cast("Sequence[Mapping[str, Any]]", tomllib.loads(text)[name])
+    return [Step(**{renamed.get(key, key): value for key, value in one.items()}) for one in rows]
+
+
+async def play(steps: Sequence[Step], ask: Asking, known: dict[str, Mapping[str, Any]]) -> AsyncIterator[Played]:
+    """Play steps one after another; an inbox is acknowledged. ``known`` gets the answers that have a name."""
+    for step in steps:
+        answer = await ask(step.who, step.tool, _filled(step.given, known))
+        if step.name:
+            known[step.name] = answer
+        if step.tool == "squad_inbox" and answer["deliveries"]:
+            await ask(step.who, "squad_ack", {"seqs": [one["seq"] for one in answer["deliveries"]]})
+        ids = _ids(answer)
+        missing = [one for one in step.sees if _filled(one, known) not in ids]
+        missing += [step.state] if step.state and answer["state"] != step.state else []
+        yield Played(step, answer, tuple(missing))
+
+
+def _filled(given: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return arguments with what ``$name.path`` stands for."""
+    if isinstance(given, Mapping):
+        return {key: _filled(one, known) for key, one in cast("Mapping[str, Any]", given).items()}
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return [_filled(one, known) for one in cast("Sequence[Any]", given)]
+    if isinstance(given, str) and given.startswith("$"):
+        return reduce(lambda found, key: found[key], given[1:].split("."), cast("Any", known))
+    return given
+
+
+def _ids(answer: Any) -> set[str]:
+    if isinstance(answer, Mapping):
+        own = {str(one) for key, one in cast("Mapping[str, Any]", answer).items() if key == "id"}
+        return own.union(*map(_ids, cast("Mapping[str, Any]", answer).values()))
+    if isinstance(answer, Sequence) and not isinstance(answer, str):
+        return set[str]().union(*map(_ids, cast("Sequence[Any]", answer)))
+    return set()
