@@ -121,8 +121,7 @@ class Records(recorder.Records):
         redactor = self._parts.redactor()
         work = _with(Saving(self._writing(), all_redacted(records, redactor)), self._also)
         saved = await self._written(len(records), work, lambda done: [one.job for one in done])
-        joined = any(one.relations and not one.job for one in saved)
-        done = await self._taken_in([one.job for one in saved], wait, timeout_s, joined=joined)
+        done = await self._taken_in(saved, wait, timeout_s)
         return SavedRecords(tuple(saved), done, redactor.count)
 
     def saving(self, *records: RecordGiven) -> Also:
@@ -211,7 +210,7 @@ class Records(recorder.Records):
         moving = partial(moved, by=self._writing(), id_=id, to=to, expected=expected, why=redactor.text(why))
         work = _with(lambda rows: [moving(rows)], self._also)
         saved = await self._written(1, work, lambda done: [one.job for one in done])
-        done = await self._taken_in([one.job for one in saved], wait, timeout_s)
+        done = await self._taken_in(saved, wait, timeout_s)
         return SavedRecords(tuple(saved), done, redactor.count)
 
     async def join(self, relations: Sequence[Join]) -> tuple[list[str], int]:
@@ -359,11 +358,10 @@ class Records(recorder.Records):
 
         return await self._when_idle(queued)
 
-    async def _taken_in(
-        self, jobs: Sequence[int], wait: Wait, timeout_s: float | None, *, joined: bool = False
-    ) -> bool:
+    async def _taken_in(self, saved: Sequence[Saved], wait: Wait, timeout_s: float | None) -> bool:
         """Wait until graph and indexes have what was saved; tell whether they do."""
-        if joined:  # no job takes these relations along
+        jobs = [one.job for one in saved]
+        if any(one.relations and not one.job for one in saved):  # no job takes these relations along
             async with self._parts.worker.held():
                 await self._parts.pipeline.project_relations()
         if wait == "journal":

@@ -240,6 +240,19 @@ def records_(
     _show(found, records.text, table=table)
 
 
+@app.command("squad")
+def squad_(out: Out = None, table: Table = False) -> None:
+    """Measure a squad's memory beside the same texts in files: ten tasks, steps, tokens, found or not.
+
+    Example: scripts/bench squad --table
+    """
+    from benchmarks import squad
+
+    with _progress() as progress:
+        found = asyncio.run(squad.squad(os.environ, out, progress))
+    _show(found, squad.text, table=table)
+
+
 @contextlib.contextmanager
 def _progress() -> Generator[Progress]:
     """Lend what shows progress on stderr: a bar on a terminal, else a line for each step that is done."""

@@ -12,6 +12,7 @@ import pytest
 import typer.main
 
 from benchmarks import scale_report, tune
+from benchmarks import squad as SQUAD  # noqa: N812
 from benchmarks.__main__ import app as benchmarks
 from benchmarks.report import markdown
 from benchmarks.times_report import HOOKS, RERANK, TIMELINE
@@ -89,6 +90,7 @@ def test_each_quality_page_is_what_its_json_says() -> None:
         ("hooks", HOOKS.page),
         ("rerank", RERANK.page),
         ("timeline", TIMELINE.page),
+        ("squad", SQUAD.page),
     ],
 )
 def test_each_page_is_what_its_json_says(name: str, page: Callable[[Mapping[str, Any], str], str]) -> None:
