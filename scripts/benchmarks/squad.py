@@ -127,8 +127,8 @@ def page(report: Report, name: str) -> str:
         "The worked data are small, some twenty records: one search of all files does about as well here, and files "
         "that are read whole grow with every day, while a query answers with ten records. Files do not say who shared "
         "something, how sure it is, what it rests on, or that it was withdrawn, and no agent's file is its own any "
-        "more when all are read. `memory_query` shows what a record says in brief, not its further fields: what stands in "
-        "`findings` alone is found in files and not here.",
+        "more when all are read. `memory_query` shows what a record says in brief, not its further fields: what "
+        "stands in `findings` alone is found in files and not here.",
     ]
     return "\n\n".join(parts) + "\n"
 
