@@ -33,8 +33,10 @@ WAYS = {
 }
 
 
-async def squad(env: Mapping[str, str], out: Path | None, progress: Progress) -> dict[str, Any]:
-    """Play both flows, keep their texts in files too, do the tasks each way, and return the report as plain JSON."""
+async def squad(
+    env: Mapping[str, str], out: Path | None, progress: Progress, flows: Sequence[str] = ("first", "second")
+) -> dict[str, Any]:
+    """Play the flows, keep their texts in files too, do the tasks each way, and return the report as plain JSON."""
     tasks: list[dict[str, str]] = tomllib.loads(_TASKS.read_text("utf-8"))["tasks"]
     rows: list[dict[str, Any]] = []
     async with throw_away(env, None) as settings, App.open(settings) as app:
@@ -46,7 +48,7 @@ async def squad(env: Mapping[str, str], out: Path | None, progress: Progress) ->
 
         known: dict[str, Mapping[str, Any]] = {}
         files: defaultdict[str, list[str]] = defaultdict(list)
-        for name in ("first", "second"):
+        for name in flows:
             async for one in play(flow(name), ask, known):
                 if one.step.tool == "memory_store":
                     files[one.step.who].append(_line(one.step.given))

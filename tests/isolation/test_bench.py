@@ -14,6 +14,7 @@ from benchmarks.hooks import HooksWanted, hooks
 from benchmarks.measuring import Plan
 from benchmarks.records import RecordsWanted, records
 from benchmarks.reranking import RerankWanted, reranking
+from benchmarks.squad import squad
 from benchmarks.timeline import TimelineWanted, timeline
 from benchmarks.tune import TuneWanted, tune
 from pps.app import App
@@ -154,5 +155,17 @@ async def test_bench_rerank_sees_and_changes_nothing_of_the_memories_that_are_th
     found = await reranking(RerankWanted(facts=8, calls=2, shape=TINY), {**environment, **PATIENT}, lambda *_: None)
 
     assert (found["facts"], found["candidates"], found["fell_back"]) == (8, 30, 0)
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)
+
+
+async def test_bench_squad_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str]
+) -> None:
+    before = digest(settings.home)
+
+    found = await squad(environment, None, lambda *_: None, flows=("second",))
+
+    assert sum(one["ways"]["PPS"]["found"] for one in found["tasks"]) >= 2
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)
