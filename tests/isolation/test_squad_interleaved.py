@@ -11,10 +11,10 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.squad import sharing
+from pps.squad import founding, sharing
 from tests.isolation.house import outcome
 from tests.sampling import SEED, sized
-from tests.squads import Team, team_of_three
+from tests.squads import TRIO, Team, write_squad
 
 STEPS = sized(120, 20_000)
 
@@ -29,6 +29,26 @@ class Words:
 
     def forbidden(self, member: str) -> set[str]:
         return {word for word, (whose, _) in (self.private | self.revoked).items() if whose != member}
+
+
+SIX = TRIO + "".join(f'\n[members.{name}]\nrole = "maker"\n' for name in ("chagatai", "temujin", "ogedei"))
+
+
+READS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("memory_reflect", {}),
+    ("heartbeat", {}),
+    ("squad_inbox", {"limit": 200}),
+    ("recall", {"query": "tea kanarie"}),
+    ("graph_all", {"limit": 1_000}),
+    ("squad_rank", {"algorithm": "pagerank"}),
+    ("squad_rank", {"algorithm": "communities"}),
+    ("record_list", {"kinds": ["Belief"], "limit": 100}),
+)
+
+
+async def team_of_six(app: App) -> Team:
+    write_squad(app.settings.home, "trio", SIX)
+    return Team(app, (await founding.found(app, "team", "trio", {})).squad)
 
 
 async def interleaved(team: Team, steps: int) -> list[str]:
@@ -52,7 +72,8 @@ def _asked(chance: random.Random, words: Words, member: str, number: int) -> tup
     mine = [id_ for whose, id_ in words.shared.values() if whose == member]
     ids = [id_ for _, id_ in (words.private | words.shared).values()] or ["00000000-0000-5000-8000-000000000000"]
     belief = {"type": "Belief", "content": f"Of {word} and tea.", "confidence": 0.9}
-    match chance.choices(range(8), (4, 4, 2, 4, 1, 1, 2, 2))[0]:
+    own = [id_ for whose, id_ in (words.private | words.shared).values() if whose == member]
+    match chance.choices(range(6), (4, 4, 2, 3, 3, 6))[0]:
         case 0:
             return "memory_store", {**belief, "private": True}
         case 1:
@@ -62,13 +83,12 @@ def _asked(chance: random.Random, words: Words, member: str, number: int) -> tup
         case 3:
             return "memory_query", {"topic": f"tea {chance.choice(every)}", "limit": 50}
         case 4:
-            return "memory_reflect", {}
-        case 5:
-            return "heartbeat", {}
-        case 6:
-            return "memory_share", {"id": chance.choice(ids)}
+            asked = chance.choice(chance.choice((own or ids, ids)))
+            return chance.choice(
+                (("memory_share", {"id": asked}), ("get", {"ids": [asked]}), ("record_get", {"ids": [asked]}))
+            )
         case _:
-            return "squad_inbox", {"limit": 200}
+            return chance.choice(READS)
 
 
 def _noted(words: Words, member: str, name: str, given: dict[str, Any], answer: object) -> None:
@@ -85,11 +105,11 @@ def _noted(words: Words, member: str, name: str, given: dict[str, Any], answer: 
 
 async def test_interleaved_operations_leak_nothing(settings: Settings) -> None:
     async with App.open(settings) as app:
-        assert await interleaved(await team_of_three(app), STEPS) == []
+        assert await interleaved(await team_of_six(app), STEPS) == []
 
 
 async def test_the_proof_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
     monkeypatch.setattr(sharing, "PRIVATE", "no such tag")
     async with App.open(settings) as app:
-        assert await interleaved(await team_of_three(app), 60) != []
+        assert await interleaved(await team_of_six(app), 140) != []
