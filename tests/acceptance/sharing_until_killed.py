@@ -12,10 +12,11 @@ from tests.squads import Team
 
 def share_until_killed(found: Settings, acknowledged: Path, number: int, shares: int) -> None:
     """Share so many records, twelve at a time; the copy of each that is acknowledged is a line of a file."""
-    asyncio.run(_shared(found, acknowledged, number, shares))
+    asyncio.run(shared(found, acknowledged, number, shares))
 
 
-async def _shared(found: Settings, acknowledged: Path, number: int, shares: int) -> None:
+async def shared(found: Settings, acknowledged: Path, number: int, shares: int) -> None:
+    """Do the same in this process."""
     async with App.open(found) as app:
         team = Team(app, app.registry.squads.get("team"))
         members = list(team.squad.members)

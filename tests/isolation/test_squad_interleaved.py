@@ -16,7 +16,7 @@ from tests.isolation.house import outcome
 from tests.sampling import SEED, sized
 from tests.squads import TRIO, Team, write_squad
 
-STEPS = sized(120, 20_000)
+STEPS = sized(40, 20_000)
 
 
 @dataclass
@@ -112,4 +112,4 @@ async def test_the_proof_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
     monkeypatch.setattr(sharing, "PRIVATE", "no such tag")
     async with App.open(settings) as app:
-        assert await interleaved(await team_of_six(app), 140) != []
+        assert await interleaved(await team_of_six(app), 40) != []
