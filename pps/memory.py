@@ -44,6 +44,7 @@ from pps.records.asks import Asks
 from pps.records.finding import Finding
 from pps.records.records import Records
 from pps.records.session import Layers
+from pps.topics.portfolio import Topics
 
 _READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 Item = Node | Fact | Episode | Turn
@@ -75,6 +76,7 @@ class Parts:
     bookkeeper: Bookkeeper
     anchors: Anchors
     engine: RecallEngine
+    topics: Topics
     forgetter: Forgetter
     closing: contextlib.AsyncExitStack
     notes: tuple[str, ...] = ()
@@ -93,7 +95,7 @@ class Memory:
         exporter = partial(Exporter, parts.client, parts.journal, parts.self_node)
         importing = (parts.journal, parts.forgetter, parts.worker)
         self._documents = Documents(self.remember_many, *importing, exporter, self._identifier)
-        capture = Capture(parts.journal, self.remember_many, self._identifier, parts.worker.read_now)
+        capture = Capture(parts.journal, self.remember_many, self._identifier, self._ended)
         self._sessions = Sessions(self._pack, capture, parts.journal)
 
     def by(self, actor: str) -> Memory:
@@ -150,6 +152,11 @@ class Memory:
         return self._parts.asks
 
     @property
+    def topics(self) -> Topics:
+        """What the memory is about, and how that changes."""
+        return self._parts.topics
+
+    @property
     def forgetting(self) -> Forgetting:
         """What was softly forgotten, and how to have it back."""
         return Forgetting(self._parts.forgetter, self._actor, self.records.check_write, self._parts.redactor)
@@ -172,16 +179,13 @@ class Memory:
         timeout_s: float | None = None,
         **options: Unpack[RememberOptions],
     ) -> Receipt:
-        """Keep a text for good, with the nodes and facts in it.
+        """Keep a text for good, with the nodes and facts in it; ``accepted`` and ``done`` both survive a crash.
 
         Args:
             content: 1 to 65,536 characters.
             wait: ``journal`` answers when it is on disk; ``done`` when graph and indexes have it.
             timeout_s: Past it a ``done`` wait answers ``accepted``; the work goes on.
             options: See RememberOptions.
-
-        Returns:
-            A receipt. ``accepted`` and ``done`` both mean that it survives a crash.
 
         Raises:
             InvalidRequest: A bound is broken; nothing was changed.
@@ -214,18 +218,14 @@ class Memory:
         return await self._parts.worker.settled(timeout_s)
 
     async def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
-        """Return what the entity knows that best answers the query, channel by channel.
+        """Return what the entity knows that best answers the query: one list a channel, best first, length 0..limit.
 
         Args:
             query: Free text, 1 to 8,000 characters; longer text is condensed before it is asked.
             options: See RecallOptions.
 
-        Returns:
-            One list a channel, best first, length 0..limit. A channel that failed has ``error`` set.
-
         Raises:
-            InvalidRequest: A bound is broken or the profile is unknown.
-            NotFound: ``center`` is not a node of this entity.
+            InvalidRequest: A bound is broken or the profile is unknown; NotFound: ``center`` is no node of this entity.
         """
         check_keywords("recall", options, RecallOptions)
         request = known_by(make_request(query, options), self._identifier)
@@ -262,11 +262,7 @@ class Memory:
         return await self._pack(request)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
-        """Return facts in order of world time, a page at a time; undated facts come last.
-
-        Raises:
-            NotFound: ``about`` names nothing here.
-        """
+        """Return facts in order of world time, undated last, a page at a time; NotFound if ``about`` names nothing."""
         check_keywords("timeline", options, TimelineOptions)
         return await timeline_page(self._parts.client, self._parts.journal, options)
 
@@ -340,8 +336,8 @@ class Memory:
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
         problems = [*await self._parts.jobs.problems(), *await self._parts.indexer.records.problems(self.entity.name)]
-        own, drifted = self._parts.notes, await self._parts.indexer.drift.notes(self.entity.name)
-        notes = (*own, *await self._parts.jobs.notes(), *drifted)
+        drifted = await self._parts.indexer.drift.notes(self.entity.name)
+        notes = (*self._parts.notes, *await self._parts.jobs.notes(), *drifted)
         return Health(not problems, tuple(problems), notes, self._parts.worker.outage)
 
     async def ledger(self) -> Ledger:
@@ -384,17 +380,20 @@ class Memory:
         redactor = self._parts.redactor()
         return *make_draft(kept, options, self._parts.extraction, redactor, self._parts.automatic), redactor.count
 
+    def _ended(self) -> None:
+        self._parts.worker.read_now()
+        self._parts.topics.begin()
+
     def _identifier(self, given: str) -> str:
         """Return an identifier as it is kept: without secrets."""
         return self._parts.redactor().identifier(given)
 
     async def _pack(self, request: AmbientRequest) -> Pack:
-        session = self._identifier(request.session or "")
-        request = replace(request, session=session or None)
+        request = replace(request, session=(session := self._identifier(request.session or "")) or None)
         ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client, self._parts.layers.lines)
         pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
-        given = self._parts.journal.given
-        noting = given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown)
+        tokens = pack.tokens if pack.sections else 0
+        noting = self._parts.journal.given.record(session, request.mode, tokens, pack.shown)
         self._noting.add(task := asyncio.create_task(noting))  # after the answer; ``close`` waits for it
         task.add_done_callback(self._noting.discard)
         return pack

@@ -55,6 +55,7 @@ from pps.records.asks import Asks
 from pps.records.calendar import Calendars
 from pps.records.records import Records
 from pps.records.session import Layers
+from pps.topics.portfolio import Topics
 
 Anew = Literal["no", "vectors", "all", "graph"]
 """What to begin anew, empty: ``vectors`` for another model, ``all`` indexes that cannot be opened, the ``graph`` too.
@@ -153,6 +154,8 @@ class _Opening:
         sources = Sources(client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning)
         await self._start(worker, rules)
         engine = RecallEngine(sources, shared.profiles)
+        topics = Topics(sources, entity.group)
+        self._stack.push_async_callback(topics.stop)
         return Memory(
             Parts(
                 entity=entity,
@@ -177,6 +180,7 @@ class _Opening:
                 bookkeeper=bookkeeper,
                 anchors=anchors,
                 engine=engine,
+                topics=topics,
                 forgetter=forgetter,
                 closing=self._stack.pop_all(),
                 notes=notes if self.embedder else ("no embedder is set: recall goes by text and graph",),

@@ -25,6 +25,7 @@ from pps.journal.pool_rows import PoolRows
 from pps.journal.record_book import Merges, RecordBook
 from pps.journal.record_rows import TypedRecords
 from pps.journal.store import Readers, Store, looks_up, reads, writes
+from pps.journal.topic_rows import TopicRows
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
 from pps.journal.writer import Writer
@@ -90,6 +91,7 @@ class Journal(Store):
         self.spending = Spending(*stores)
         self.versions = Versions(*stores)
         self.given = Given(*stores)
+        self.topics = TopicRows(*stores)
         self._secrets: dict[str, bytes] = {}
 
     @classmethod

@@ -341,21 +341,11 @@ _POOL = (
     ) WITHOUT ROWID""",
     "CREATE INDEX shared_by_member ON shared (member, origin)",
     "CREATE INDEX shared_revoked ON shared (record) WHERE state = 'revoked'",
-    """CREATE TABLE shared_root (
-        record TEXT NOT NULL,
-        via TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        confidence REAL NOT NULL,
-        PRIMARY KEY (record, via, digest)
-    ) WITHOUT ROWID""",
+    """CREATE TABLE shared_root (record TEXT NOT NULL, via TEXT NOT NULL, digest TEXT NOT NULL,
+        confidence REAL NOT NULL, PRIMARY KEY (record, via, digest)) WITHOUT ROWID""",
     "CREATE INDEX shared_root_by_via ON shared_root (via)",
-    """CREATE TABLE shared_use (
-        record TEXT NOT NULL,
-        member TEXT NOT NULL,
-        at INTEGER NOT NULL,
-        applied INTEGER NOT NULL,
-        PRIMARY KEY (record, member)
-    ) WITHOUT ROWID""",
+    """CREATE TABLE shared_use (record TEXT NOT NULL, member TEXT NOT NULL, at INTEGER NOT NULL,
+        applied INTEGER NOT NULL, PRIMARY KEY (record, member)) WITHOUT ROWID""",
     """CREATE TABLE inbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         member TEXT NOT NULL,
@@ -384,6 +374,14 @@ _BIN = (
     "CREATE INDEX bin_by_time ON bin (at)",
 )
 
+# Which turns belonged to which topic when, see ``topic_rows``.
+_TOPICS = (
+    """CREATE TABLE topic_members (at INTEGER NOT NULL, topic TEXT NOT NULL,
+        turn TEXT NOT NULL REFERENCES turns (uuid) ON DELETE CASCADE, agreement REAL NOT NULL, since INTEGER NOT NULL,
+        PRIMARY KEY (at, topic, turn)) WITHOUT ROWID""",
+    "CREATE INDEX topic_members_by_turn ON topic_members (turn)",
+)
+
 MIGRATIONS: Migrations = (
     _TURNS + _JOBS + _MIRROR + _RECORDS + _SMALL,
     _NO_MARKS,
@@ -396,5 +394,6 @@ MIGRATIONS: Migrations = (
     _TYPED,
     _POOL,
     _BIN,
+    _TOPICS,
 )
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -23,6 +23,7 @@ from pps.operations.squad_tools import SQUAD_TOOLS
 from pps.operations.squad_work import SQUAD_WORK
 from pps.operations.table import AnyOperation, Audience
 from pps.operations.titled_texts import RECORDS
+from pps.operations.topic_tools import TOPICS
 from pps.operations.typed_records import TYPED_RECORDS
 from pps.operations.upkeep import UPKEEP
 
@@ -36,6 +37,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *FINDING,
     *GRAPH_LOOKS,
     *SESSION_START,
+    *TOPICS,
     *UPKEEP,
     *PROJECT_TOOLS,
     *AGENT_TASKS,

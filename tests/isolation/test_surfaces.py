@@ -58,6 +58,12 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "forgotten": [{}],
     "restore_forgotten": [{"id": "<turn>"}, {"id": "<node>"}],
     "forget_concept": [{"node_id": "<node>"}, {"node_id": "<node>", "soft_delete": False}],
+    "get_topic_portfolio": [{"format": "verbose"}],
+    "get_topic_stability": [{"hours": 168}],
+    "detect_topics": [{"force": True}],
+    "merge_concepts": [
+        {"source_ids": ["<node>", "<fact>"], "target_name": "vault", "rationale": "x", "dry_run": False}
+    ],
     "anchor_save": [{"title": "mine", "text": "mine", "slug": "<slug>"}, {"title": "x", "text": "x", "slug": "../x"}],
     "anchor_search": [{"query": "vault 4711 canary"}],
     "anchor_list": [{}],
@@ -120,6 +126,8 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "entity token": ["mine"],
     "forget": ["mine", "<turn>", "--yes"],
     "forgotten": ["mine"],
+    "topics": ["mine", "--format", "verbose"],
+    "detect": ["mine", "--force"],
     "restore": ["mine", "<turn>"],
     "get": ["mine", "<fact>"],
     "hooks install": ["--scope", "project", "--project", "<home>", "--entity", "mine"],

@@ -43,6 +43,12 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         {"node_id": "{node}"},
         {"node_id": "{turn}", "soft_delete": False},
     ],
+    "get_topic_portfolio": [{"format": "verbose"}, {"format": "brief"}],
+    "get_topic_stability": [{}],
+    "detect_topics": [{"force": True}],
+    "merge_concepts": [
+        {"source_ids": ["{node}", "{fact}"], "target_name": "Ana", "rationale": "One.", "dry_run": False}
+    ],
     "anchor_save": [{"title": "Kitchen", "text": "Mine.", "slug": "mine"}],
     "anchor_search": [{"query": "{mark}"}, {"query": "coffee"}],
     "anchor_list": [{}],

@@ -32,6 +32,8 @@ from pps.operations import outputs
 from pps.operations import words as render
 from pps.operations.catalog import operations_for
 from pps.operations.table import AnyOperation
+from pps.operations.topic_tools import Merged
+from pps.topics.portfolio import Portfolio, Stability, Topic
 
 OPERATIONS = operations_for("entity", "router", "runner")
 AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
@@ -40,6 +42,7 @@ NODE = Node(ID, "Mira", AT, kind="Person", summary="Bakes.", aliases=("M",), att
 FACT = Fact(ID, ID, ID, "BAKES", "Mira bakes\nrye bread.", AT, valid_at=AT, invalid_at=AT)
 TURN = Turn(ID, 1, "user", "Rye it is.", "s1", AT, AT, actor="Mira")
 EPISODE = Episode(ID, "talk", "Rye it is.", AT, AT)
+TOPIC = Topic(ID, "rye", ("rye", "oven"), ("Mira",), 3, 0.5, "stable", 30.0, (ID,), 0.0)
 PASSAGE = AnchorPassage("bread", 0, "Bread", "Flour.", AT)
 RECALL = Recall(
     "rye",
@@ -73,6 +76,10 @@ SAMPLES: dict[str, object] = {
     "forget": Forgotten(True, (ID,), (ID,), (ID,), (), ("bread",)),
     "forgotten": outputs.Restorables((Restorable(ID, ("Rye it is.",), AT, AT, "Mira", "moot", 1, 1, 2, 0),)),
     "restore_forgotten": Restored(ID, (ID,), (ID,), (), ("bread",)),
+    "get_topic_portfolio": Portfolio((TOPIC,), AT, 0.5, 0.8, consolidate=True),
+    "detect_topics": Portfolio(()),
+    "get_topic_stability": Stability(6, 2, 1, {"stable": 1}, consolidate=False, at=AT, churn=0.5),
+    "merge_concepts": Merged((MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),)),
     "forget_concept": Forgotten(False, (ID,), restorable_as=ID, restorable_until=AT),
     "anchor_search": outputs.AnchorHits((outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),)),
     "anchor_list": outputs.AnchorInfos(()),

@@ -20,6 +20,10 @@ TOOLS = {
     "forgotten",
     "restore_forgotten",
     "forget_concept",
+    "get_topic_portfolio",
+    "get_topic_stability",
+    "detect_topics",
+    "merge_concepts",
     "anchor_save",
     "anchor_search",
     "anchor_list",
@@ -165,6 +169,11 @@ async def use_every_tool(client: Client) -> None:
     ends = (await done(client, "get", ids=[fact["id"]]))["items"][0]
     plan = await done(client, "merge_nodes", keep=ends["subject"], drop=ends["object"], dry_run=False)
     assert (await done(client, "undo_merge", id=plan["id"]))["state"] == "undone"
+    both = {"source_ids": [ends["subject"], ends["object"]], "rationale": "One."}
+    assert "target_name" in await refused(client, "merge_concepts", **both, target_name="Nobody")
+    assert (await done(client, "detect_topics", force=True))["topics"] == []
+    assert (await done(client, "get_topic_portfolio"))["consolidate"] is False
+    assert (await done(client, "get_topic_stability", hours=1))["topics"] == 0
     note = await done(client, "add_event", content="Rye, see [[Oven]]. #bread", title="Loaves", source="editor")
     assert (note["title"], note["tags_applied"]) == ("Loaves", ["bread"])
     await done(client, "update", id=note["turn_id"], content="Rye and wheat.")

@@ -1,0 +1,87 @@
+"""Snapshots of topics: which turns belonged to which topic when. No text is kept, so forgetting a turn is enough."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pps.core.time import from_micros, micros
+from pps.journal.store import Store, reads, writes
+
+KEPT_H = 168
+"""Hours for which snapshots are kept, the latest of each hour."""
+_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A turn of a topic; ``agreement`` is how much its perspectives say so, ``since`` when the topic was first seen."""
+
+    topic: str
+    turn: str
+    agreement: float
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A turn, when it was said, and how often sessions were shown it of late."""
+
+    turn: str
+    at: datetime
+    shown: int
+
+
+def keep(db: sqlite3.Connection, at: datetime, members: Sequence[Member]) -> None:
+    """Keep a snapshot in place of others of its hour; a turn that was forgotten meanwhile is left out."""
+    moment = micros(at)
+    db.execute("DELETE FROM topic_members WHERE at / ? = ?", (_HOUR, moment // _HOUR))
+    db.execute("DELETE FROM topic_members WHERE at < ?", (micros(at - timedelta(hours=KEPT_H)),))
+    db.executemany(
+        "INSERT INTO topic_members (at, topic, turn, agreement, since)"
+        " SELECT ?, ?, uuid, ?, ? FROM turns WHERE uuid = ?",
+        [(moment, one.topic, one.agreement, micros(one.since), one.turn) for one in members],
+    )
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('topics at', ?)", (str(moment),))
+
+
+def latest(db: sqlite3.Connection) -> datetime | None:
+    """Return when topics were looked for last."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'topics at'").fetchone()
+    return from_micros(int(row[0])) if row else None
+
+
+def snapshot(db: sqlite3.Connection, at: datetime) -> list[Member]:
+    """Return the members of a snapshot, by topic."""
+    rows = db.execute(
+        "SELECT topic, turn, agreement, since FROM topic_members WHERE at = ? ORDER BY topic, agreement DESC, turn",
+        (micros(at),),
+    )
+    return [Member(topic, turn, agreement, from_micros(since)) for topic, turn, agreement, since in rows]
+
+
+def moments(db: sqlite3.Connection, since: datetime) -> list[datetime]:
+    """Return the moments of the snapshots from one on, oldest first."""
+    rows = db.execute("SELECT DISTINCT at FROM topic_members WHERE at >= ? ORDER BY at", (micros(since),))
+    return [from_micros(at) for (at,) in rows]
+
+
+def uses(db: sqlite3.Connection) -> list[Use]:
+    """Return every turn with its use, newest first."""
+    rows = db.execute(
+        "SELECT uuid, occurred_at, coalesce(times, 0) FROM turns LEFT JOIN"
+        " (SELECT id, count(*) AS times FROM shown GROUP BY id) ON id = uuid ORDER BY occurred_at DESC, seq DESC"
+    )
+    return [Use(uuid, from_micros(at), times) for uuid, at, times in rows]
+
+
+class TopicRows(Store):
+    """The topics of one entity."""
+
+    keep = writes(keep)
+    latest = reads(latest)
+    moments = reads(moments)
+    snapshot = reads(snapshot)
+    uses = reads(uses)

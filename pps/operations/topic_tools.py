@@ -1,0 +1,162 @@
+"""What a memory is about: its topics, how they hold, and nodes that are one thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from pps.core.errors import InvalidRequest
+from pps.core.ids import short_id
+from pps.core.reports import MergePlan
+from pps.core.text import counted
+from pps.ingest.given_input import Input, Name
+from pps.ingest.indexer import Progress
+from pps.memory import Memory
+from pps.operations import words
+from pps.operations.inputs import Id
+from pps.operations.table import ERASES, READS, SETS, operation
+from pps.topics.portfolio import Portfolio, Stability
+
+_BAR = 24
+
+
+class PortfolioInput(Input):
+    """How much of each topic."""
+
+    format: Literal["brief", "standard", "verbose"] = Field(
+        default="standard",
+        description="brief: names and sizes; standard: terms and how each changes too; verbose: ids of members too.",
+    )
+
+
+class StabilityInput(Input):
+    """Over which time."""
+
+    hours: int = Field(default=6, ge=1, le=168, description="How far back to compare.")
+
+
+class DetectInput(Input):
+    """How thoroughly."""
+
+    force: bool = Field(default=False, description="Also where nothing came since topics were looked for last.")
+    max_memories: int = Field(
+        default=10_000, ge=3, le=100_000, description="Most memories, the newest and most important."
+    )
+
+
+class MergeConceptsInput(Input):
+    """Which nodes are one thing."""
+
+    source_ids: tuple[Id, ...] = Field(min_length=2, max_length=10, description="Ids of the nodes.")
+    target_name: Name = Field(description="The name that stays: of one of them.")
+    rationale: Annotated[str, StringConstraints(min_length=1, max_length=1_024)] = Field(
+        description="Why they are one, for whoever reads the call; it is not kept."
+    )
+    dry_run: bool = Field(default=True, description="True only says what would come of it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What each merge did or would do; 'undo_merge' takes one back, the last one first."""
+
+    merges: tuple[MergePlan, ...]
+
+
+def portfolio_words(view: Portfolio) -> str:
+    """Return a line a topic with a bar of its size, then how all of them change."""
+    if view.at is None:
+        return "No topics were looked for yet: detect_topics does."
+    if not view.topics:
+        return "No topics: nothing that three memories agree on in enough ways."
+    widest, most = max(len(one.name) for one in view.topics), view.topics[0].size
+    lines: list[str] = []
+    for one in view.topics:
+        bar = "█" * max(1, round(_BAR * one.size / most))
+        lines.append(f"{one.name:<{widest}}  {bar:<{_BAR}} {one.size:>4}  {one.confidence:4.2f}  {one.phase}")
+        lines += [f"  {', '.join(one.terms)}"] if one.terms else []
+        lines += [f"  {short_id(member)}" for member in one.members]
+    return "\n".join([*lines, _sums(view.churn, view.entropy, consolidate=view.consolidate)])
+
+
+def stability_words(view: Stability) -> str:
+    """Return how many topics there are, in which phases, and how much changed."""
+    phases = ", ".join(f"{count} {phase}" for phase, count in view.phases.items()) or "none"
+    head = f"{counted(view.topics, 'topic')} ({phases}); {counted(view.snapshots, 'snapshot')} in {view.hours} h."
+    return f"{head}\n{_sums(view.churn, view.entropy, consolidate=view.consolidate)}"
+
+
+def _sums(churn: float | None, entropy: float | None, *, consolidate: bool) -> str:
+    changed = "unknown" if churn is None else f"{churn:.2f}"
+    spread = "unknown" if entropy is None else f"{entropy:.2f}"
+    hint = " Much is new and scattered: trigger_consolidation proposes what to merge." if consolidate else ""
+    return f"Churn {changed}, entropy {spread}.{hint}"
+
+
+@operation(
+    "Topics of a memory",
+    portfolio_words,
+    READS,
+    toolset="perspectives",
+    command="topics",
+    examples=("pps topics ana", "pps topics ana --format verbose"),
+)
+async def get_topic_portfolio(memory: Memory, given: PortfolioInput) -> Portfolio:
+    """Use it to see what a memory is about: topics found where several perspectives agree, the largest first.
+
+    Returns each topic's name, size, confidence, phase (emerging, stable, declining, merging) and how much it changed.
+    """
+    found = await memory.topics.portfolio()
+    if given.format == "verbose":
+        return found
+    bare = {"members": ()} if given.format == "standard" else {"members": (), "terms": (), "named": ()}
+    return replace(found, topics=tuple(replace(one, **bare) for one in found.topics))
+
+
+@operation("How topics hold", stability_words, READS, toolset="perspectives")
+async def get_topic_stability(memory: Memory, given: StabilityInput) -> Stability:
+    """Use it to see whether what a memory is about changes: churn over some hours, entropy, topics by phase."""
+    return await memory.topics.stability(given.hours)
+
+
+@operation(
+    "Look for topics",
+    portfolio_words,
+    SETS,
+    toolset="perspectives",
+    command="detect",
+    examples=("pps detect ana", "pps detect ana --force"),
+)
+async def detect_topics(memory: Memory, given: DetectInput, progress: Progress | None) -> Portfolio:
+    """Use it to look for topics anew; sessions' ends do so by themselves. Returns what get_topic_portfolio returns."""
+    found = await memory.topics.detect(progress, force=given.force, max_memories=given.max_memories)
+    return replace(found, topics=tuple(replace(one, members=()) for one in found.topics))
+
+
+@operation(
+    "Merge nodes into one",
+    lambda value: "\n".join(words.plan(one) for one in value.merges),
+    ERASES,
+    toolset="perspectives",
+)
+async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> Merged:
+    """Use it when 2 to 10 nodes are one thing: the one of the name that stays gets the others' facts and mentions.
+
+    By default a dry run: show what it returns, and only then call again with dry_run=false. 'undo_merge' takes each
+    merge back, the last one first.
+    """
+    nodes = {one.uuid: one for one in await memory.get(given.source_ids)}
+    named = [id_ for id_, one in nodes.items() if getattr(one, "name", "").casefold() == given.target_name.casefold()]
+    if len(nodes) < 2:
+        raise InvalidRequest("source_ids", "must name at least two nodes")
+    if not named:
+        raise InvalidRequest("target_name", "must be the name of one of the nodes")
+    merging, others = memory.records.merging, [id_ for id_ in nodes if id_ != named[0]]
+    plans = [await merging.merge(named[0], one, dry_run=True) for one in others]  # all can, before one is done
+    if not given.dry_run:
+        plans = [await merging.merge(named[0], one, dry_run=False) for one in others]
+    return Merged(tuple(plans))
+
+
+TOPICS = (get_topic_portfolio, get_topic_stability, detect_topics, merge_concepts)

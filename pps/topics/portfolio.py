@@ -1,0 +1,310 @@
+"""The topics of one memory: found, kept from snapshot to snapshot, and read with how they change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pps.config.spaces import Space, spaces
+from pps.core.errors import PPSError
+from pps.core.time import now
+from pps.ingest.indexer import Progress
+from pps.journal.topic_rows import Member, Use
+from pps.recall.perspectives import PERSPECTIVES, Alike
+from pps.recall.query import Sources
+from pps.recall.question import IDLE
+from pps.topics.grouping import (
+    FEWEST,
+    WHOLE_AGREEMENT,
+    Group,
+    churn,
+    entropy,
+    floor_of,
+    groups,
+    kept_ids,
+    shared_clusters,
+    telling_terms,
+)
+from pps.topics.importance import importance
+
+MOST_CLUSTERED = 2_000
+"""Memories that are clustered, the newest and most important; others join a topic that they are near."""
+_ASSIGNED = 4.0
+"""The agreement of one that was not clustered: less than that of the members it is near."""
+_NAMED, _TEXT = 3, 8_000
+_APART = timedelta(hours=1)
+_CONSOLIDATE_ENTROPY, _CONSOLIDATE_CHURN = 0.7, 0.5
+
+_log = logging.getLogger(__name__)
+
+Phase: TypeAlias = Literal["emerging", "stable", "declining", "merging"]
+Members: TypeAlias = Mapping[str, AbstractSet[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What several memories are about.
+
+    Attributes:
+        id: The same for as long as most of its members are.
+        confidence: Mean agreement of its members by that of all spaces, 0 to 1.
+        churn: Share of members that came or went since an hour ago, 0 to 1; None without an earlier snapshot.
+    """
+
+    id: str
+    name: str
+    terms: tuple[str, ...]
+    named: tuple[str, ...]
+    size: int
+    confidence: float
+    phase: Phase
+    age_h: float
+    members: tuple[str, ...]
+    churn: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Portfolio:
+    """All topics of a memory, the largest first.
+
+    Attributes:
+        at: When they were looked for; None if never.
+        churn: Share of all memberships that changed since an hour ago; None without an earlier snapshot.
+        entropy: How evenly sizes are spread, 0 to 1; None for fewer than two topics.
+        consolidate: So many topics change so much that merging what says the same is worth a look.
+    """
+
+    topics: tuple[Topic, ...]
+    at: datetime | None = None
+    churn: float | None = None
+    entropy: float | None = None
+    consolidate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """How topics held over a while; ``churn`` is against its first snapshot, None where there is but one."""
+
+    hours: int
+    snapshots: int
+    topics: int
+    phases: Mapping[str, int]
+    consolidate: bool
+    at: datetime | None = None
+    churn: float | None = None
+    entropy: float | None = None
+
+
+class Topics:
+    """One entity's topics."""
+
+    def __init__(self, sources: Sources, group: str) -> None:
+        self._sources = sources
+        self._rows = sources.journal.topics
+        self._group = group
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Look for topics beside all else, unless that is under way; what goes wrong is logged."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._looked(), name=f"topics-{self._group}")
+
+    async def stop(self) -> None:
+        """End what ``begin`` began; what it has not kept yet is lost, and nothing is half done."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _looked(self) -> None:
+        try:
+            await self.detect()
+        except PPSError as error:
+            _log.warning("topics were not looked for: %s", error.message)
+
+    async def detect(
+        self, progress: Progress | None = None, *, force: bool = False, max_memories: int = 10_000
+    ) -> Portfolio:
+        """Look for topics among the newest and most important memories, keep them and return all.
+
+        It can be cancelled between two spaces and has then changed nothing.
+
+        Args:
+            progress: Is told the space, how many are done, and how many there are.
+            force: Also where nothing came since they were looked for last.
+            max_memories: Most that are looked at; of them at most ``MOST_CLUSTERED`` are clustered.
+        """
+        uses = await self._rows.uses()
+        last = await self._rows.latest()
+        mark = f"{len(uses)} {uses[0].turn}" if uses else ""
+        journal = self._sources.journal
+        if last and not force and await journal.get_meta("topics of") == mark:
+            return await self.portfolio()
+        moment = now()
+        uses = sorted(uses, key=lambda use: -importance(use.shown, use.at, moment))[:max_memories]
+        found = await self._found([one.turn for one in uses[:MOST_CLUSTERED]], progress)
+        found = await self._joined(found, uses[MOST_CLUSTERED:])
+        before = await self._rows.snapshot(last) if last else []
+        await self._rows.keep(moment, self._members(found, before, moment))
+        await journal.set_meta("topics of", mark)
+        return await self.portfolio()
+
+    async def portfolio(self) -> Portfolio:
+        """Return the topics that were found last, without what was forgotten since."""
+        at = await self._rows.latest()
+        members = await self._rows.snapshot(at) if at else []
+        current = _by_topic(members)
+        if at is None or not current:
+            return Portfolio((), at)
+        then = await self._before(at)
+        before = _by_topic(await self._rows.snapshot(then)) if then else None
+        about = await self._about(current)
+        since = {one.topic: one.since for one in members}
+        topics: list[Topic] = []
+        for id_, own in current.items():
+            age_h = (now() - since[id_]).total_seconds() / 3600
+            changed = None if before is None else churn(own, before.get(id_, frozenset()))
+            agreed = float(np.mean([one.agreement for one in members if one.topic == id_]))
+            name, terms, named = about[id_]
+            confidence = round(min(1.0, agreed / WHOLE_AGREEMENT), 3)
+            phase = _phase(id_, own, age_h, changed, before or {})
+            listed = tuple(one.turn for one in members if one.topic == id_)
+            topics.append(Topic(id_, name, terms, named, len(own), confidence, phase, age_h, listed, changed))
+        topics.sort(key=lambda one: (-one.size, one.id))
+        changed = None if before is None else churn(_pairs(current), _pairs(before))
+        spread = entropy([one.size for one in topics])
+        return Portfolio(tuple(topics), at, changed, spread, _restless(spread, changed))
+
+    async def stability(self, hours: int) -> Stability:
+        """Return how the topics held over so many hours, 1 to 168."""
+        found = await self.portfolio()
+        moments = await self._rows.moments(now() - timedelta(hours=hours))
+        changed = None
+        if len(moments) > 1:
+            first, latest = [_by_topic(await self._rows.snapshot(one)) for one in (moments[0], moments[-1])]
+            changed = churn(_pairs(latest), _pairs(first))
+        phases = Counter(one.phase for one in found.topics)
+        restless = _restless(found.entropy, changed)
+        held = hours, len(moments), len(found.topics), dict(phases), restless
+        return Stability(*held, found.at, changed, found.entropy)
+
+    async def _found(self, turns: Sequence[str], progress: Progress | None) -> list[tuple[list[str], list[float]]]:
+        asked = comparing()
+        agreement: NDArray[np.float32] = np.zeros((len(turns), len(turns)), dtype=np.float32)
+        for done, (id_, space, alike) in enumerate(asked if len(turns) >= FEWEST else ()):
+            if progress:
+                progress(id_, done, len(asked))
+            likeness = await alike(self._sources, turns)
+            shared = await asyncio.to_thread(shared_clusters, likeness, floor_of(space, self._model()))
+            agreement += np.float32(space.topic_weight) * shared
+        found: list[Group] = await asyncio.to_thread(groups, agreement)
+        return [([turns[at] for at in one.members], list(one.agreements)) for one in found]
+
+    async def _joined(
+        self, found: list[tuple[list[str], list[float]]], rest: Sequence[Use]
+    ) -> list[tuple[list[str], list[float]]]:
+        """Let those that were not clustered join the topic whose middle they are nearest to, if they are near."""
+        limits = spaces()["E1"].threshold(self._model())
+        if not rest or not found or limits is None:
+            return found
+        vectors = await self._sources.indexes.vectors("episodes", [one.turn for one in rest])
+        middles: list[NDArray[np.float32]] = []
+        for members, _ in found:
+            own = await self._sources.indexes.vectors("episodes", members)
+            middle = np.mean([*own.values()], axis=0) if own else np.zeros(1, dtype=np.float32)
+            middles.append(middle / (np.linalg.norm(middle) or 1.0))
+        for turn, vector in vectors.items():
+            near = [float(middle @ vector) if len(middle) == len(vector) else -1.0 for middle in middles]
+            best = int(np.argmax(near))
+            if near[best] >= limits.high:
+                found[best][0].append(turn)
+                found[best][1].append(_ASSIGNED)
+        return found
+
+    def _members(
+        self, found: Sequence[tuple[list[str], list[float]]], before: Sequence[Member], moment: datetime
+    ) -> list[Member]:
+        sets = [frozenset(turns) for turns, _ in found]
+        kept = kept_ids(sets, _by_topic(before))
+        since = {one.topic: one.since for one in before}
+        members: list[Member] = []
+        for at, (turns, agreements) in enumerate(found):
+            own = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._group} {moment.isoformat()} {min(turns)}"))
+            id_ = kept.get(at, own)
+            pairs = zip(turns, agreements, strict=True)
+            members += [Member(id_, turn, agreed, since.get(id_, moment)) for turn, agreed in pairs]
+        return members
+
+    async def _before(self, at: datetime) -> datetime | None:
+        """Return the latest snapshot that is an hour older than one, else the oldest; None when there is no other."""
+        earlier = [one for one in await self._rows.moments(at - timedelta(days=1)) if one < at]
+        old = [one for one in earlier if one <= at - _APART]
+        return old[-1] if old else (earlier[0] if earlier else None)
+
+    async def _about(self, topics: Members) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        """Return each topic's name, its most telling terms and the things that its members name most."""
+        journal = self._sources.journal
+        turns = await journal.turns(sorted({one for own in topics.values() for one in own}))
+        texts = {one.uuid: one.content for one in turns}
+        said = {id_: [texts[one] for one in own if one in texts] for id_, own in topics.items()}
+        terms = telling_terms([[word for text in some for word in _words(text)] for some in said.values()])
+        about: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {}
+        for (id_, some), own in zip(said.items(), terms, strict=True):
+            nodes = await journal.named_in(" ".join(some)[:_TEXT], _NAMED)
+            names = await journal.names_of([one for one in nodes if one != self._sources.self_node])
+            named = tuple(given[0] for given in names.values() if given)
+            about[id_] = (", ".join(dict.fromkeys((*named[:1], *own[:3]))), own, named)
+        return about
+
+    def _model(self) -> str:
+        return self._sources.embedder.fingerprint.model if self._sources.embedder else ""
+
+
+def comparing() -> list[tuple[str, Space, Alike]]:
+    """Return the spaces that count for topics and can tell how much alike two memories are; temporal ones never do."""
+    found: list[tuple[str, Space, Alike]] = []
+    for id_, space in spaces().items():
+        perspective = PERSPECTIVES.get(space.perspective)
+        if space.category != "temporal" and space.topic_weight > 0 and perspective and perspective.alike:
+            found.append((id_, space, perspective.alike))
+    return found
+
+
+def _by_topic(members: Sequence[Member]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for one in members:
+        found.setdefault(one.topic, set()).add(one.turn)
+    return {id_: frozenset(own) for id_, own in found.items() if len(own) >= FEWEST}
+
+
+def _pairs(topics: Members) -> frozenset[tuple[str, str]]:
+    return frozenset((id_, turn) for id_, own in topics.items() for turn in own)
+
+
+def _restless(spread: float | None, changed: float | None) -> bool:
+    return (spread or 0.0) > _CONSOLIDATE_ENTROPY and (changed or 0.0) > _CONSOLIDATE_CHURN
+
+
+def _phase(id_: str, own: AbstractSet[str], age_h: float, changed: float | None, before: Members) -> Phase:
+    took = [other for other, was in before.items() if other != id_ and 2 * len(was & own) > len(was)]
+    if took and id_ in before:
+        return "merging"
+    if age_h < 1:
+        return "emerging" if changed is None or changed > 0.3 else "stable"
+    if (changed or 0.0) >= 0.5:
+        return "declining"
+    return "stable" if age_h >= 24 or (changed or 0.0) < 0.1 else "emerging"
+
+
+def _words(text: str) -> list[str]:
+    words = (word.strip(".,;:!?()[]{}\"'`*#<>").casefold() for word in text.split())
+    return [word for word in words if len(word) > 2 and word not in IDLE]

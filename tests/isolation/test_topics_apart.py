@@ -1,0 +1,31 @@
+"""Topics, their snapshots and what is proposed of them are one entity's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.test_topics import BOATS, BREAD, spaces_by_words, tell
+
+if TYPE_CHECKING:
+    from pps.app import App
+
+__all__ = ["spaces_by_words"]
+pytestmark = pytest.mark.timeout(300)
+
+
+async def test_topics_of_one_entity_hold_and_change_nothing_of_anothers(app: App) -> None:
+    for name in ("ana", "ben"):
+        await app.create(name)
+    async with app.memory("ana") as ana, app.memory("ben") as ben:
+        await tell(ana, *BREAD)
+        theirs = await tell(ben, *BREAD, *BOATS)
+        before = await ben.topics.detect()
+        found = await ana.topics.detect()
+        assert len(found.topics) == 1
+        assert not {one for topic in found.topics for one in topic.members} & set(theirs)
+        assert not {one.id for one in found.topics} & {one.id for one in before.topics}
+        await ana.topics.detect(force=True)
+        after = await ben.topics.portfolio()
+        assert [(one.id, one.members) for one in after.topics] == [(one.id, one.members) for one in before.topics]

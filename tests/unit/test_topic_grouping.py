@@ -1,0 +1,77 @@
+"""Topics are groups that several perspectives agree on; ids stay with members; importance never falls to nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from pps.topics.grouping import churn, entropy, groups, kept_ids, shared_clusters, telling_terms
+from pps.topics.importance import importance
+
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def blocks(*sizes: int, within: float = 0.9, between: float = 0.05) -> np.ndarray:
+    """Return a likeness of groups of these sizes."""
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    likeness = np.where(owner[:, None] == owner[None, :], within, between).astype(np.float32)
+    np.fill_diagonal(likeness, 1.0)
+    return likeness
+
+
+def test_clusters_are_found_where_pairs_are_alike_and_what_lacks_a_feature_is_in_none() -> None:
+    likeness = blocks(4, 4)
+    likeness[0, :] = likeness[:, 0] = np.nan
+    shared = shared_clusters(likeness, 0.3)
+    assert not shared[0].any()
+    assert shared[1:4, 1:4].all()
+    assert shared[4:, 4:].all()
+    assert not shared[:4, 4:].any()
+
+
+def test_one_subject_alone_is_one_cluster_and_unlike_things_are_none_however_lonely() -> None:
+    assert shared_clusters(blocks(3), 0.3).all()
+    assert not shared_clusters(blocks(1, 1, 1), 0.3)[0, 1]
+    assert not shared_clusters(blocks(2), 0.3).any()
+
+
+def test_a_topic_needs_three_members_and_enough_spaces() -> None:
+    three, enough = blocks(3, 2, within=1.0, between=0.0), np.float32(2.5)
+    assert [one.members for one in groups(three * enough)] == [(0, 1, 2)]
+    assert groups(three * np.float32(2.4)) == []
+    [found] = groups(three * np.float32(4.0))
+    assert found.agreements == (4.0, 4.0, 4.0)
+
+
+def test_ids_stay_with_the_most_of_their_members_and_no_two_have_one() -> None:
+    old = {"a": {"1", "2", "3", "4"}, "b": {"5", "6", "7"}}
+    assert kept_ids([{"5", "6", "8"}, {"1", "2", "3", "9"}, {"x", "y", "z"}], old) == {0: "b", 1: "a"}
+    assert kept_ids([{"1", "2"}, {"3", "4"}], {"a": {"1", "2", "3", "4"}}) == {0: "a"}
+
+
+def test_churn_and_entropy_are_shares() -> None:
+    assert churn({1, 2, 3}, {2, 3, 4}) == 0.5
+    assert churn(set(), set()) == 0.0
+    assert entropy([3]) is None
+    assert entropy([5, 5]) == pytest.approx(1.0)
+    assert 0 < (entropy([9, 1]) or 0) < 0.5
+
+
+def test_telling_terms_are_those_of_one_topic() -> None:
+    bread, boats = ["dough", "dough", "old", "oven"], ["keel", "keel", "old", "sail"]
+    first, second = telling_terms([bread, boats])
+    assert (first[0], second[0]) == ("dough", "keel")
+
+
+def test_importance_grows_with_showings_by_less_and_less_and_halves_in_45_days() -> None:
+    def of(shown: int, days: float = 0.0) -> float:
+        return importance(shown, AT, AT + timedelta(days=days))
+
+    assert of(0) == 0.5
+    assert of(1) - of(0) > of(11) - of(10) > 0
+    assert of(10**9) < 0.5 * 3.2
+    assert of(3, 45) == pytest.approx(of(3) / 2)
+    assert of(0, 365) > 0
+    assert importance(0, AT, AT - timedelta(days=1)) == 0.5
