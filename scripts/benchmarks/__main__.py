@@ -29,7 +29,7 @@ mentions), as locomo_to_graph.py writes them, or MuSiQue's file. None are shippe
 app = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
 
 Data = Annotated[
-    str, typer.Option("--data", help="JSON lines' folder, MuSiQue's file or notes.", envvar="PPS_BENCH_DATA")
+    str, typer.Option("--data", help="JSON lines' folder, MuSiQue's file, notes or causes.", envvar="PPS_BENCH_DATA")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the report as JSON, Markdown and PNG.")]
 
@@ -251,6 +251,29 @@ def squad_(out: Out = None, table: Table = False) -> None:
     with _progress() as progress:
         found = asyncio.run(squad.squad(os.environ, out, progress))
     _show(found, squad.text, table=table)
+
+
+@app.command("perspectives")
+def perspectives_(
+    data: Annotated[list[str] | None, typer.Option(help="As for quality; several are told beside each other.")] = None,
+    profile: Annotated[str, typer.Option(help="That each is added to or left out of; else the default one.")] = "",
+    conversations: Annotated[int, typer.Option(min=0, help="At most so many of data not shipped; 0 is all.")] = 0,
+    questions: Annotated[int, typer.Option(min=0, help="At most so many of data not shipped; 0 is all.")] = 0,
+    sessions: Annotated[int, typer.Option(min=0, help="Also topics, and divergence on so many sessions.")] = 0,
+    out: Out = None,
+    table: Table = False,
+) -> None:
+    """Tell what each perspective brings and costs: added to the vectors alone, and to a profile or left out of it.
+
+    Examples: scripts/bench perspectives --data causes --table · scripts/bench perspectives --data DIR --questions 60
+    """
+    from benchmarks import perspectives
+    from pps.recall.request import DEFAULT_PROFILE
+
+    given = (tuple(data or ()), profile or DEFAULT_PROFILE, conversations, questions, sessions, out)
+    with _progress() as progress:
+        found = asyncio.run(perspectives.perspectives(perspectives.PerspectivesWanted(*given), os.environ, progress))
+    _show(found, perspectives.text, table=table)
 
 
 @contextlib.contextmanager

@@ -1,17 +1,19 @@
-"""Where a benchmark's data come from: a folder of JSON lines, MuSiQue's file, or the short notes that are shipped."""
+"""Where a benchmark's data come from: JSON lines, MuSiQue's file, or notes and causes, which are shipped."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks import causes, notes
 from benchmarks.data import Conversation
 from benchmarks.jsonl import read_folder
 from benchmarks.musique import read_musique
-from benchmarks.notes import NAME, read_notes
 from pps.core.errors import ConfigError, InvalidRequest
 
 VARIABLE = "PPS_BENCH_DATA"
+SHIPPED = {notes.NAME: notes.read_notes, causes.NAME: causes.read_causes}
+_NAMES = ", ".join(SHIPPED)
 
 
 def data_path(given: str | None, env: Mapping[str, str]) -> Path:
@@ -22,7 +24,7 @@ def data_path(given: str | None, env: Mapping[str, str]) -> Path:
     """
     found = given or env.get(VARIABLE)
     if not found:
-        raise ConfigError(f"no data: give --data DIR or set {VARIABLE}; {NAME!r} is the only data that are shipped")
+        raise ConfigError(f"no data: give --data DIR or set {VARIABLE}; shipped are only {_NAMES}")
     return Path(found).expanduser()
 
 
@@ -32,10 +34,12 @@ def read(path: Path) -> list[Conversation]:
     Raises:
         InvalidRequest: Nothing is there, or it is not what a benchmark reads.
     """
-    if path == Path(NAME):
-        return read_notes()
+    if shipped := SHIPPED.get(str(path)):
+        return shipped()
     if path.is_dir():
         return read_folder(path)
     if path.is_file():
         return read_musique(path)
-    raise InvalidRequest("data", f"{path} is missing; it must be a folder of JSON lines, MuSiQue's file or {NAME!r}")
+    raise InvalidRequest(
+        "data", f"{path} is missing; it must be a folder of JSON lines, MuSiQue's file, or one of {_NAMES}"
+    )

@@ -135,7 +135,7 @@ def page(report: Report, name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def text(report: dict[str, Any]) -> str:
+def text(report: Report) -> str:
     """Return the sums for a terminal."""
     return "\n".join(f"{way}: {one}" for way, one in _sums(report).items())
 

@@ -12,6 +12,7 @@ from benchmarks import scale as scaling
 from benchmarks.commands import Wanted, quality
 from benchmarks.hooks import HooksWanted, hooks
 from benchmarks.measuring import Plan
+from benchmarks.perspectives import PerspectivesWanted, perspectives
 from benchmarks.records import RecordsWanted, records
 from benchmarks.reranking import RerankWanted, reranking
 from benchmarks.squad import squad
@@ -91,6 +92,19 @@ async def test_bench_tune_sees_and_changes_nothing_of_the_memories_that_are_ther
     # The one question is about what only the other memory knows: its one turn is all there is to find.
     assert found["now"]["R@10"] == found["check"]["asked"]["R@10"] == 100.0
     assert (found["recommended"], found["written"]) == (False, None)
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)
+
+
+async def test_bench_perspectives_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str]
+) -> None:
+    before = digest(settings.home)
+
+    found = await perspectives(PerspectivesWanted((), "default"), environment, lambda *_: None)
+
+    assert found["data"]["data"]["turns"] == 1
+    assert all(one["R@10"] == 100.0 for one in found["data"]["data"]["profiles"].values())
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import typer.main
 
-from benchmarks import scale_report, tune
+from benchmarks import perspectives, scale_report, tune
 from benchmarks import squad as SQUAD  # noqa: N812
 from benchmarks.__main__ import app as benchmarks
 from benchmarks.report import markdown
@@ -91,6 +91,7 @@ def test_each_quality_page_is_what_its_json_says() -> None:
         ("rerank", RERANK.page),
         ("timeline", TIMELINE.page),
         ("squad", SQUAD.page),
+        ("perspectives", perspectives.page),
     ],
 )
 def test_each_page_is_what_its_json_says(name: str, page: Callable[[Mapping[str, Any], str], str]) -> None:
@@ -101,5 +102,6 @@ def test_each_page_is_what_its_json_says(name: str, page: Callable[[Mapping[str,
 
 def test_no_page_of_figures_is_without_the_json_that_it_is_made_of() -> None:
     pages = {page.stem for page in RESULTS.glob("*.md")} - {"README"}
-    assert pages == {*QUALITY, "scale", "scale-neo4j", "tune", "hooks", "records", "rerank", "squad", "timeline"}
+    others = ("scale", "scale-neo4j", "tune", "hooks", "perspectives", "records", "rerank", "squad", "timeline")
+    assert pages == {*QUALITY, *others}
     assert pages <= {file.stem for file in RESULTS.glob("*.json")}
