@@ -15,9 +15,11 @@ from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import words
-from pps.operations.inputs import Id
+from pps.operations.inputs import Id, Label
 from pps.operations.table import ERASES, READS, SETS, operation
+from pps.topics.divergence import Divergence, divergence
 from pps.topics.portfolio import Portfolio, Stability
+from pps.topics.proposals import Dream, DreamRequest, Pair, Proposals, Strategy, consolidation, dream
 
 _BAR = 24
 
@@ -159,4 +161,99 @@ async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> Merged:
     return Merged(tuple(plans))
 
 
-TOPICS = (get_topic_portfolio, get_topic_stability, detect_topics, merge_concepts)
+class AlertsInput(Input):
+    """How far back, and of which session."""
+
+    lookback_hours: int = Field(default=2, ge=1, le=48, description="Turns of so many hours are compared.")
+    session: Label = Field(default="", description="Id of the conversation; that of the newest turn if not given.")
+
+
+class ConsolidationInput(Input):
+    """Which memories may say the same."""
+
+    strategy: Strategy = Field(
+        default="similarity",
+        description="similarity: all that is alike; temporal: of it, what was said within a day; semantic: what is of "
+        "one topic.",
+    )
+    min_similarity: float = Field(default=0.925, ge=0, le=1, description="Least cosine.")
+    max_memories: int = Field(default=100, ge=2, le=2_000, description="Most memories, the most important.")
+
+
+class DreamInput(Input):
+    """Which halves, and how long."""
+
+    dry_run: bool = Field(default=False, description="True only says how many memories it would go over.")
+    skip_nrem: bool = Field(default=False, description="Without the replay of what is most alike.")
+    skip_rem: bool = Field(default=False, description="Without the walks that propose links.")
+    max_duration_secs: int = Field(default=300, ge=10, le=600, description="Seconds at most.")
+
+
+def divergence_words(view: Divergence) -> str:
+    """Return a line an alert."""
+    if not view.alerts:
+        return f"No divergence: compared with {counted(view.turns, 'turn')} in {counted(view.spaces, 'space')}."
+    lines = [f"{one.severity}: {one.space} {one.similarity:.2f} < {one.threshold:.2f}" for one in view.alerts]
+    return "\n".join([f"The session's newest turn left its subject: {view.alerts[0].summary}", *lines])
+
+
+def proposals_words(view: Proposals) -> str:
+    """Return two lines a pair."""
+    more = ["More: ask for a higher min_similarity."] if view.more else []
+    lines = [_pair(one) for one in view.pairs] or [f"Nothing alike among {counted(view.memories, 'memory')}."]
+    return "\n".join([*lines, *more])
+
+
+def dream_words(view: Dream) -> str:
+    """Return what was replayed and what is proposed."""
+    head = f"Went over {counted(view.memories, 'memory')}, {counted(view.walks, 'walk')} ({view.ended})."
+    replayed = ["Most alike:", *map(_pair, view.replayed)] if view.replayed else []
+    proposed = ["Links to think about:", *map(_pair, view.proposed)] if view.proposed else []
+    return "\n".join([head, *replayed, *proposed])
+
+
+def _pair(one: Pair) -> str:
+    first, second = one.texts
+    return f"{one.space} {one.similarity:.2f} {first} [{short_id(one.first)}]\n  {second} [{short_id(one.second)}]"
+
+
+@operation("Divergence of a session", divergence_words, READS, toolset="perspectives")
+async def get_divergence_alerts(memory: Memory, given: AlertsInput) -> Divergence:
+    """Use it to see whether a conversation has left its subject: its newest turn against those of the last hours.
+
+    Returns an alert for each perspective in which it is like none of them; none for short turns.
+    """
+    return await divergence(memory.topics.sources, given.lookback_hours, given.session)
+
+
+@operation("Propose what to consolidate", proposals_words, READS, toolset="perspectives")
+async def trigger_consolidation(memory: Memory, given: ConsolidationInput) -> Proposals:
+    """Use it to find memories that may say the same. Returns pairs, the most alike first; nothing is changed.
+
+    What you then do is yours: 'forget_concept' for one that is repeated, 'merge_concepts' for nodes.
+    """
+    topics = await memory.topics.portfolio() if given.strategy == "semantic" else Portfolio(())
+    return await consolidation(memory.topics.sources, topics, given.strategy, given.min_similarity, given.max_memories)
+
+
+@operation("Dream", dream_words, READS, toolset="perspectives")
+async def trigger_dream(memory: Memory, given: DreamInput, progress: Progress | None) -> Dream:
+    """Use it when idle: it replays what is important and most alike, then walks from what is least explained.
+
+    Returns links to think about, between memories that are alike in another way than meaning; nothing is changed.
+    """
+    if given.skip_nrem and given.skip_rem:
+        raise InvalidRequest("skip_rem", "must be false where skip_nrem is true: there would be nothing to do")
+    request = DreamRequest(given.dry_run, given.skip_nrem, given.skip_rem, given.max_duration_secs)
+    return await dream(memory.topics.sources, request, progress)
+
+
+TOPICS = (
+    get_topic_portfolio,
+    get_topic_stability,
+    detect_topics,
+    merge_concepts,
+    get_divergence_alerts,
+    trigger_consolidation,
+    trigger_dream,
+)

@@ -109,7 +109,7 @@ class Topics:
     """One entity's topics."""
 
     def __init__(self, sources: Sources, group: str) -> None:
-        self._sources = sources
+        self.sources = sources
         self._rows = sources.journal.topics
         self._group = group
         self._task: asyncio.Task[None] | None = None
@@ -146,7 +146,7 @@ class Topics:
         uses = await self._rows.uses()
         last = await self._rows.latest()
         mark = f"{len(uses)} {uses[0].turn}" if uses else ""
-        journal = self._sources.journal
+        journal = self.sources.journal
         if last and not force and await journal.get_meta("topics of") == mark:
             return await self.portfolio()
         moment = now()
@@ -203,7 +203,7 @@ class Topics:
         for done, (id_, space, alike) in enumerate(asked if len(turns) >= FEWEST else ()):
             if progress:
                 progress(id_, done, len(asked))
-            likeness = await alike(self._sources, turns)
+            likeness = await alike(self.sources, turns)
             shared = await asyncio.to_thread(shared_clusters, likeness, floor_of(space, self._model()))
             agreement += np.float32(space.topic_weight) * shared
         found: list[Group] = await asyncio.to_thread(groups, agreement)
@@ -216,10 +216,10 @@ class Topics:
         limits = spaces()["E1"].threshold(self._model())
         if not rest or not found or limits is None:
             return found
-        vectors = await self._sources.indexes.vectors("episodes", [one.turn for one in rest])
+        vectors = await self.sources.indexes.vectors("episodes", [one.turn for one in rest])
         middles: list[NDArray[np.float32]] = []
         for members, _ in found:
-            own = await self._sources.indexes.vectors("episodes", members)
+            own = await self.sources.indexes.vectors("episodes", members)
             middle = np.mean([*own.values()], axis=0) if own else np.zeros(1, dtype=np.float32)
             middles.append(middle / (np.linalg.norm(middle) or 1.0))
         for turn, vector in vectors.items():
@@ -252,7 +252,7 @@ class Topics:
 
     async def _about(self, topics: Members) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
         """Return each topic's name, its most telling terms and the things that its members name most."""
-        journal = self._sources.journal
+        journal = self.sources.journal
         turns = await journal.turns(sorted({one for own in topics.values() for one in own}))
         texts = {one.uuid: one.content for one in turns}
         said = {id_: [texts[one] for one in own if one in texts] for id_, own in topics.items()}
@@ -260,13 +260,13 @@ class Topics:
         about: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {}
         for (id_, some), own in zip(said.items(), terms, strict=True):
             nodes = await journal.named_in(" ".join(some)[:_TEXT], _NAMED)
-            names = await journal.names_of([one for one in nodes if one != self._sources.self_node])
+            names = await journal.names_of([one for one in nodes if one != self.sources.self_node])
             named = tuple(given[0] for given in names.values() if given)
             about[id_] = (", ".join(dict.fromkeys((*named[:1], *own[:3]))), own, named)
         return about
 
     def _model(self) -> str:
-        return self._sources.embedder.fingerprint.model if self._sources.embedder else ""
+        return self.sources.embedder.fingerprint.model if self.sources.embedder else ""
 
 
 def comparing() -> list[tuple[str, Space, Alike]]:

@@ -61,6 +61,9 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "get_topic_portfolio": [{"format": "verbose"}],
     "get_topic_stability": [{"hours": 168}],
     "detect_topics": [{"force": True}],
+    "get_divergence_alerts": [{"session": "theirs", "lookback_hours": 48}],
+    "trigger_consolidation": [{"min_similarity": 0.0}, {"strategy": "semantic", "min_similarity": 0.0}],
+    "trigger_dream": [{"max_duration_secs": 10}],
     "merge_concepts": [
         {"source_ids": ["<node>", "<fact>"], "target_name": "vault", "rationale": "x", "dry_run": False}
     ],

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pps.topics.divergence import divergence
+from pps.topics.portfolio import Portfolio
+from pps.topics.proposals import DreamRequest, consolidation, dream
 from tests.integration.test_topics import BOATS, BREAD, spaces_by_words, tell
 
 if TYPE_CHECKING:
@@ -29,3 +32,20 @@ async def test_topics_of_one_entity_hold_and_change_nothing_of_anothers(app: App
         await ana.topics.detect(force=True)
         after = await ben.topics.portfolio()
         assert [(one.id, one.members) for one in after.topics] == [(one.id, one.members) for one in before.topics]
+
+
+async def test_alerts_dreams_and_proposals_of_one_entity_know_nothing_of_anothers(app: App) -> None:
+    for name in ("ana", "ben"):
+        await app.create(name)
+    async with app.memory("ana") as ana, app.memory("ben") as ben:
+        await tell(ana, *BREAD)
+        theirs = await tell(ben, *(f"{one} kanarie" for one in (*BREAD, *BOATS)))
+        sources = ana.topics.sources
+        told = [
+            await consolidation(sources, Portfolio(()), "similarity", 0.0, 2_000),
+            await consolidation(sources, await ben.topics.detect(), "semantic", 0.0, 2_000),
+            await dream(sources, DreamRequest()),
+            await divergence(sources, 48, "s"),
+        ]
+        assert "kanarie" not in str(told)
+        assert not [one for one in theirs if one in str(told)]

@@ -46,6 +46,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "get_topic_portfolio": [{"format": "verbose"}, {"format": "brief"}],
     "get_topic_stability": [{}],
     "detect_topics": [{"force": True}],
+    "get_divergence_alerts": [{}, {"session": "s", "lookback_hours": 48}],
+    "trigger_consolidation": [{"min_similarity": 0.0}, {"strategy": "temporal", "min_similarity": 0.0}],
+    "trigger_dream": [{}, {"dry_run": True}],
     "merge_concepts": [
         {"source_ids": ["{node}", "{fact}"], "target_name": "Ana", "rationale": "One.", "dry_run": False}
     ],

@@ -33,7 +33,9 @@ from pps.operations import words as render
 from pps.operations.catalog import operations_for
 from pps.operations.table import AnyOperation
 from pps.operations.topic_tools import Merged
+from pps.topics.divergence import Alert, Divergence
 from pps.topics.portfolio import Portfolio, Stability, Topic
+from pps.topics.proposals import Dream, Pair, Proposals
 
 OPERATIONS = operations_for("entity", "router", "runner")
 AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
@@ -43,6 +45,7 @@ FACT = Fact(ID, ID, ID, "BAKES", "Mira bakes\nrye bread.", AT, valid_at=AT, inva
 TURN = Turn(ID, 1, "user", "Rye it is.", "s1", AT, AT, actor="Mira")
 EPISODE = Episode(ID, "talk", "Rye it is.", AT, AT)
 TOPIC = Topic(ID, "rye", ("rye", "oven"), ("Mira",), 3, 0.5, "stable", 30.0, (ID,), 0.0)
+PAIR = Pair(ID, ID, "E1", 0.95, ("Rye it is.", "It is rye."))
 PASSAGE = AnchorPassage("bread", 0, "Bread", "Flour.", AT)
 RECALL = Recall(
     "rye",
@@ -79,6 +82,9 @@ SAMPLES: dict[str, object] = {
     "get_topic_portfolio": Portfolio((TOPIC,), AT, 0.5, 0.8, consolidate=True),
     "detect_topics": Portfolio(()),
     "get_topic_stability": Stability(6, 2, 1, {"stable": 1}, consolidate=False, at=AT, churn=0.5),
+    "get_divergence_alerts": Divergence((Alert("E1", "high", 0.05, 0.3, ID, "Rye it is."),), 4, 1),
+    "trigger_consolidation": Proposals((PAIR,), 2, more=True),
+    "trigger_dream": Dream(2, (PAIR,), (PAIR,), 1),
     "merge_concepts": Merged((MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),)),
     "forget_concept": Forgotten(False, (ID,), restorable_as=ID, restorable_until=AT),
     "anchor_search": outputs.AnchorHits((outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),)),

@@ -24,6 +24,9 @@ TOOLS = {
     "get_topic_stability",
     "detect_topics",
     "merge_concepts",
+    "get_divergence_alerts",
+    "trigger_consolidation",
+    "trigger_dream",
     "anchor_save",
     "anchor_search",
     "anchor_list",
@@ -174,6 +177,10 @@ async def use_every_tool(client: Client) -> None:
     assert (await done(client, "detect_topics", force=True))["topics"] == []
     assert (await done(client, "get_topic_portfolio"))["consolidate"] is False
     assert (await done(client, "get_topic_stability", hours=1))["topics"] == 0
+    assert (await done(client, "get_divergence_alerts"))["alerts"] == []
+    assert (await done(client, "trigger_consolidation", min_similarity=0.9))["pairs"] == []
+    assert (await done(client, "trigger_dream", dry_run=True))["ended"] == "dry_run"
+    assert "skip_rem" in await refused(client, "trigger_dream", skip_nrem=True, skip_rem=True)
     note = await done(client, "add_event", content="Rye, see [[Oven]]. #bread", title="Loaves", source="editor")
     assert (note["title"], note["tags_applied"]) == ("Loaves", ["bread"])
     await done(client, "update", id=note["turn_id"], content="Rye and wheat.")

@@ -1,0 +1,62 @@
+"""Divergence is told only where a turn of some length is far from all before it; proposals change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pps.topics.divergence import divergence
+from pps.topics.portfolio import Portfolio
+from pps.topics.proposals import DreamRequest, consolidation, dream
+from tests.integration.test_topics import APART, BOATS, BREAD, spaces_by_words, tell
+
+if TYPE_CHECKING:
+    from pps.app import App
+
+__all__ = ["spaces_by_words"]
+LONG = (
+    "Rye dough rests overnight beside the warm oven.",
+    "Knead the rye dough before heating the oven.",
+    "Salt goes into the rye dough, then the oven.",
+)
+FAR = "Quarterly invoices overflow accounting spreadsheets everywhere."
+
+
+async def test_a_turn_about_something_else_raises_alerts_and_a_short_or_near_one_none(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        sources = memory.topics.sources
+        assert not (await divergence(sources, 2)).alerts
+        await tell(memory, *LONG)
+        await tell(memory, "Hot oven bakes the rye dough beautifully today.")
+        assert not (await divergence(sources, 2)).alerts
+        await tell(memory, "Invoices overflow.")
+        assert not (await divergence(sources, 2)).alerts
+        [turn] = await tell(memory, FAR)
+        found = await divergence(sources, 2)
+        assert {one.space for one in found.alerts} == {"E1", "E6", "E7"}
+        assert {(one.severity, one.turn, one.summary) for one in found.alerts} == {("high", turn, FAR)}
+        assert not (await divergence(sources, 2, "another session")).alerts
+
+
+async def test_what_may_say_the_same_is_proposed_and_nothing_changes(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        sources = memory.topics.sources
+        await tell(memory, *BREAD, *BOATS, *APART, "The rye dough went into the oven. Really.")
+        before = await memory.stats()
+        found = await consolidation(sources, Portfolio(()), "similarity", 0.9, 100)
+        assert all("rye dough" in text.lower() for pair in found.pairs[:1] for text in pair.texts)
+        assert not (await consolidation(sources, Portfolio(()), "semantic", 0.9, 100)).pairs
+        topics = await memory.topics.detect()
+        assert (await consolidation(sources, topics, "semantic", 0.9, 100)).pairs
+        dreamt = await dream(sources, DreamRequest())
+        assert (dreamt.ended, dreamt.memories) == ("done", 10)
+        assert dreamt.replayed
+        assert not (await dream(sources, DreamRequest(skip_rem=True))).walks
+        assert (await dream(sources, DreamRequest(max_duration_s=0))).ended == "time"
+        task = asyncio.create_task(dream(sources, DreamRequest()))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert await memory.stats() == before
