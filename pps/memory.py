@@ -390,7 +390,8 @@ class Memory:
 
     async def _pack(self, request: AmbientRequest) -> Pack:
         request = replace(request, session=(session := self._identifier(request.session or "")) or None)
-        ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client, self._parts.layers.lines)
+        about = self._parts.topics.lines
+        ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client, self._parts.layers.lines, about)
         pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
         tokens = pack.tokens if pack.sections else 0
         noting = self._parts.journal.given.record(session, request.mode, tokens, pack.shown)

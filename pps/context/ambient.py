@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
@@ -39,6 +39,8 @@ PACK_CHARS = 8_000
 """Most characters of a pack for a hook: the agent's client cuts what a hook adds at about 10,000."""
 AlwaysLoaded = Callable[[int], Awaitable[Sequence[tuple[str, Line]]]]
 """Returns so many lines of the layers that are always loaded, with their ids."""
+About = Callable[[Sequence[str], str], Awaitable[Mapping[str, Sequence[Line]]]]
+"""Returns lines of the sections alerts and topics, for what was found and a session."""
 Recaller = Callable[[str, RecallOptions], Awaitable[Recall]]
 
 
@@ -54,6 +56,7 @@ class AmbientRequest:
         budget_chars: See ``PackRequest``.
         reader_has_session: The reader has the session's own turns before it, so the pack has none of them; at
             start-up it has the latest turns of every session instead of the session's.
+        about: With topics of what is found, and whether the session has left its subject; at a turn only.
     """
 
     context: str
@@ -63,14 +66,21 @@ class AmbientRequest:
     mode: Literal["turn", "startup"] = "turn"
     budget_chars: int | None = None
     reader_has_session: bool = False
+    about: bool = False
 
 
 class Ambient:
     """Makes packs of one entity's memory."""
 
     def __init__(
-        self, entity: str, journal: Journal, client: IsolatedGraphitiClient, always: AlwaysLoaded | None = None
+        self,
+        entity: str,
+        journal: Journal,
+        client: IsolatedGraphitiClient,
+        always: AlwaysLoaded | None = None,
+        about: About | None = None,
     ) -> None:
+        self._about = about
         self._entity = entity
         self._always = always
         self._journal = journal
@@ -96,6 +106,8 @@ class Ambient:
             return self._silent(recalled, (clock.perf_counter() - started) * 1000)
         marks = await marks_of(self._journal)
         at_start = request.mode == "startup"
+        ids = [hit.id for channel in recalled.channels.values() for hit in channel.hits]
+        wanted = self._about if request.about and not at_start else None
         pack = build_pack(
             PackRequest(
                 entity=self._entity,
@@ -110,6 +122,7 @@ class Ambient:
                 started=started,
                 hint=await no_facts(self._entity, self._journal) if request.mode == "startup" else "",
                 identity=await asyncio.to_thread(identity_of, self._folder, self._entity) if at_start else "",
+                about=await wanted(ids, request.session or "") if wanted else {},
                 brief=recalled.evidence is not None and recalled.evidence.level == "little",
             )
         )
@@ -193,6 +206,11 @@ class Sessions:
             mode=mode,
             reader_has_session=True,
         )
+        return await self._make_pack(request)
+
+    async def inject(self, query: str, max_tokens: int, session: str | None = None) -> Pack:
+        """Return the pack of a turn with the topics that it belongs to, and whether the session left its subject."""
+        request = AmbientRequest(context=query, budget_tokens=max_tokens, session=session, about=True)
         return await self._make_pack(request)
 
     async def capture(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool = False) -> None:

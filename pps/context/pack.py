@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,10 +18,14 @@ from pps.core.time import now
 from pps.core.values import ChannelName, Node, Turn
 from pps.models.token_counts import count_tokens, counter_name
 
-SECTIONS = ("identity", "records", "nodes", "facts", "episodes", "anchors", "turns", "summaries")
+SECTIONS = ("alerts", "topics", "identity", "records", "nodes", "facts", "episodes", "anchors", "turns", "summaries")
 """Sections in the order in which they are shown."""
 
+_MOST = {"alerts": 200, "topics": 400}
+"""Most tokens of a section, whatever room there is."""
 _TITLES = {
+    "alerts": "Off its subject",
+    "topics": "Topics",
     "identity": "You",
     "records": "What always holds",
     "nodes": "Nodes",
@@ -31,6 +36,8 @@ _TITLES = {
     "summaries": "Summaries",
 }
 _ONE = {
+    "alerts": "alert",
+    "topics": "topic",
     "identity": "identity",
     "records": "record",
     "nodes": "node",
@@ -41,7 +48,7 @@ _ONE = {
     "summaries": "summary",
 }
 # What is kept first when there is no room for all: a round is one line of each section in this order.
-_ROUND = ("identity", "records", "facts", "nodes", "episodes", "turns", "anchors", "summaries")
+_ROUND = ("identity", "records", "alerts", "topics", "facts", "nodes", "episodes", "turns", "anchors", "summaries")
 _MANIFEST = 24
 """Tokens by which the last line may grow once it tells of every section."""
 _MANIFEST_UNITS = 160
@@ -65,6 +72,7 @@ class PackRequest:
         budget_chars: Nor than this many UTF-16 units, the characters of JavaScript; None is no bound.
         mode: ``startup`` goes by recency, ``turn`` by what is being talked about.
         identity: Who the entity is, in its own words.
+        about: Lines of further sections: alerts, topics.
         brief: There is little to say: a line or two, hardly any frame.
         clock: The moment that the pack states; None is now.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
@@ -84,6 +92,7 @@ class PackRequest:
     budget_chars: int | None = None
     hint: str = ""
     identity: str = ""
+    about: Mapping[str, Sequence[Line]] = field(default_factory=dict[str, Sequence[Line]])
     brief: bool = False
 
     def holds(self, text: str) -> bool:
@@ -167,6 +176,7 @@ def _fill(draft: _Draft, request: PackRequest) -> None:
     room = request.budget_tokens - count_tokens(frame) - (0 if draft.brief else _MANIFEST)
     chars = (request.budget_chars or sys.maxsize) - _units(frame) - _MANIFEST_UNITS
     kept: list[tuple[str, int]] = []
+    used: Counter[str] = Counter()
     for name, at in _by_need(draft.lines):
         one = draft.lines[name][at]
         if any(one.says_the_same(draft.lines[section][place]) for section, place in kept):
@@ -174,7 +184,8 @@ def _fill(draft: _Draft, request: PackRequest) -> None:
             continue
         line = ("" if draft.kept[name] else draft.title(name)) + "\n" + one.text
         size = count_tokens(line)
-        if size <= room and _units(line) <= chars:
+        if size <= min(room, _MOST.get(name, room) - used[name]) and _units(line) <= chars:
+            used[name] += size
             room, chars = room - size, chars - _units(line)
             draft.kept[name].add(at)
             kept.append((name, at))
@@ -226,6 +237,7 @@ def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
 
 def _lines(request: PackRequest) -> dict[str, list[Line]]:
     lines = {name: [line_of(hit) for hit in hits] for name, hits in _hits(request).items()}
+    lines |= {name: list(request.about.get(name, ())) for name in _MOST}
     lines["identity"] = [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
     lines["records"] = [line for _, line in request.records]
     lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]

@@ -16,6 +16,7 @@ from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.inputs import Id, Label
+from pps.operations.outputs import PackView, pack_view
 from pps.operations.table import ERASES, READS, SETS, operation
 from pps.topics.divergence import Divergence, divergence
 from pps.topics.portfolio import Portfolio, Stability
@@ -248,7 +249,28 @@ async def trigger_dream(memory: Memory, given: DreamInput, progress: Progress | 
     return await dream(memory.topics.sources, request, progress)
 
 
+class InjectInput(Input):
+    """What is being talked about, and how much room there is."""
+
+    query: str = Field(min_length=1, max_length=8_000, description="The last message or two as they are.")
+    max_tokens: int = Field(default=1_200, ge=100, le=100_000, description="Most tokens of the text; never exceeded.")
+    session: Label | None = Field(
+        default=None, description="Id of this conversation: what it was shown is not shown again; whether it digresses."
+    )
+
+
+@operation("Context to inject", words.pack, READS, toolset="perspectives")
+async def inject_context(memory: Memory, given: InjectInput) -> PackView:
+    """Use it in place of ambient_recall where you also want to know the topics that the matter belongs to.
+
+    Returns the same pack, with alerts where the session has left its subject; nothing where nothing is relevant.
+    """
+    pack = await memory.sessions.inject(given.query, given.max_tokens, given.session)
+    return pack_view(pack)
+
+
 TOPICS = (
+    inject_context,
     get_topic_portfolio,
     get_topic_stability,
     detect_topics,

@@ -60,3 +60,18 @@ async def test_what_may_say_the_same_is_proposed_and_nothing_changes(app: App) -
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert await memory.stats() == before
+
+
+async def test_a_pack_tells_its_topics_and_divergence_and_nothing_where_nothing_is_relevant(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await tell(memory, *BREAD, *BOATS)
+        await memory.topics.detect()
+        pack = await memory.sessions.inject("What about the rye dough in the oven?", 1_200)
+        assert pack.sections["topics"] == 1
+        assert "3 memories, emerging" in pack.text
+        assert "keel" not in pack.text
+        assert "topics" not in (await memory.ambient_recall("What about the rye dough in the oven?")).sections
+        assert not (await memory.sessions.inject("Quarterly invoices overflow.", 1_200)).sections
+        small = await memory.sessions.inject("What about the rye dough in the oven?", 100)
+        assert small.tokens <= 100

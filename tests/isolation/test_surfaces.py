@@ -64,6 +64,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "get_divergence_alerts": [{"session": "theirs", "lookback_hours": 48}],
     "trigger_consolidation": [{"min_similarity": 0.0}, {"strategy": "semantic", "min_similarity": 0.0}],
     "trigger_dream": [{"max_duration_secs": 10}],
+    "inject_context": [{"query": "vault 4711 canary", "session": "theirs"}],
     "merge_concepts": [
         {"source_ids": ["<node>", "<fact>"], "target_name": "vault", "rationale": "x", "dry_run": False}
     ],

@@ -49,6 +49,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "get_divergence_alerts": [{}, {"session": "s", "lookback_hours": 48}],
     "trigger_consolidation": [{"min_similarity": 0.0}, {"strategy": "temporal", "min_similarity": 0.0}],
     "trigger_dream": [{}, {"dry_run": True}],
+    "inject_context": [{"query": "{mark}", "session": "s"}],
     "merge_concepts": [
         {"source_ids": ["{node}", "{fact}"], "target_name": "Ana", "rationale": "One.", "dry_run": False}
     ],

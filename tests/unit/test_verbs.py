@@ -85,6 +85,7 @@ SAMPLES: dict[str, object] = {
     "get_divergence_alerts": Divergence((Alert("E1", "high", 0.05, 0.3, ID, "Rye it is."),), 4, 1),
     "trigger_consolidation": Proposals((PAIR,), 2, more=True),
     "trigger_dream": Dream(2, (PAIR,), (PAIR,), 1),
+    "inject_context": outputs.pack_view(Pack("text", 3, "estimate", {"topics": 1}, {}, "m", RECALL, 1.234)),
     "merge_concepts": Merged((MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),)),
     "forget_concept": Forgotten(False, (ID,), restorable_as=ID, restorable_until=AT),
     "anchor_search": outputs.AnchorHits((outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),)),

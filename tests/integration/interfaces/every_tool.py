@@ -24,6 +24,7 @@ TOOLS = {
     "get_topic_stability",
     "detect_topics",
     "merge_concepts",
+    "inject_context",
     "get_divergence_alerts",
     "trigger_consolidation",
     "trigger_dream",
@@ -177,6 +178,7 @@ async def use_every_tool(client: Client) -> None:
     assert (await done(client, "detect_topics", force=True))["topics"] == []
     assert (await done(client, "get_topic_portfolio"))["consolidate"] is False
     assert (await done(client, "get_topic_stability", hours=1))["topics"] == 0
+    assert (await done(client, "inject_context", query="rye bread", max_tokens=500))["tokens"] <= 500
     assert (await done(client, "get_divergence_alerts"))["alerts"] == []
     assert (await done(client, "trigger_consolidation", min_similarity=0.9))["pairs"] == []
     assert (await done(client, "trigger_dream", dry_run=True))["ended"] == "dry_run"
