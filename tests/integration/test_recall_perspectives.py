@@ -280,3 +280,31 @@ def _again(item: object):
 
     assert isinstance(item, Fact)
     return FactDraft("Mira", item.relation, "roses", item.text, valid_at=item.valid_at)
+
+
+async def test_sequence_puts_the_neighbours_of_the_best_hit_first_and_leaves_other_sessions_out(scene: Memory) -> None:
+    weigh = PERSPECTIVES["sequence"].weigh
+    assert weigh is not None
+    asked = ask(scene, "coffee")
+    turns = {one.content: one for one in await scene._parts.journal.recent(20)}
+    best = next(one for text, one in turns.items() if text.startswith("Black coffee"))
+    rest = [one for one in turns.values() if one is not best]
+
+    opinion = await weigh(asked, "turns", {one.uuid: one for one in (best, *rest)})
+
+    assert [one.signal for one in opinion] == [1.0, 0.5, 0.5]
+    sessions = {one.uuid: one.session for one in turns.values()}
+    assert {sessions[one.id] for one in opinion} == {best.session}
+
+
+async def test_period_puts_the_same_hour_of_the_week_first(scene: Memory) -> None:
+    weigh = PERSPECTIVES["period"].weigh
+    assert weigh is not None
+    turns = {one.uuid: one for one in await scene._parts.journal.recent(20)}
+    asked = ask(scene, "coffee", as_of=START + timedelta(days=70))
+
+    opinion = await weigh(asked, "turns", turns)
+
+    assert turns[opinion[0].id].occurred_at.weekday() == START.weekday()
+    assert opinion[0].signal > 0.98
+    assert turns[opinion[-1].id].occurred_at.weekday() == (START + timedelta(days=3)).weekday()
