@@ -57,7 +57,7 @@ async def squad(
             given = {"topic": task["asks"], "limit": _SHOWN}
             caller = Caller.of_entity(made.members[task["who"]].entity)
             text = (await calls.answer(caller, "memory_query", given)).text
-            rows.append({**task, "ways": _ways(text, files, made.members, task)})
+            rows.append({**task, "ways": _ways(text, files, list(made.members), task)})
     report: dict[str, Any] = {
         "benchmark": "squad",
         "title": "A squad's memory beside files",
@@ -76,7 +76,8 @@ async def squad(
 
 def _line(given: Mapping[str, Any]) -> str:
     """Return what was stored as a bullet, with all its fields."""
-    said = {name: one for name, one in given.get("fields", {}).items() if isinstance(one, str | list)}
+    fields: Mapping[str, object] = given.get("fields", {})
+    said: dict[str, object] = {name: one for name, one in fields.items() if isinstance(one, (str, list))}
     return f"- {given.get('title', '')}: {given['content']} " + "; ".join(
         f"{name}: {one}" for name, one in said.items()
     )
