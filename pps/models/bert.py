@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pps.core.footprint import cores
 from pps.models import minilm_graph
@@ -24,6 +25,7 @@ from pps.models.protocols import Fingerprint, Matrix, Vector
 WINDOW_TOKENS = 256
 _CONTENT_TOKENS = WINDOW_TOKENS - SPECIAL_TOKENS
 _OVERLAP_TOKENS = 40
+_TOKENS_APART = 128
 _MAX_THREADS = 4
 _NICER = 10
 """What a thread that embeds passages adds to its nice value. With 8 clients that send as fast as they are answered, an
@@ -85,6 +87,18 @@ class BertEmbedder(WindowedEmbedder):
     def embed_query(self, text: str) -> Vector:
         return super().embed_query(self._bert.instruction + text)
 
+    def embed_tokens(self, texts: Sequence[str]) -> list[Matrix]:
+        """Return the unit vectors of each text's first 128 tokens, without the model's special ones."""
+        tokenizer = wordpiece()
+        ids = [tokenizer.encode(readable(text)).ids[:_TOKENS_APART] for text in texts]
+        found: list[Matrix] = [np.zeros((0, self.fingerprint.dimension), dtype=np.float32)] * len(ids)
+        for batch in _batches([len(each) for each in ids], self._bert.batch_tokens):
+            hidden, _ = self._hidden(self._for_queries(), [ids[at] for at in batch])
+            for at, rows in zip(batch, hidden, strict=True):
+                said = rows[1 : len(ids[at]) - 1]
+                found[at] = said / np.maximum(np.linalg.norm(said, axis=1, keepdims=True), 1e-12)
+        return found
+
     def split(self, text: str) -> list[str]:
         text = readable(text)
         if len(text.encode()) <= _CONTENT_TOKENS:  # a piece has a byte or more: most turns need not be counted
@@ -122,17 +136,22 @@ class BertEmbedder(WindowedEmbedder):
 
         Source of the mean: Reimers and Gurevych 2019.
         """
+        hidden, mask = self._hidden(network, ids)
+        if self.fingerprint.pooling == "cls":
+            return hidden[:, 0]
+        weights = mask[:, :, np.newaxis].astype(np.float32)
+        return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
+
+    @staticmethod
+    def _hidden(network: Network, ids: _Batch) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return the vector of each token, shape (texts, width, dimension), and which of them are of the text."""
         width = max(len(each) for each in ids)
         tokens = np.zeros((len(ids), width), dtype=np.int64)
         mask = np.zeros((len(ids), width), dtype=np.int64)
         for row, each in enumerate(ids):
             tokens[row, : len(each)] = each
             mask[row, : len(each)] = 1
-        hidden = network.run(tokens, mask, np.zeros_like(tokens))
-        if self.fingerprint.pooling == "cls":
-            return hidden[:, 0]
-        weights = mask[:, :, np.newaxis].astype(np.float32)
-        return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
+        return network.run(tokens, mask, np.zeros_like(tokens)), mask
 
     def _side_by_side(self, forward: Callable[[_Batch], Matrix], batches: Sequence[_Batch]) -> Iterable[Matrix]:
         """Run batches, one a thread: a tenth faster than threads that share each batch."""

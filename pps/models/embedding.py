@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pps.models.protocols import Embedder, Fingerprint, Matrix, Vector
+from pps.models.protocols import Embedder, Fingerprint, Matrix, TokenEmbedder, Vector
 
 Count: TypeAlias = Callable[[str], int]
 _Span: TypeAlias = tuple[int, int]
@@ -76,6 +76,8 @@ class CachedEmbedder:
         self._kept: OrderedDict[tuple[Fingerprint, str], tuple[float, Vector]] = OrderedDict()
         self._lock = threading.Lock()
         self.embed_passages, self.split, self.close = embedder.embed_passages, embedder.split, embedder.close
+        if isinstance(embedder, TokenEmbedder):
+            self.embed_tokens = embedder.embed_tokens
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from pps.core.errors import ConfigError
 from pps.core.values import Matrix, Vector
 
-__all__ = ["Embedder", "ExtractorModel", "Fingerprint", "Matrix", "Provider", "Reranked", "Reranker", "Vector"]
+__all__ = [
+    "Embedder",
+    "ExtractorModel",
+    "Fingerprint",
+    "Matrix",
+    "Provider",
+    "Reranked",
+    "Reranker",
+    "TokenEmbedder",
+    "Vector",
+]
 
 Provider: TypeAlias = Literal["openai", "anthropic", "gemini", "groq", "ollama", "compatible"]
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
@@ -55,6 +65,15 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Give back what it holds; a second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """An embedder that also has a vector of each token of a text; the call blocks."""
+
+    def embed_tokens(self, texts: Sequence[str]) -> list[Matrix]:
+        """Return the unit vectors of each text's first 128 tokens, shape (tokens, dimension), in the order given."""
         ...
 
 

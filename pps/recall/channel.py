@@ -23,6 +23,7 @@ from pps.recall.ranking import (
     freshness,
     fused,
     latest_first,
+    led,
     novelty,
     of_turns,
     one_of_each_pair,
@@ -214,7 +215,8 @@ class _Filling:
             for one, factor in factors.items():
                 scores[one] *= factor
         steered = ask.request.center or ask.request.weights  # then the caller says what comes first
-        found = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].find and not steered]
+        finds = {name for name, one in PERSPECTIVES.items() if one.find and not one.recall_only}
+        found = [entries for name, entries in lists.said.items() if name in finds and not steered]
         ahead = unanimous(found, scores) - shown.keys()
         most = max(scores.values(), default=0.0)
         moved = {one: "put first: it is first in every list" for one in ahead if scores[one] < most}
@@ -243,9 +245,14 @@ class _Filling:
         return ranking, best, items
 
     def _joined(self, lists: Lists) -> dict[str, float]:
+        said = {name: entries for name, entries in lists.said.items() if not PERSPECTIVES[name].recall_only}
         if self._profile.fusion == "sum":
-            return summed(lists.said, self._profile.perspectives)
-        return fused(lists.said, self._profile.perspectives, k=self._profile.k)
+            joined = summed(said, self._profile.perspectives)
+        else:
+            weights = led(said, self._profile.perspectives) if self._profile.led else self._profile.perspectives
+            joined = fused(said, weights, k=self._profile.k)
+        only = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].recall_only]
+        return {**joined, **{one.id: 0.0 for entries in only for one in entries if one.id not in joined}}
 
     async def _reordered(self, ranking: _Ranking) -> _Ranking:
         """Put the latest first, keep one fact of each pair and one turn of each text, spread out: as it is set."""

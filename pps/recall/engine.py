@@ -19,7 +19,7 @@ from pps.recall.hits import fetch, make_hits, with_relationships
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile, Profile, Profiles
 from pps.recall.query import Ask, Sources
-from pps.recall.question import Kind, kind_of
+from pps.recall.question import Kind, kind_of, routes_of
 from pps.recall.request import RecallRequest
 from pps.recall.why import Why, explain
 
@@ -142,7 +142,7 @@ def _tuned(name: ChannelName, channel: ChannelProfile, request: RecallRequest) -
 
 async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
     """Fill the wanted channels side by side; what keeps one from being filled is its error, never an empty list."""
-    wanted = tuned(_wanted(ask.request, profile), ask.request)
+    wanted = tuned(await _routed(ask, _wanted(ask.request, profile)), ask.request)
     limits = [min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted]
     results = await asyncio.gather(
         *(fill(ask, name, channel, limit) for (name, channel), limit in zip(wanted.items(), limits, strict=True)),
@@ -157,6 +157,19 @@ async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
         else:
             channels[name] = result
     return channels
+
+
+async def _routed(ask: Ask, channels: Mapping[ChannelName, ChannelProfile]) -> Mapping[ChannelName, ChannelProfile]:
+    """Return channels with the weights that they have for this kind of query."""
+    if not any(channel.routing for channel in channels.values()):
+        return channels
+    kinds = routes_of(ask.text, await ask.named())
+    found: dict[ChannelName, ChannelProfile] = {}
+    for name, channel in channels.items():
+        raised = [weights for kind, weights in channel.routing.items() if kind in kinds]
+        weights = {**channel.perspectives, **{one: weight for each in raised for one, weight in each.items()}}
+        found[name] = channel.model_copy(update={"perspectives": weights})
+    return found
 
 
 def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, ChannelProfile]:

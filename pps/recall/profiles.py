@@ -20,6 +20,7 @@ from pps.isolation.recipes import RECIPES
 from pps.journal.filters import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Tuning
+from pps.recall.question import Route
 
 _log = logging.getLogger(__name__)
 
@@ -127,6 +128,9 @@ class ChannelProfile(_Table):
         pairs: Keep one fact of each unordered (subject, object).
         distinct: Keep one turn of those that say the same, and none that only asks the query's question again.
         mmr: Maximal marginal relevance with this lambda; None is off.
+        led: Meaning leads: where it is sure the others count half, where it is weak twice; see ``ranking.led``.
+        routing: By kind of query, what some weigh instead: ``cause`` asks why, ``code`` has
+            identifiers, ``intent`` asks for a purpose, ``named`` names a thing, ``exact`` quotes words.
         latest: Put the last of several statements of one thing before the others, where the query asks about now.
         freshness, novelty: Damp what is old, and what the session was shown lately.
         substance: Damp turns that tell little.
@@ -150,6 +154,8 @@ class ChannelProfile(_Table):
     freshness: bool = False
     novelty: bool = False
     latest: bool = False
+    led: bool = False
+    routing: Mapping[Route, Mapping[str, _Weight]] = Field(default_factory=dict[Route, Mapping[str, _Weight]])
     substance: Substance | None = None
     assistant: float = Field(default=1, ge=0, le=1)
     speaker: float = Field(default=1, ge=1, le=2)
@@ -323,7 +329,8 @@ def _parsed(place: str, text: str) -> _File | None:
     there = ", ".join(name if one.finds else f"{name} (only orders)" for name, one in PERSPECTIVES.items())
     for channel, profile in file.channels.items():
         key = f"{place}: channels.{channel}.perspectives"
-        if unknown := sorted(set(profile.perspectives) - set(PERSPECTIVES)):
+        routed = {one for weights in profile.routing.values() for one in weights}
+        if unknown := sorted((set(profile.perspectives) | routed) - set(PERSPECTIVES)):
             raise ConfigError(f"{key}: no perspective is called {', '.join(unknown)}; there are {there}")
         if not any(weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()):
             raise ConfigError(f"{key}: names none with a weight above 0 that finds anything; there are {there}")

@@ -18,6 +18,21 @@ LONGEST_SENTENCE = 400
 
 Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
 
+Route: TypeAlias = Literal["cause", "code", "intent", "named", "exact"]
+_ROUTES: dict[Route, re.Pattern[str]] = {
+    "cause": re.compile(
+        r"\b(?:why|how come|caus(?:e[sd]?|ing)|reason|led to|lead(?:s|ing)? to|due to|because|warum)\b", re.I
+    ),
+    "code": re.compile(
+        r"[a-z0-9]_[a-z]|[a-z][A-Z]|\w\(|`|\w/\w+[./]\w|\b\w+\.(?:py|js|ts|rs|go|java|toml|sql|md)\b|::"
+    ),
+    "intent": re.compile(
+        r"\b(?:goal|purpose|intent(?:ion)?|trying to|in order to|aim(?:ed|ing)?|meant to|so that)\b", re.I
+    ),
+    "exact": re.compile(r"[\"“][^\"”]{2,}[\"”]"),
+}
+"""What tells of which kind a query is; ``named`` is told by the names of nodes."""
+
 LONG = 600
 """Characters above which a text is shown by its matching passage."""
 _PASSAGE, _OVERLAP = 500, 120
@@ -74,6 +89,12 @@ def condensed(query: str) -> str:
             kept.add(index)
             room -= len(sentences[index]) + 1
     return " ".join(sentences[index] for index in sorted(kept)) or query[:LONGEST]
+
+
+def routes_of(query: str, names: Sequence[str]) -> set[Route]:
+    """Return the kinds of a query that a perspective is made for; ``names`` are those that it calls nodes by."""
+    found: set[Route] = {kind for kind, cue in _ROUTES.items() if cue.search(query)}
+    return {*found, "named"} if names else found
 
 
 def content_words(query: str) -> str:

@@ -40,6 +40,9 @@ _HOW_TO_ACT = re.compile(
     r"|^(?:write|draft|plan|make|show|give|help|book|explain)\b",
     re.I,
 )
+STRONG, WEAK = 0.8, 0.4
+"""Cosines of meaning from which other perspectives only refine it, and below which they broaden it."""
+_REFINES, _BROADENS = 0.5, 2.0
 _SHARED, _LEAST_SHARED = 0.4, 3
 """Share of their words that two turns have in common, and words at least, that state one thing."""
 WEAK_BM25 = 8.0
@@ -66,6 +69,18 @@ def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *
                 scores[one.id] = scores.get(one.id, 0.0) + share
             start = end
     return _best_first(scores)
+
+
+def led(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float]) -> Mapping[str, float]:
+    """Return the weights by how sure meaning is: above .8 the others count half and refine, below .4 twice and broaden.
+
+    Source: acceptance row S4-17, the rule ARCH-17.
+    """
+    best = max(
+        (entries[0].score for name, entries in lists.items() if name.startswith("dense") and entries), default=0.0
+    )
+    factor = _REFINES if best > STRONG else _BROADENS if best < WEAK else 1.0
+    return {name: weight if name.startswith("dense") else factor * weight for name, weight in weights.items()}
 
 
 def unanimous(lists: Iterable[Sequence[Scored]], among: Container[str]) -> set[str]:

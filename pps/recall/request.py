@@ -40,6 +40,8 @@ class RecallOptions(TypedDict, total=False):
         min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective drops what is below.
         max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
         include_relationships: With each node that is found, the newest facts and relations that hold and join it.
+        connections: Which ways of the graph ``near`` goes from what the query names: ``source`` those that go out from
+            it, ``target`` those that come to it, or ``both``.
         during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until`` are. A time that
             the query itself names only ranks higher what happened then.
         filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
@@ -55,6 +57,7 @@ class RecallOptions(TypedDict, total=False):
     min_similarity: float | None
     max_hops: int
     include_relationships: bool
+    connections: Literal["source", "target", "both"]
     during: str
     filters: ItemFilter
 
@@ -94,6 +97,7 @@ class RecallRequest:
     min_similarity: float | None = None
     max_hops: int = 2
     include_relationships: bool = False
+    connections: Literal["source", "target", "both"] = "both"
     filters: ItemFilter = field(default_factory=ItemFilter)
 
 

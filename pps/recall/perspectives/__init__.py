@@ -36,6 +36,7 @@ class Perspective:
         weigh: ``(ask, channel, items by id)``: those of the candidates that it has an opinion on.
         score: ``(ask, channel, ids)``: those of the ids that it has a signal for, whatever their rank; a weighted
             sum needs the signal of what only others found.
+        recall_only: What it finds are candidates; its ranks count for nothing in their order.
         alike: ``(sources, ids of turns or nodes)``: how much alike they are, shape (n, n), symmetric, in [-1, 1]; NaN
             where one of two has no feature of this perspective. Topics and divergence are made of it.
     """
@@ -46,6 +47,7 @@ class Perspective:
     weigh: Weigh | None = None
     score: Score | None = None
     alike: Alike | None = None
+    recall_only: bool = False
 
     @property
     def finds(self) -> bool:
@@ -56,11 +58,14 @@ class Perspective:
 PERSPECTIVES: dict[str, Perspective] = {}
 
 
-def finds(*, score: Score | None = None, alike: Alike | None = None) -> Callable[[Find], Find]:
+def finds(
+    *, score: Score | None = None, alike: Alike | None = None, recall_only: bool = False
+) -> Callable[[Find], Find]:
     """Make a function a perspective that brings candidates; ``score`` has a signal for those of others."""
 
     def mark(find: Find) -> Find:
-        PERSPECTIVES[find.__name__] = Perspective(find.__name__, _about(find), find=find, score=score, alike=alike)
+        name = find.__name__
+        PERSPECTIVES[name] = Perspective(name, _about(find), find, score=score, alike=alike, recall_only=recall_only)
         return find
 
     return mark

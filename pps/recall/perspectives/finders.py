@@ -10,6 +10,7 @@ from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.recall.hits import outlined, supported
 from pps.recall.perspectives import finds
+from pps.recall.perspectives.likeness import by_meaning, by_names, by_words
 from pps.recall.query import Ask, Scored
 from pps.recall.question import beyond_names
 from pps.recall.ranking import best_of, fused, in_order, textual
@@ -29,7 +30,7 @@ async def _bm25_score(ask: Ask, channel: ChannelName, ids: AbstractSet[str]) -> 
     return [one for one in textual(best_of([*lists, best], len(ids) + 1)) if one.id in ids]
 
 
-@finds(score=_bm25_score)
+@finds(score=_bm25_score, alike=by_words)
 async def bm25(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """BM25: words that the query shares with the item, rare ones counting more.
 
@@ -52,7 +53,7 @@ async def _dense_score(ask: Ask, channel: ChannelName, ids: AbstractSet[str]) ->
     return best_of([await ask.similar_among(one, ids) for one in ask.collections(channel)], len(ids))
 
 
-@finds(score=_dense_score)
+@finds(score=_dense_score, alike=by_meaning)
 async def dense(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Dense: nearness of the query's vector to the item's own vector (raw cosine); a record's is of what it says."""
     if channel == "nodes":
@@ -97,7 +98,7 @@ async def latest(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         size *= 4
 
 
-@finds()
+@finds(alike=by_names)
 async def named(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Named things: nodes that the query calls by name, and the facts about them.
 

@@ -1,0 +1,179 @@
+"""Searching by chosen perspectives: meaning with all others, causes, connections, intent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import AliasChoices, Field
+
+from pps.config.spaces import spaces
+from pps.core.errors import InvalidRequest
+from pps.core.values import Receipt
+from pps.memory import Memory
+from pps.operations import outputs, words
+from pps.operations.inputs import Input, Label
+from pps.operations.knowledge import REMEMBER_WAIT_S
+from pps.operations.table import ADDS, READS, operation
+
+_TEXTS = ("facts", "episodes")
+
+
+class _Query(Input):
+    query: str = Field(min_length=1, max_length=8000, description="A question or key words.")
+    top_k: int = Field(
+        default=10,
+        ge=1,
+        le=50,
+        description="Most results in each channel.",
+        validation_alias=AliasChoices("top_k", "topK", "limit"),
+    )
+
+
+class SearchGraphInput(_Query):
+    """A question, and the perspectives that answer it."""
+
+    top_k: int = Field(
+        default=10,
+        ge=1,
+        le=100,
+        description="Most results in each channel.",
+        validation_alias=AliasChoices("top_k", "topK", "limit"),
+    )
+    strategy: Literal["e1_only", "multi_space", "pipeline"] = Field(
+        default="multi_space",
+        description="e1_only: meaning alone; multi_space: several, by kind of question; pipeline: wide, then word by word.",
+    )
+    exclude: tuple[str, ...] = Field(
+        default=(),
+        max_length=13,
+        description="Perspectives to leave out, E1 to E13 or by name.",
+        validation_alias=AliasChoices("exclude", "excludeEmbedders"),
+    )
+    weights: Mapping[Label, float] = Field(
+        default={},
+        description="Perspective (E1 to E13 or its name) to weight, 0 to 1000, in place of the strategy's.",
+        validation_alias=AliasChoices("weights", "customWeights"),
+    )
+    min_similarity: float | None = Field(
+        default=None,
+        ge=-1,
+        le=1,
+        description="Least cosine of what meaning finds.",
+        validation_alias=AliasChoices("min_similarity", "minSimilarity"),
+    )
+    session: Label | None = Field(default=None, description="Id of this conversation.")
+
+
+class SearchCausesInput(_Query):
+    """What happened, and whether its cause or its effect is wanted."""
+
+    direction: Literal["auto", "cause", "effect"] = Field(
+        default="auto",
+        description="cause: what led to it; effect: what it led to; auto: as the question says, else its cause.",
+        validation_alias=AliasChoices("direction", "causal_direction", "causalDirection"),
+    )
+
+
+class SearchConnectionsInput(_Query):
+    """Things by their names, and which way to go from them."""
+
+    direction: Literal["source", "target", "both"] = Field(
+        default="both", description="source: what goes out from them; target: what comes to them."
+    )
+
+
+class SearchByIntentInput(_Query):
+    """What somebody wants to reach."""
+
+    blend: float = Field(
+        default=0.3,
+        ge=0,
+        le=1,
+        description="Share of plain meaning beside intent, 0 to 1.",
+        validation_alias=AliasChoices("blend", "blend_with_semantic", "blendWithSemantic"),
+    )
+
+
+class StoreMemoryInput(Input):
+    """A text that should last."""
+
+    content: str = Field(min_length=1, max_length=65_536, description="The text, word for word.")
+    rationale: str = Field(default="", max_length=1024, description="Why it should last; kept beside it.")
+    session: Label | None = Field(
+        default=None, description="Id of this conversation.", validation_alias=AliasChoices("session", "sessionId")
+    )
+
+
+@operation("Search by several perspectives", words.recall, READS, toolset="perspectives")
+async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.RecallView:
+    """Use it when plain 'recall' misses something that is there: it asks several perspectives and says what each gave.
+
+    Returns one ranked list for each channel; 'ranks' of a hit are its places in each perspective.
+    """
+    weights = {_named(one, "weights"): weight for one, weight in given.weights.items()}
+    weights |= {_named(one, "exclude"): 0.0 for one in given.exclude}
+    options: dict[str, Any] = {"min_similarity": given.min_similarity, "session": given.session}
+    found = await memory.recall(
+        given.query, profile=given.strategy, limit=given.top_k, channels=_TEXTS, weights=weights, **options
+    )
+    return outputs.recall_view(found)
+
+
+@operation("Search for causes and effects", words.recall, READS, toolset="perspectives")
+async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.RecallView:
+    """Use it to find why something happened, or what it led to, where the memory says so with words like 'because'.
+
+    Returns facts and turns, those that tell of the other end first.
+    """
+    query = _CAUSAL[given.direction].format(given.query.rstrip(" ?"))
+    weights = {"cause": 4.0, "dense": 0.25, "bm25": 0.25}
+    found = await memory.recall(query, profile="multi_space", limit=given.top_k, channels=_TEXTS, weights=weights)
+    return outputs.recall_view(found)
+
+
+@operation("Search for connections", words.recall, READS, toolset="perspectives")
+async def search_connections(memory: Memory, given: SearchConnectionsInput) -> outputs.RecallView:
+    """Use it to find what is tied to a thing that you name, and by which facts; a relation that you name comes first.
+
+    Returns the neighbours, the facts that tie them, and the turns that say so.
+    """
+    found = await memory.recall(
+        given.query,
+        profile="connections",
+        limit=given.top_k,
+        connections=given.direction,
+    )
+    return outputs.recall_view(found)
+
+
+@operation("Search by intent", words.recall, READS, toolset="perspectives")
+async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> outputs.RecallView:
+    """Use it to find work with the same purpose in other words: say what is to be reached. Returns ranked turns."""
+    weights = {"intent": 2 * (1 - given.blend), "dense_windows": 1 - given.blend, "dense": 2 * given.blend}
+    found = await memory.recall(given.query, profile="e1_only", limit=given.top_k, channels=["episodes"], weights=weights)
+    return outputs.recall_view(found)
+
+
+@operation("Store a memory", words.receipt, ADDS, toolset="perspectives")
+async def store_memory(memory: Memory, given: StoreMemoryInput) -> Receipt:
+    """Use it as 'remember', for a text with the reason why it should last. Returns its id and whether it can be found."""
+    content = f"{given.content}\n\nWhy it matters: {given.rationale}" if given.rationale.strip() else given.content
+    options: dict[str, Any] = {"session": given.session} if given.session else {}
+    return await memory.remember(content, wait="searchable", timeout_s=REMEMBER_WAIT_S, **options)
+
+
+_CAUSAL = {"auto": "{}", "cause": "Why {}?", "effect": "What did {} lead to?"}
+
+
+def _named(one: str, field: str) -> str:
+    """Return the name of a perspective that is given so or as E1 to E13."""
+    there = spaces()
+    if one in there:
+        return there[one].perspective
+    if one[:1] == "E" and one[1:].isdigit():
+        raise InvalidRequest(field, f"{one!r} is none of {', '.join(there)}")
+    return one
+
+
+PERSPECTIVE_TOOLS = (search_graph, search_causes, search_connections, search_by_intent, store_memory)

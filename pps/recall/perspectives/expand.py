@@ -1,0 +1,36 @@
+"""Other words for the same: what occurs together with the query's words here. It brings candidates, and orders none."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pps.core.values import ChannelName
+from pps.recall.hits import fetch, text_of
+from pps.recall.perspectives import finds
+from pps.recall.query import Ask, Scored
+from pps.recall.question import IDLE, grams
+from pps.recall.ranking import best_of, textual
+
+_READ, _ADDED = 10, 8
+"""Texts nearest to the query that are read for further words, and how many words are added."""
+
+
+@finds(recall_only=True)
+async def expand(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
+    """Expand: texts with words that stand beside the query's own words, or beside what it means, in this memory.
+
+    The words that the nearest texts share beyond those of the query are searched for in its place. What only this
+    found comes after all else, unless something that orders candidates lifts it.
+
+    Source: pseudo-relevance feedback, Lavrenko and Croft 2001.
+    """
+    words, collections = grams(ask.words), ask.collections(channel)
+    matched = best_of([await ask.matches(one, ask.words, _READ) for one in collections], _READ)
+    similar = best_of([await ask.similar(one, _READ) for one in collections], _READ)
+    near = await fetch(ask, channel, [one.id for one in (*matched, *similar)])
+    counts = Counter(word for item in near.values() for word in grams(text_of(item)) - words - IDLE if len(word) > 2)
+    added = sorted((word for word in counts if counts[word] > 1), key=lambda word: (-counts[word], -len(word), word))
+    if not added:
+        return []
+    found = [await ask.matches(one, " ".join(added[:_ADDED]), depth) for one in collections]
+    return textual(best_of(found, depth))
