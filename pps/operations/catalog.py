@@ -13,6 +13,7 @@ from pps.operations.inventory import SCHEMA
 from pps.operations.knowledge import KNOWLEDGE
 from pps.operations.maintenance import MAINTENANCE
 from pps.operations.pack_files import PACKS
+from pps.operations.perspective_tools import PERSPECTIVE_TOOLS
 from pps.operations.project_access import PROJECT_ACCESS
 from pps.operations.project_tools import PROJECT_TOOLS
 from pps.operations.record_asks import RECORD_ASKS
@@ -36,6 +37,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *SCHEMA,
     *FINDING,
     *GRAPH_LOOKS,
+    *PERSPECTIVE_TOOLS,
     *SESSION_START,
     *TOPICS,
     *UPKEEP,

@@ -42,7 +42,7 @@ class SearchGraphInput(_Query):
     )
     strategy: Literal["e1_only", "multi_space", "pipeline"] = Field(
         default="multi_space",
-        description="e1_only: meaning alone; multi_space: several, by kind of question; pipeline: wide, then word by word.",
+        description="Meaning alone (e1_only), several by kind of question, or wide and then word by word (pipeline).",
     )
     exclude: tuple[str, ...] = Field(
         default=(),
@@ -151,16 +151,18 @@ async def search_connections(memory: Memory, given: SearchConnectionsInput) -> o
 async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> outputs.RecallView:
     """Use it to find work with the same purpose in other words: say what is to be reached. Returns ranked turns."""
     weights = {"intent": 2 * (1 - given.blend), "dense_windows": 1 - given.blend, "dense": 2 * given.blend}
-    found = await memory.recall(given.query, profile="e1_only", limit=given.top_k, channels=["episodes"], weights=weights)
+    found = await memory.recall(
+        given.query, profile="e1_only", limit=given.top_k, channels=["episodes"], weights=weights
+    )
     return outputs.recall_view(found)
 
 
 @operation("Store a memory", words.receipt, ADDS, toolset="perspectives")
 async def store_memory(memory: Memory, given: StoreMemoryInput) -> Receipt:
-    """Use it as 'remember', for a text with the reason why it should last. Returns its id and whether it can be found."""
+    """Use it as 'remember', for a text with the reason why it should last. Returns its id."""
     content = f"{given.content}\n\nWhy it matters: {given.rationale}" if given.rationale.strip() else given.content
     options: dict[str, Any] = {"session": given.session} if given.session else {}
-    return await memory.remember(content, wait="searchable", timeout_s=REMEMBER_WAIT_S, **options)
+    return await memory.remember(content, wait="done", timeout_s=REMEMBER_WAIT_S, **options)
 
 
 _CAUSAL = {"auto": "{}", "cause": "Why {}?", "effect": "What did {} lead to?"}

@@ -20,6 +20,11 @@ TOOLS = {
     "forgotten",
     "restore_forgotten",
     "forget_concept",
+    "search_graph",
+    "search_causes",
+    "search_connections",
+    "search_by_intent",
+    "store_memory",
     "get_topic_portfolio",
     "get_topic_stability",
     "detect_topics",
@@ -117,6 +122,19 @@ async def use_every_tool(client: Client) -> None:
     assert "coffee" in fact["text"]
     assert found["channels"]["nodes"]["hits"]
     assert (await done(client, "why", query="Who makes coffee?", expect=fact["id"]))["expected"].startswith("facts: ")
+
+    wide = await done(client, "search_graph", query="Who makes coffee?", excludeEmbedders=["E6"])
+    assert "bm25" not in wide["channels"]["facts"]["hits"][0]["ranks"]
+    assert "exclude" in await refused(client, "search_graph", query="coffee", exclude=["E14"])
+    tied = await done(client, "search_connections", query="Mira", direction="source")
+    assert [one["id"] for one in tied["channels"]["facts"]["hits"]] == [fact["id"]]
+    assert not (await done(client, "search_connections", query="Mira", direction="target"))["channels"]["facts"]["hits"]
+    assert (await done(client, "search_causes", query="Mira is awake", direction="cause"))["channels"].keys() >= {
+        "facts"
+    }
+    assert (await done(client, "search_by_intent", query="to wake up", blendWithSemantic=0.5))["channels"]["episodes"]
+    kept = await done(client, "store_memory", content="The mill is loud.", rationale="Neighbours complain.")
+    assert (await done(client, "forget", ids=[kept["turn_id"]], dry_run=False))["turns"] == [kept["turn_id"]]
 
     pack = await done(client, "ambient_recall", context="coffee in the kitchen", session="s2", budget_tokens=800)
     assert "Mira makes coffee" in pack["text"]
