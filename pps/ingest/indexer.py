@@ -15,6 +15,7 @@ from pps.core.values import Fact, ItemKind, Node, Turn, Vector, spoken
 from pps.index.indexes import Cleared, EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.drift import Drift
+from pps.ingest.features import Features
 from pps.ingest.index_docs import (
     COLLECTIONS,
     WINDOW_TURNS,
@@ -103,6 +104,7 @@ class Indexer:
         self._vectors = vectors
         self._anchors = anchors
         self._episodes = EpisodeDocs(client, journal, vectors, drift.records.kinds)
+        self._features = Features(client, journal, vectors)
         self._draining = asyncio.Lock()
 
     async def drain(self) -> int:
@@ -180,7 +182,7 @@ class Indexer:
         """Bring the indexes up to date with the clock and with whatever the outbox still holds; as ``embed_due``."""
         await self._turn_facts()
         await self.drain()
-        waits_s = [await self.embed_due(), await self.drift.step()]
+        waits_s = [await self._features.mend(self._draining), await self.embed_due(), await self.drift.step()]
         return min((one for one in waits_s if one is not None), default=None)
 
     async def purge(self) -> None:
@@ -250,6 +252,7 @@ class Indexer:
             await self.records.begin_anew()
         if which == "all":
             await self._journal.mirror_clear()
+            await self._journal.features.clear()
         filling = _Filling(None if which == "text" else self._vectors, progress)
         counts = {
             "nodes": await self._rebuild_nodes(filling),
@@ -258,6 +261,8 @@ class Indexer:
         }
         report = await self._anchors.resync(force=True)
         counts["anchors"] = report.added + report.changed + report.unchanged
+        if which != "text":
+            await self._features.made()
         await self.embed_due()
         return counts
 
@@ -302,6 +307,8 @@ class Indexer:
         while page := await self._client.scan_facts(after, _PAGE):
             facts = await with_days(page, self._client, self._journal)
             await self._journal.mirror_facts(facts)
+            if filling.vectors is self._vectors:
+                await self._features.facts([one.uuid for one in page], facts)
             await self._indexes.apply(filling.kept(await embedded(fact_docs(facts), filling.vectors)), [])
             done, after = done + len(page), page[-1].uuid
             filling.tell("facts", done, total)
@@ -311,6 +318,8 @@ class Indexer:
         episodes = EpisodeDocs(self._client, self._journal, filling.vectors, self.records.kinds)
         done, total, after = 0, await self._journal.count_turns(), 0
         while page := await self._journal.scan(after, _PAGE):
+            if filling.vectors is self._vectors:
+                await self._features.turns([one.uuid for one in page], page)
             await self._indexes.apply(filling.kept(await episodes.of(page)), [])
             done, after = done + len(page), page[-1].seq
             filling.tell("turns", done, total)
@@ -324,9 +333,13 @@ class Indexer:
             read = await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
             facts += await with_days(read, self._client, self._journal)
             await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
+            await self._features.facts(ids, facts)
             return await embedded(fact_docs(facts), self._vectors)
         if kind == "episode":
-            return await self._episodes.of(await self._journal.turns(ids), written.facts)
+            turns = await self._journal.turns(ids)
+            docs = await self._episodes.of(turns, written.facts)
+            await self._features.turns(ids, turns)
+            return docs
         return []
 
     async def _node_docs(self, ids: Sequence[str], written: Written, vectors: PassageVectors | None) -> list[IndexDoc]:
@@ -341,6 +354,8 @@ class Indexer:
         await self._journal.mirror_mentions(pairs, whole=[node.uuid for node in read])
         turns = await self._journal.records.texts([uuid for uuid in ids if uuid not in written.texts])
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
+        if vectors is self._vectors:
+            await self._features.nodes(ids, nodes, texts)
         typed = [(node, texts.get(node.uuid, "")) for node in nodes if node.kind in self.records.kinds]
         docs = [
             doc

@@ -19,6 +19,7 @@ from pps.journal.bin_rows import Bin
 from pps.journal.db import damage, prepare_file
 from pps.journal.embedding_rows import VectorStates
 from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
+from pps.journal.feature_rows import FeatureRows
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
 from pps.journal.pool_rows import PoolRows
@@ -92,6 +93,7 @@ class Journal(Store):
         self.versions = Versions(*stores)
         self.given = Given(*stores)
         self.topics = TopicRows(*stores)
+        self.features = FeatureRows(*stores)
         self._secrets: dict[str, bytes] = {}
 
     @classmethod

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from pps.journal.feature_table import FEATURES
+
 Migrations: TypeAlias = tuple[tuple[str, ...], ...]
 
 # Ids are TEXT (canonical UUIDs), times are INTEGER microseconds since 1970 UTC, lists are JSON.
@@ -261,8 +263,7 @@ _RECORD_VECTORS = (
 # Which part of a session's start it was; empty is a pack.
 _PARTS = ("ALTER TABLE injected ADD COLUMN part TEXT NOT NULL DEFAULT ''",)
 
-# A record of a pack's kind (`pack` is not empty) is here from its first version on; its event time is its turn's.
-# A relation made by hand is here too: `pending` counts its changes that the graph does not have yet.
+# A pack's record is here from its first version on; of a relation, `pending` counts changes that the graph lacks.
 _TYPED = (
     "ALTER TABLE records ADD COLUMN pack TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE records ADD COLUMN pack_version INTEGER NOT NULL DEFAULT 0",
@@ -395,5 +396,6 @@ MIGRATIONS: Migrations = (
     _POOL,
     _BIN,
     _TOPICS,
+    FEATURES,
 )
 """Append only: a released entry never changes. The file's version is ``PRAGMA user_version``."""

@@ -294,4 +294,5 @@ class _Filling:
     def _notes(self, lists: Lists) -> list[str]:
         dense = any(name.startswith("dense") for name in self._profile.perspectives)
         failed = [f"{name} left out: {error.message}" for name, error in lists.failed.items()]
+        failed += sorted(self._ask.lacking)
         return [NO_EMBEDDER, *failed] if dense and self._ask.sources.embedder is None else failed

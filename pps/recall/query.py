@@ -145,6 +145,7 @@ class Ask:
         self.supports: dict[str, Support] = {}
         self.parts: dict[tuple[str, str], int] = {}
         self.traces: dict[ChannelName, Trace] | None = None
+        self.lacking: set[str] = set()  # what a perspective could not see yet, for the notes
         self.reached: Mapping[str, Reached] = {}
         self._took_s: dict[tuple[str, str], float] = {}
         self._running: dict[Hashable, asyncio.Task[object]] = {}

@@ -1,0 +1,116 @@
+"""What a text is compared by besides meaning and words: its letters, its identifiers, and what it says led to what."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+import zlib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pps.config.packaged import shipped
+from pps.core.text import sentences_of
+
+BITS = 1_024
+Direction: TypeAlias = Literal["cause", "effect"]
+_READ = 20_000
+"""Characters of a text that are read, from its beginning."""
+_MOST_PAIRS, _LONGEST_SPAN = 8, 300
+_WORD = re.compile(r"[^\W_]{3,}")
+_CODE = re.compile(
+    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+"  # dotted: app.config.load
+    r"|(?:[\w.-]*/)+[\w.-]*\w"  # a path
+    r"|[A-Za-z]\w*_\w+|_\w+"  # snake_case
+    r"|[A-Za-z]+[a-z0-9][A-Z]\w*"  # camelCase
+    r"|[A-Za-z_]\w*(?=\()"  # a call or signature
+    r"|(?<=import )[A-Za-z_]\w*|(?<=from )[a-z_]\w*(?= import)"
+)
+_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+@lru_cache(maxsize=2_048)
+def letters(text: str) -> bytes:
+    """Return the trigrams of a text's words as 1,024 bits, each set by a trigram's hash."""
+    bits = np.zeros(BITS, dtype=np.uint8)
+    for word in set(_WORD.findall(text[:_READ].lower())):
+        padded = f" {word} "
+        for at in range(len(padded) - 2):
+            bits[zlib.crc32(padded[at : at + 3].encode("utf-8", "replace")) % BITS] = 1
+    return np.packbits(bits).tobytes()
+
+
+@lru_cache(maxsize=2_048)
+def identifiers(text: str) -> frozenset[str]:
+    """Return what in a text is code, in lower case: identifiers whole and in their parts; empty for plain words."""
+    found: set[str] = set()
+    for match in _CODE.findall(text[:_READ]):
+        found.add(match.lower())
+        for simple in _SIMPLE.findall(match):
+            found.add(simple.replace("_", "").lower())
+            found.update(part.lower() for part in _PART.findall(simple) if len(part) > 1)
+    return frozenset(found - {""})
+
+
+def hashed(terms: Iterable[str]) -> bytes:
+    """Return terms as sorted hashes of 8 bytes."""
+    made = [hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).digest() for term in terms]
+    return np.sort(np.frombuffer(b"".join(made), dtype=np.uint64)).tobytes()
+
+
+def numbers(blob: bytes) -> NDArray[np.uint64]:
+    """Return what ``hashed`` or ``letters`` made as numbers of 64 bits."""
+    return np.frombuffer(blob, dtype=np.uint64)
+
+
+@lru_cache(maxsize=2_048)
+def causal_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Return what a text says led to what, as (cause, effect), at most eight."""
+    found: list[tuple[str, str]] = []
+    before = ""
+    for sentence in sentences_of(text[:_READ]):
+        pair = _pair(sentence, before)
+        if pair is not None and all(pair):
+            found.append(pair)
+        before = sentence
+    return tuple(found[:_MOST_PAIRS])
+
+
+@lru_cache(maxsize=256)
+def asked(query: str) -> tuple[Direction, str] | None:
+    """Return which end of a cause a query asks for, and what it says of the other; None where it asks for neither."""
+    directions: tuple[Direction, ...] = ("cause", "effect")
+    for direction in directions:
+        cue = _cues(f"asks_{direction}").search(query)
+        if cue is not None and (rest := _trimmed(f"{query[: cue.start()]} {query[cue.end() :]}")):
+            return direction, rest
+    return None
+
+
+def _pair(sentence: str, before: str) -> tuple[str, str] | None:
+    leading = _cues("leading").match(sentence.lstrip())
+    if leading is not None and "," in sentence:
+        cause, _, effect = sentence.lstrip()[leading.end() :].partition(",")
+        return _trimmed(cause), _trimmed(effect)
+    if (cue := _cues("effect_first").search(sentence)) is not None:
+        return _trimmed(sentence[cue.end() :]), _trimmed(sentence[: cue.start()])
+    if (cue := _cues("cause_first").search(sentence)) is not None:
+        return _trimmed(sentence[: cue.start()]) or _trimmed(before), _trimmed(sentence[cue.end() :])
+    return None
+
+
+def _trimmed(text: str) -> str:
+    return " ".join(text.strip(" \t\n,.;:!?-–—").split())[:_LONGEST_SPAN]
+
+
+@lru_cache(maxsize=8)
+def _cues(kind: str) -> re.Pattern[str]:
+    """Return a pattern of the cues of a kind in every language, longest first."""
+    data = tomllib.loads(shipped("config/causes.toml").read_text("utf-8"))
+    cues = sorted((cue for language in data.values() for cue in language[kind]), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, cues))})\b", re.IGNORECASE)

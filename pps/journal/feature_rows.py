@@ -1,0 +1,99 @@
+"""What perspectives keep of turns, facts and nodes besides text and vectors; no text, and derived from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import TypeVar, cast
+
+from pps.core.sql import LIST, insert, listed
+from pps.core.values import ItemKind
+from pps.journal.store import Readers, Store
+from pps.journal.writer import Writer
+
+T = TypeVar("T")
+FAILED = 0
+"""The version of a feature that could not be made: it is to be made again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What one perspective keeps of one item; ``version`` is that of the rules that made it."""
+
+    item: str
+    kind: ItemKind
+    perspective: str
+    version: int
+    blob: bytes = b""
+
+
+class FeatureRows(Store):
+    """The features of one ``memory.db``; those that recalls went through stay in memory."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        super().__init__(writer, readers)
+        self._held: dict[tuple[str, str], tuple[dict[str, bytes], dict[object, object]]] = {}
+        self._changing = asyncio.Lock()
+
+    async def of(self, perspective: str, items: Sequence[str]) -> dict[str, bytes]:
+        """Return item → what the perspective keeps of it, for those that have it."""
+        query = f"SELECT item, blob FROM features WHERE item IN {LIST} AND perspective = ? AND version > {FAILED}"  # noqa: S608 - literals
+        return dict(await self.select(query, listed(items), perspective))
+
+    async def every(self, perspective: str, kind: ItemKind, make: Callable[[Mapping[str, bytes]], T]) -> T:
+        """Return what ``make`` makes of item → feature, of all items of a kind; kept until one of them changes."""
+        async with self._changing:
+            key = (perspective, kind)
+            if key not in self._held:
+                rows = await self.select(
+                    "SELECT item, blob FROM features WHERE perspective = ? AND kind = ? AND version > 0", *key
+                )
+                self._held[key] = dict(rows), {}
+            blobs, made = self._held[key]
+            if make not in made:
+                made[make] = make(blobs)
+            return cast("T", made[make])
+
+    async def put(self, items: Iterable[str], features: Sequence[Feature]) -> None:
+        """Make ``features`` all that is kept of ``items``; nothing is written where that is so."""
+        ids = list(items)
+        async with self._changing:
+            held = set(await self.look_up(lambda db: _features(db, ids), len(ids)))
+            if held == set(features):
+                return
+            gone, new = held - set(features), set(features) - held
+
+            def change(db: Connection) -> None:
+                db.executemany("DELETE FROM features WHERE item = ? AND perspective = ?", _keys(gone))
+                rows = [(one.item, one.kind, one.perspective, one.version, one.blob) for one in new]
+                insert(db, "INSERT INTO features (item, kind, perspective, version, blob)", rows)
+
+            await self.write(change)
+            for one in (*gone, *new):
+                if (known := self._held.get((one.perspective, one.kind))) is not None:
+                    known[1].clear()
+                    known[0].pop(one.item, None)
+                    if one in new and one.version > FAILED:
+                        known[0][one.item] = one.blob
+
+    async def failed(self, perspective: str = "", limit: int = 500) -> list[tuple[ItemKind, str]]:
+        """Return kind and id of items of which a feature (of a perspective, where given) could not be made."""
+        query = "SELECT DISTINCT kind, item FROM features WHERE version = 0 AND ? IN ('', perspective) LIMIT ?"
+        return await self.select(query, perspective, limit)
+
+    async def clear(self) -> None:
+        """Forget all, before all are made again."""
+        async with self._changing:
+            await self.write(lambda db: db.execute("DELETE FROM features"))
+            self._held.clear()
+
+
+def _features(db: Connection, ids: Sequence[str]) -> list[Feature]:
+    query = f"SELECT item, kind, perspective, version, blob FROM features WHERE item IN {LIST}"  # noqa: S608 - literals
+    return [Feature(*row) for row in db.execute(query, (listed(ids),))]
+
+
+def _keys(features: Iterable[Feature]) -> list[tuple[str, str]]:
+    return [(one.item, one.perspective) for one in features]

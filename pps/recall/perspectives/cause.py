@@ -1,0 +1,77 @@
+"""What led to what: the causes and effects that texts tell of, by nearness to the end that a question names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pps.config.spaces import spaces
+from pps.core.values import ChannelName
+from pps.index.signs import asked
+from pps.models.protocols import Matrix
+from pps.recall.perspectives import Likeness, finds
+from pps.recall.perspectives.kept import KINDS, hits, spread, unlike
+from pps.recall.query import Ask, Scored, Sources
+
+_SPACE = spaces()["E5"]
+
+
+async def _alike(sources: Sources, ids: Sequence[str]) -> Likeness:
+    """Return the cosine of one's effect and the other's cause, the greater of both ways; 1 with itself."""
+    kept = await sources.journal.features.of("cause", ids)
+    width = sources.embedder.fingerprint.dimension if sources.embedder else 1
+    known = [one for one in ids if len(kept.get(one, b"")) >= 4 * width]
+    if sources.embedder is None or not known:
+        return unlike(len(ids))
+    pairs = [_pairs(kept[one], width) for one in known]
+    ends = np.concatenate(pairs)
+    begins = np.cumsum([0, *map(len, pairs[:-1])])
+    cosines = ends[:, 1] @ ends[:, 0].T
+    led = np.maximum.reduceat(np.maximum.reduceat(cosines, begins, axis=0), begins, axis=1)
+    found = np.maximum(led, led.T)
+    np.fill_diagonal(found, 1.0)
+    return spread(ids, known, found)
+
+
+@finds(alike=_alike)
+async def cause(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
+    """Cause: what led to what a "why" names, or what it led to, as texts say with words like "because".
+
+    Return what tells of the end that is not asked for, nearest first; empty for a query that asks for neither.
+    """
+    kind, question, embedder = KINDS.get(channel), asked(ask.text), ask.sources.embedder
+    direction = _SPACE.direction
+    if kind is None or question is None or embedder is None or direction is None:
+        return []
+    if await ask.sources.journal.features.failed("cause", 1):
+        ask.lacking.add("cause: some causes are not embedded yet; they are, once the model answers")
+    owners, ends = await ask.sources.journal.features.every("cause", kind, _owned)
+    width = embedder.fingerprint.dimension
+    pairs = _pairs(ends, width)
+    if not len(pairs):
+        return []
+    wanted, said = question
+    probe = await ask.sources.query_vectors.of(said, embedder)
+    # "why": from an effect back to its cause; "what did it lead to": from a cause to its effect.
+    weight, end = (direction.effect_to_cause, 1) if wanted == "cause" else (direction.cause_to_effect, 0)
+    near = pairs[:, end] @ probe / max(float(np.linalg.norm(probe)), 1e-12)
+    best: dict[str, float] = {}
+    at = 0
+    for owner, size in owners:
+        count = size // (4 * width)
+        best[owner] = float(near[at : at + count].max(initial=-1.0))
+        at += count
+    threshold = _SPACE.threshold(embedder.fingerprint.model)
+    low = (threshold.low if threshold else None) or 0.0
+    return await hits(ask, kind, {one: weight * score for one, score in best.items() if score >= low}, depth)
+
+
+def _owned(kept: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], bytes]:
+    return [(one, len(blob)) for one, blob in kept.items()], b"".join(kept.values())
+
+
+def _pairs(blob: bytes, width: int) -> Matrix:
+    """Return the vectors of causes and effects, shape (pairs, 2, width); none where they are another model's."""
+    ends = np.frombuffer(blob, dtype=np.float16).astype(np.float32)
+    return ends.reshape(-1, 2, width) if len(ends) % (2 * width) == 0 else np.zeros((0, 2, width), dtype=np.float32)

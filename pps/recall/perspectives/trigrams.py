@@ -1,0 +1,51 @@
+"""The same letters in spite of misspellings: trigrams of characters as bits, compared bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pps.core.values import ChannelName
+from pps.index.signs import BITS, letters, numbers
+from pps.recall.perspectives import Likeness, finds
+from pps.recall.perspectives.kept import KINDS, hits, spread
+from pps.recall.query import Ask, Scored, Sources
+
+_LEAST = 0.35
+"""Of a query's trigrams, beyond those that chance gives, an item must have."""
+
+
+async def _alike(sources: Sources, ids: Sequence[str]) -> Likeness:
+    """Return 1 minus the distance of bits over that of unrelated ones: their correlation."""
+    kept = await sources.journal.features.of("trigrams", ids)
+    known = [one for one in ids if one in kept]
+    bits = np.unpackbits(np.frombuffer(b"".join(kept[one] for one in known), dtype=np.uint8)).reshape(-1, BITS)
+    apart = bits - bits.mean(axis=1, keepdims=True, dtype=np.float32)
+    length = np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-6)
+    return spread(ids, known, ((apart / length) @ (apart / length).T).astype(np.float32))
+
+
+@finds(alike=_alike)
+async def trigrams(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
+    """Trigrams: the letters that the query shares with the item, in spite of misspellings.
+
+    Return what has most of the query's trigrams, less what an item of as many bits has of any by chance.
+    """
+    kind = KINDS.get(channel)
+    asked = numbers(letters(ask.words))
+    size = int(np.bitwise_count(asked).sum())
+    if kind is None or not size:
+        return []
+    ids, bits = await ask.sources.journal.features.every("trigrams", kind, _matrix)
+    if not ids:
+        return []
+    shared = np.bitwise_count(bits & asked).sum(axis=1, dtype=np.int32) / size
+    filled = np.minimum(np.bitwise_count(bits).sum(axis=1, dtype=np.int32) / BITS, 0.99)
+    scores = (shared - filled) / (1 - filled)
+    return await hits(ask, kind, {ids[at]: float(scores[at]) for at in np.flatnonzero(scores >= _LEAST)}, depth)
+
+
+def _matrix(kept: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.uint64]]:
+    return list(kept), numbers(b"".join(kept.values())).reshape(len(kept), -1)
