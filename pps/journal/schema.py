@@ -374,7 +374,6 @@ _BIN = (
         kinds TEXT NOT NULL, asked TEXT NOT NULL, ids TEXT NOT NULL, content TEXT NOT NULL)""",
     "CREATE INDEX bin_by_time ON bin (at)",
 )
-
 # Which turns belonged to which topic when, see ``topic_rows``.
 _TOPICS = (
     """CREATE TABLE topic_members (at INTEGER NOT NULL, topic TEXT NOT NULL,
