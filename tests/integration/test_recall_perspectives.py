@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
@@ -138,7 +139,7 @@ async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(
 
 
 def test_each_perspective_has_a_test_of_its_own_here() -> None:
-    told = Path(__file__).read_text(encoding="utf-8")
+    told = "".join(Path(__file__).with_name(one).read_text("utf-8") for one in (Path(__file__).name, "test_features.py"))
     assert [name for name in PERSPECTIVES if told.count(f'"{name}"') == 0] == []
 
 
@@ -308,3 +309,56 @@ async def test_period_puts_the_same_hour_of_the_week_first(scene: Memory) -> Non
     assert turns[opinion[0].id].occurred_at.weekday() == START.weekday()
     assert opinion[0].signal > 0.98
     assert turns[opinion[-1].id].occurred_at.weekday() == (START + timedelta(days=3)).weekday()
+
+
+async def test_near_finds_what_the_graph_ties_to_a_named_thing_one_way_or_both(scene: Memory) -> None:
+    asked = ask(scene, "Mira")
+
+    assert set(await found(asked, "near", "nodes")) == {"coffee", "roses"}
+    assert len(await found(asked, "near", "facts")) == 2
+    assert "The roses came back after the frost." in await found(asked, "near", "episodes")
+    asked.request = replace(asked.request, connections="target")
+    assert await found(asked, "near", "facts") == []
+    assert await found(ask(scene, "nobody"), "near", "facts") == []
+
+
+async def test_sequence_and_period_order_by_place_in_the_session_and_hour_of_the_week(scene: Memory) -> None:
+    asked = ask(scene, "roses garden frost lovely")
+
+    turns = await weighed(asked, "sequence", "episodes")
+    assert turns[0][1] == 1.0
+    assert all(0 < signal <= 1 for _, signal in await weighed(asked, "period", "episodes"))
+
+
+async def test_intent_moves_meaning_by_a_fifth_at_most(scene: Memory) -> None:
+    asked = ask(scene, "What do you drink in the morning?")
+    intent, dense = PERSPECTIVES["intent"].find, PERSPECTIVES["dense"].find
+    assert intent is not None
+    assert dense is not None
+    own = {one.id: one.score for one in await dense(asked, "episodes", 50)}
+
+    for one in await intent(asked, "episodes", 50):
+        if own.get(one.id):
+            assert 0.8 - 1e-6 <= one.score / own[one.id] <= 1.2 + 1e-6
+
+
+async def test_what_only_expansion_finds_comes_last(scene: Memory) -> None:
+    told = await scene.recall("Who grows roses?", channels=["facts"], weights={"expand": 5.0, "bm25": 1.0})
+    plain = await scene.recall("Who grows roses?", channels=["facts"])
+
+    assert told["facts"][0].id == plain["facts"][0].id
+
+
+async def test_late_interaction_orders_by_words_where_the_model_has_vectors_of_tokens(scene: Memory) -> None:
+    assert all(0 <= signal <= 1 for _, signal in await weighed(ask(scene, "roses and frost"), "late", "episodes"))
+
+
+async def test_likeness_is_symmetric_and_not_a_number_where_one_has_nothing_to_compare(scene: Memory) -> None:
+    sources = ask(scene, "x").sources
+    turns = [one.uuid for one in await sources.journal.recent(8)]
+    for name, one in PERSPECTIVES.items():
+        if one.alike is not None:
+            likeness = await one.alike(sources, [*turns, str(uuid4())])
+            assert likeness.shape == (9, 9), name
+            assert np.array_equal(likeness, likeness.T, equal_nan=True), name
+            assert np.isnan(likeness[-1, :-1]).all(), name

@@ -58,10 +58,11 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "forgotten": [{}],
     "restore_forgotten": [{"id": "<turn>"}, {"id": "<node>"}],
     "forget_concept": [{"node_id": "<node>"}, {"node_id": "<node>", "soft_delete": False}],
-    "search_graph": [{"query": "vault 4711 canary", "strategy": one} for one in ("e1_only", "multi_space", "pipeline")],
+    "search_graph": [{"query": "vault 4711 canary", "strategy": one} for one in ("e1_only", "multi_space", "pipeline")]
+    + [{"query": "vault 4711 canary", "weights": {"E5": 3, "E7": 3, "E9": 3, "E8": 3, "E12": 3, "E13": 3}}],
+    "search_by_intent": [{"query": "vault 4711 canary"}],
     "search_causes": [{"query": "vault 4711 canary", "direction": one} for one in ("cause", "effect")],
     "search_connections": [{"query": "vault", "direction": one} for one in ("source", "target", "both")],
-    "search_by_intent": [{"query": "vault 4711 canary"}],
     "store_memory": [{"content": "Mine, see vault.", "rationale": "Mine."}],
     "get_topic_portfolio": [{"format": "verbose"}],
     "get_topic_stability": [{"hours": 168}],
