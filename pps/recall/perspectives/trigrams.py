@@ -48,4 +48,4 @@ async def trigrams(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
 
 
 def _matrix(kept: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.uint64]]:
-    return list(kept), numbers(b"".join(kept.values())).reshape(len(kept), -1)
+    return list(kept), numbers(b"".join(kept.values())).reshape(len(kept), BITS // 64)
