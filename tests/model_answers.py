@@ -102,6 +102,17 @@ def _description(prompt: str) -> Answer:
     return {"description": "What is known together."}
 
 
+def _beliefs(prompt: str) -> Answer:
+    """Believe what each case says, in place of the belief that is held; told to, cite what was not shown."""
+    records, _ = json.JSONDecoder().raw_decode(prompt, prompt.index('[{"number"'))
+    cases = [one for one in records if one["type"] == "Experience"]
+    old = next((one["number"] for one in records if one["type"] == "Belief"), None)
+    cites = [99] if any("number 99" in one["content"] for one in cases) else [one["number"] for one in cases]
+    said = f"Queues fill, as {len(cases)} cases show."
+    belief = {"content": said, "confidence": 0.9, "domain": "technical", "cites": cites, "supersedes": old}
+    return {"beliefs": [belief]}
+
+
 _REPLIES: tuple[tuple[frozenset[str], Callable[[str], Answer]], ...] = (
     (frozenset({"extracted_entities", "edges"}), _combined),
     (frozenset({"extracted_entities"}), _extracted_entities),
@@ -113,6 +124,7 @@ _REPLIES: tuple[tuple[frozenset[str], Callable[[str], Answer]], ...] = (
     (frozenset({"summaries"}), _summaries),
     (frozenset({"summary"}), _summary),
     (frozenset({"description"}), _description),
+    (frozenset({"beliefs"}), _beliefs),
 )
 
 

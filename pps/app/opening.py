@@ -134,7 +134,7 @@ class _Opening:
         anchors = Anchors(self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts)
         vectors = self._vectors()
         indexer = self._indexer(client, indexes, vectors, anchors)
-        costs = await self._costs()
+        costs = await self._costs(client)
         pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs, self.kinds)
         self_node = await self._self_node(client, pipeline)
         rules = shared.work.rules(client, self.embedder, self_node, self._own_providers())
@@ -274,9 +274,9 @@ class _Opening:
             return PassageVectors(self.embedder)  # it works elsewhere, or on every core for a single text
         return PassageVectors(self.embedder, shared.work.backlog.flows)
 
-    async def _costs(self) -> Costs:
+    async def _costs(self, client: IsolatedGraphitiClient) -> Costs:
         prices = await asyncio.to_thread(load_prices, self._shared.settings.home)
-        return Costs(self._journal, prices, self._extractor.tokens_per_day, self._extractor.model)
+        return Costs(self._journal, prices, self._extractor.tokens_per_day, self._extractor.model, client.model)
 
     def _reader(
         self, client: IsolatedGraphitiClient, costs: Costs, redactor: Callable[[], KeyedRedactor], rules: WorkRules

@@ -9,9 +9,10 @@ from datetime import UTC, date, datetime, timedelta
 
 from pps.config import Price
 from pps.core.bounds import check_range
-from pps.core.errors import BudgetSpent, InvalidRequest
+from pps.core.errors import BudgetSpent, InvalidRequest, NotSet
 from pps.core.reports import CostDay, CostEstimate, CostReport
 from pps.core.time import iso, now
+from pps.isolation.graphiti_models import NO_EXTRACTOR, Extractor, Shape
 from pps.isolation.providers import TokensUsed
 from pps.journal.entries import MICROS, Charge
 from pps.journal.journal import Journal
@@ -35,12 +36,31 @@ class Costs:
         prices: Model's name → price; a model without one is counted in tokens only.
         tokens_per_day: Most tokens a day (UTC), in and out together; 0 is no bound.
         model: The model that is asked, as far as the settings name it.
+        asked: That model; None where the settings name none.
     """
 
     journal: Journal
     prices: Mapping[str, Price]
     tokens_per_day: int = 0
     model: str = ""
+    asked: Extractor | None = None
+
+    async def ask(self, task: str, text: str, shape: type[Shape]) -> Shape:
+        """Return the model's answer to a task on a text; what it took is noted, also when it failed.
+
+        Raises:
+            BudgetSpent: Nothing was asked.
+            NotSet: There is no model.
+            ModelUnavailable, ModelOutputInvalid, ModelError: The model.
+        """
+        if self.asked is None:
+            raise NotSet(NO_EXTRACTOR)
+        await self.check()
+        try:
+            return await self.asked.ask(task, text, shape)
+        finally:
+            used = self.asked.meter.take()
+            await self.journal.spending.add([self._spent(now().date(), name, one, 0) for name, one in used.items()])
 
     async def check(self) -> None:
         """Raise BudgetSpent, with the moment from which there is a new budget, when today's is spent."""

@@ -112,9 +112,8 @@ class IsolatedGraphitiClient:
 
     async def close(self) -> None:
         """Let go of the connections to the language model; driver and indexes belong to whoever opened them."""
-        model = self._inside.graphiti.llm_client
-        if isinstance(model, Extractor):
-            await model.close()
+        if self.model:
+            await self.model.close()
 
     @property
     def entity(self) -> EntityId:
@@ -127,13 +126,17 @@ class IsolatedGraphitiClient:
         return self._inside.counters
 
     @property
+    def model(self) -> Extractor | None:
+        """The language model of this entity, which knows nothing but what it is asked with; None where none is set."""
+        return model if isinstance(model := self._inside.graphiti.llm_client, Extractor) else None
+
+    @property
     def _store(self) -> GraphStore:
         return self._inside.store
 
     def take_tokens_used(self) -> dict[str, TokensUsed]:
         """Return by model what this entity's language model took since this was last asked, failed attempts too."""
-        model = self._inside.graphiti.llm_client
-        return model.meter.take() if isinstance(model, Extractor) else {}
+        return self.model.meter.take() if self.model else {}
 
     async def nodes(self, uuids: Sequence[str], *, strict: bool = False) -> list[Node]:
         """Return nodes in the order asked; absent ones are left out, or ``strict`` raises NotFound."""

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httpx
 from graphiti_core.cross_encoder.client import CrossEncoderClient
@@ -35,6 +35,7 @@ from pps.core.errors import (
 from pps.isolation.providers import Connection, connect
 from pps.models.protocols import Embedder, ExtractorModel, Reranker
 
+Shape = TypeVar("Shape", bound=BaseModel)
 _ATTEMPTS = 2
 _REFUSED_KEY = frozenset((401, 403))
 _LATER = frozenset((408, 409, 425, 429))
@@ -159,6 +160,11 @@ class Extractor(LLMClient):
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError  # the loop returns or raises
+
+    async def ask(self, task: str, text: str, shape: type[Shape]) -> Shape:
+        """Return the model's answer to a task on a text; errors as ``generate_response``."""
+        messages = [Message(role="system", content=task), Message(role="user", content=text)]
+        return shape.model_validate(await self.generate_response(messages, shape))
 
     async def close(self) -> None:
         await self._connection.close()

@@ -19,6 +19,7 @@ from pps.records.saving import RelationGiven
 from pps.squad import knowing, sharing
 from pps.squad.agents import saw
 from pps.squad.desk import Desk
+from pps.squad.reflecting import reflect
 from pps.squad.roots import confidence_of
 
 Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=100)]
@@ -188,13 +189,14 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class WorksheetView:
-    """What there is to reflect on, and what to do with it."""
+    """What there is to reflect on, and what to do with it; ``kept`` has the beliefs that a language model wrote."""
 
     experiences: tuple[Known, ...]
     related: tuple[Known, ...]
     reflections: tuple[Known, ...]
     beliefs: tuple[Known, ...]
     task: str
+    kept: tuple[KeptView, ...] = ()
 
 
 def known(record: Record, confidence: float | None = None) -> Known:
@@ -272,7 +274,7 @@ def _inbox(value: Inbox) -> str:
 def _sheet(value: WorksheetView) -> str:
     parts = ("experiences", "related", "reflections", "beliefs")
     lines = [f"{part}:\n" + ("\n".join(map(_said, getattr(value, part))) or "none") for part in parts]
-    return "\n\n".join((*lines, value.task))
+    return "\n\n".join((*lines, value.task, *map(_kept, value.kept)))
 
 
 @operation("Keep what you know", _kept, ADDS, audience="member", toolset="squad")
@@ -299,6 +301,10 @@ async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
             given.tags,
         ),
     )
+    return _kept_view(kept)
+
+
+def _kept_view(kept: knowing.Kept) -> KeptView:
     one = kept.record
     return KeptView(one.id, one.kind, one.title, one.version, _copy(kept.copy) if kept.copy else None, kept.near)
 
@@ -321,23 +327,25 @@ async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
     return KnowledgeView(tuple(map(_line, own)), tuple(map(_line, pool)))
 
 
-@operation("Reflect", _sheet, READS, audience="member", toolset="squad")
+@operation("Reflect", _sheet, ADDS, audience="member", toolset="squad")
 async def memory_reflect(desk: Desk, given: Nothing) -> WorksheetView:
     """Use it now and then: returns your recent experiences, what is around them, your last reflections and beliefs.
 
     Find in them what holds beyond the single case, and keep it with memory_store as Belief, with what it rests on in
-    'cites'; one that changes another names it in 'supersedes'.
+    'cites'; one that changes another names it in 'supersedes'. Where the server has a language model, 'kept' has the
+    beliefs it wrote into your own memory: check them, share with memory_share.
     """
     del given
-    found = await knowing.worksheet(desk)
+    found = await reflect(desk)
     task = (
-        "Keep what follows with memory_store: each belief as type Belief with confidence, domain and cites; what you "
-        "thought as type Reflection. A belief that replaces one above names it in supersedes."
+        "Check the beliefs in 'kept', which a language model wrote: correct one with memory_store and supersedes, "
+        "share what holds with memory_share."
+        if found.kept
+        else "Keep what follows with memory_store: each belief as type Belief with confidence, domain and cites; what "
+        "you thought as type Reflection. A belief that replaces one above names it in supersedes."
     )
-    seen, near, thought, held = (
-        tuple(map(known, part)) for part in (found.experiences, found.related, found.reflections, found.beliefs)
-    )
-    return WorksheetView(seen, near, thought, held, task)
+    seen, near, thought, held = (tuple(map(known, part)) for part in found.parts())
+    return WorksheetView(seen, near, thought, held, task, tuple(map(_kept_view, found.kept)))
 
 
 @operation("Share a record", _copied, ADDS, audience="member", toolset="squad")

@@ -6,6 +6,7 @@ from pps.core.record_values import Record
 from pps.records.saving import RecordGiven
 from pps.squad import knowing
 from pps.squad.desk import Desk
+from pps.squad.reflecting import reflect
 from pps.squad.sharing import SharedCopy, share
 
 
@@ -42,5 +43,5 @@ class AgentMemory:
         return await share(self.desk, id)
 
     async def reflect(self) -> knowing.Worksheet:
-        """Return what there is to reflect on; the answer is kept by ``store``."""
-        return await knowing.worksheet(self.desk)
+        """Return what there is to reflect on, with what a language model drew; without one ``store`` keeps it."""
+        return await reflect(self.desk)

@@ -39,6 +39,7 @@ class Knowledge:
         relations: To records of one's own or of the pool.
         supersedes: A belief of one's own that it takes the place of.
         private: It never crosses.
+        at_once: It is shared when it is sure enough; else only by ``share``.
     """
 
     content: str
@@ -52,6 +53,7 @@ class Knowledge:
     supersedes: str = ""
     private: bool = False
     tags: tuple[str, ...] = ()
+    at_once: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Worksheet:
-    """What there is to reflect on, the latest first."""
+    """What there is to reflect on, the latest first; ``kept`` is what a language model drew from it."""
 
     experiences: tuple[Record, ...]
     related: tuple[Record, ...]
     reflections: tuple[Record, ...]
     beliefs: tuple[Record, ...]
+    kept: tuple[Kept, ...] = ()
+
+    def parts(self) -> tuple[tuple[Record, ...], ...]:
+        return self.experiences, self.related, self.reflections, self.beliefs
 
 
 async def store(desk: Desk, given: Knowledge) -> Kept:
@@ -124,7 +130,7 @@ async def store(desk: Desk, given: Knowledge) -> Kept:
     await desk.memory.records.pool.put_cites(kept.id, of_pool)
     if given.supersedes:
         await _supersede(desk, given.supersedes, kept.id)
-    sure = given.confidence is not None and given.confidence >= desk.rules.pool.share_from
+    sure = given.at_once and given.confidence is not None and given.confidence >= desk.rules.pool.share_from
     copy = await share(desk, kept.id) if sure and not given.private and spec.name not in _OWN else None
     if copy and of_pool:
         async with desk.pool() as pool:
