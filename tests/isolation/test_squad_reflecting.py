@@ -69,7 +69,8 @@ async def test_what_cites_what_was_not_shown_is_refused_whole(team: Team) -> Non
     await team.store("mongke", "Cite number 99, which you were not shown.")
     with pytest.raises(ModelOutputInvalid, match="was not shown"):
         await team.ask("mongke", "memory_reflect")
-    assert (await team.ask("mongke", "record_list", kinds=["Belief"]))["records"] == []
+    async with team.app.memory(team.squad.members["mongke"].entity) as memory:
+        assert {one.kind for one in (await memory.records.graph()).records.values()} & {"Belief"} == set()
 
 
 async def test_without_a_model_there_is_the_worksheet(app: App) -> None:
