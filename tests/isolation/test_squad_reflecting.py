@@ -38,7 +38,7 @@ async def test_a_model_is_shown_one_members_own_and_what_it_writes_stays_there(t
     await team.store("mongke", "Kanarie19 filled the queue.")
     sheet, _ = await asyncio.gather(team.ask("mongke", "memory_reflect"), team.ask("kublai", "memory_reflect"))
     assert "Kanarie17" not in asked(server)
-    assert {"Kanarie18", "Kanarie19"} <= {word for word in ("Kanarie18", "Kanarie19") if word in asked(server)}
+    assert all(word in asked(server) for word in ("Kanarie18", "Kanarie19"))
     [belief] = sheet["kept"]
     assert "copy" not in belief
     assert "as 2 cases show" not in await team.pool_text()
@@ -55,14 +55,14 @@ async def test_a_belief_cites_what_was_shown_supersedes_and_counts_roots(team: T
     [one] = (await team.ask("mongke", "memory_reflect"))["kept"]
     await team.store("mongke", "The queue filled on Tuesday.")
     [two] = (await team.ask("mongke", "memory_reflect"))["kept"]
-    assert two["near"] == [] or one["id"] not in two["near"], "what it takes the place of is not named as near"
+    assert one["id"] not in two["near"], "what it takes the place of is not named as near"
     async with team.app.memory(team.squad.members["mongke"].entity) as memory:
         records = (await memory.records.graph()).records
         assert (records[one["id"]].state, records[one["id"]].summary) == ("superseded", "Queues fill, as 1 cases show.")
         assert (records[two["id"]].state, records[two["id"]].fields["source_type"]) == ("active", "reflection")
         assert first["id"] in {each.id for each in (await memory.records.cites([two["id"]]))[two["id"]]}
     copy = await team.ask("mongke", "memory_share", id=two["id"])
-    assert copy["roots"] >= 1
+    assert copy["roots"] == 1, "both experiences have their author as the one root"
 
 
 async def test_what_cites_what_was_not_shown_is_refused_whole(team: Team) -> None:
