@@ -66,6 +66,8 @@ COMMANDS = [
     "open",
     "around",
     "changes",
+    "topics",
+    "detect",
     "mcp",
     "doctor",
     "demo",
