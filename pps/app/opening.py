@@ -154,8 +154,6 @@ class _Opening:
         sources = Sources(client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning)
         await self._start(worker, rules)
         engine = RecallEngine(sources, shared.profiles)
-        topics = Topics(sources, entity.group)
-        self._stack.push_async_callback(topics.stop)
         return Memory(
             Parts(
                 entity=entity,
@@ -180,12 +178,17 @@ class _Opening:
                 bookkeeper=bookkeeper,
                 anchors=anchors,
                 engine=engine,
-                topics=topics,
+                topics=self._topics(sources),
                 forgetter=forgetter,
                 closing=self._stack.pop_all(),
                 notes=notes if self.embedder else ("no embedder is set: recall goes by text and graph",),
             )
         )
+
+    def _topics(self, sources: Sources) -> Topics:
+        topics = Topics(sources, self._entry.entity.group)
+        self._stack.push_async_callback(topics.stop)
+        return topics
 
     async def pinned_embedder(self) -> Embedder | None:
         """Return the model that an entity is held to from its first vector on; of vectors that begin anew, that set."""

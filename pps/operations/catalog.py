@@ -20,6 +20,7 @@ from pps.operations.record_asks import RECORD_ASKS
 from pps.operations.record_search import FINDING
 from pps.operations.session_start import SESSION_START
 from pps.operations.squad_admin import SQUAD_ADMIN
+from pps.operations.squad_inbox import SQUAD_INBOX
 from pps.operations.squad_tools import SQUAD_TOOLS
 from pps.operations.squad_work import SQUAD_WORK
 from pps.operations.table import AnyOperation, Audience
@@ -45,6 +46,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *AGENT_TASKS,
     *ADMINISTRATION,
     *SQUAD_TOOLS,
+    *SQUAD_INBOX,
     *SQUAD_WORK,
     *SQUAD_ADMIN,
     *PROJECT_ACCESS,

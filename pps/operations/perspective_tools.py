@@ -24,7 +24,7 @@ class _Query(Input):
     top_k: int = Field(
         default=10,
         ge=1,
-        le=50,
+        le=100,
         description="Most results in each channel.",
         validation_alias=AliasChoices("top_k", "topK", "limit"),
     )
@@ -33,13 +33,6 @@ class _Query(Input):
 class SearchGraphInput(_Query):
     """A question, and the perspectives that answer it."""
 
-    top_k: int = Field(
-        default=10,
-        ge=1,
-        le=100,
-        description="Most results in each channel.",
-        validation_alias=AliasChoices("top_k", "topK", "limit"),
-    )
     strategy: Literal["e1_only", "multi_space", "pipeline"] = Field(
         default="multi_space",
         description="Meaning alone (e1_only), several by kind of question, or wide and then word by word (pipeline).",

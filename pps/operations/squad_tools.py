@@ -14,10 +14,9 @@ from pps.core.text import counted
 from pps.ingest.given_input import Tag
 from pps.journal.pool_rows import Shared
 from pps.operations.inputs import Id, Input, Label, Nothing
-from pps.operations.table import ADDS, ERASES, READS, SETS, operation
+from pps.operations.table import ADDS, ERASES, SETS, operation
 from pps.records.saving import RelationGiven
 from pps.squad import knowing, sharing
-from pps.squad.agents import saw
 from pps.squad.desk import Desk
 from pps.squad.reflecting import reflect
 from pps.squad.roots import confidence_of
@@ -80,20 +79,6 @@ class RevokeInput(Input):
 
     ids: Ids = Field(description="Of your records, or of their copies in the pool.")
     dry_run: bool = Field(default=True, description="Only say what would go.")
-
-
-class InboxInput(Input):
-    """How much of the inbox."""
-
-    limit: int = Field(default=50, ge=1, le=200, description="Most deliveries.")
-
-
-class AckInput(Input):
-    """What was looked at."""
-
-    seqs: Annotated[tuple[int, ...], Field(min_length=1, max_length=500)] = Field(
-        description="The numbers of deliveries, as squad_inbox gives them."
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,30 +149,6 @@ class WithdrawnView:
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryView:
-    """Something to look at; acknowledge its ``seq``."""
-
-    seq: int
-    why: str
-    due_at: datetime
-    record: Known
-
-
-@dataclass(frozen=True, slots=True)
-class Inbox:
-    """What subscriptions, tasks and broadcasts brought and was not acknowledged."""
-
-    deliveries: tuple[DeliveryView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """How many deliveries are not shown again."""
-
-    acknowledged: int
-
-
-@dataclass(frozen=True, slots=True)
 class WorksheetView:
     """What there is to reflect on, and what to do with it; ``kept`` has the beliefs that a language model wrote."""
 
@@ -224,7 +185,7 @@ def _line(one: knowing.Line) -> Known:
     )
 
 
-def _of_pool(record: Record, shared: Mapping[str, Shared]) -> Known:
+def of_pool(record: Record, shared: Mapping[str, Shared]) -> Known:
     whose = shared.get(record.id)
     base = known(record, whose.confidence if whose else None)
     return replace(base, shared_by=whose.member, shared_at=whose.at, trust=whose.trust) if whose else base
@@ -235,7 +196,7 @@ def _copy(one: sharing.SharedCopy) -> CopyView:
     return CopyView(one.record.id, of.origin, of.state, of.confidence, one.roots, of.trust, one.told)
 
 
-def _said(one: Known) -> str:
+def said(one: Known) -> str:
     whose = f"{one.shared_by} {one.shared_at:%Y-%m-%d}, " if one.shared_by else ""
     roots = f", {counted(one.roots, 'root')}" if one.roots is not None else ""
     gone = f"; rests on {counted(len(one.withdrawn), 'record')} that was withdrawn" if one.withdrawn else ""
@@ -243,8 +204,8 @@ def _said(one: Known) -> str:
 
 
 def _answers(value: KnowledgeView) -> str:
-    own = "\n".join(map(_said, value.own)) or "nothing"
-    return f"Your own:\n{own}\n\nThe pool:\n" + ("\n".join(map(_said, value.pool)) or "nothing")
+    own = "\n".join(map(said, value.own)) or "nothing"
+    return f"Your own:\n{own}\n\nThe pool:\n" + ("\n".join(map(said, value.pool)) or "nothing")
 
 
 def _kept(value: KeptView) -> str:
@@ -267,13 +228,9 @@ def _withdrawn(value: WithdrawnView) -> str:
     return f"{', '.join(value.withdrawn) or 'Nothing'} {would} withdrawn{weaker}"
 
 
-def _inbox(value: Inbox) -> str:
-    return "\n".join(f"{one.seq} ({one.why}) {_said(one.record)}" for one in value.deliveries) or "Nothing new."
-
-
 def _sheet(value: WorksheetView) -> str:
     parts = ("experiences", "related", "reflections", "beliefs")
-    lines = [f"{part}:\n" + ("\n".join(map(_said, getattr(value, part))) or "none") for part in parts]
+    lines = [f"{part}:\n" + ("\n".join(map(said, getattr(value, part))) or "none") for part in parts]
     return "\n\n".join((*lines, value.task, *map(_kept, value.kept)))
 
 
@@ -367,40 +324,10 @@ async def memory_revoke(desk: Desk, given: RevokeInput) -> WithdrawnView:
     return WithdrawnView(found.gone, dict(found.weaker), found.dry_run)
 
 
-@operation("Look into the inbox", _inbox, READS, audience="member", toolset="squad")
-async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
-    """Use it when you begin and now and then: what subscriptions, tasks and broadcasts brought you, the oldest first.
-
-    Each comes again until squad_ack says that you have seen it.
-    """
-    async with desk.pool() as pool:
-        rows = pool.records.pool
-        due = await rows.due(desk.me.id, desk.now(), given.limit)
-        ids = [one.record for one in due]
-        records, shared = await pool.records.find(ids), await rows.shared(ids)
-    found = [
-        DeliveryView(one.seq, one.why, one.due_at, _of_pool(records[one.record], shared))
-        for one in due
-        if one.record in records
-    ]
-    return Inbox(tuple(found))
-
-
-@operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS, audience="member", toolset="squad")
-async def squad_ack(desk: Desk, given: AckInput) -> Acknowledged:
-    """Use it when you have looked at deliveries of squad_inbox: they are not shown again, and count as seen by you."""
-    async with desk.pool() as pool:
-        seen = await pool.records.pool.acknowledge(desk.me.id, given.seqs)
-        await saw(desk, pool, seen)
-    return Acknowledged(len(seen))
-
-
 SQUAD_TOOLS = (
     memory_store,
     memory_query,
     memory_reflect,
     memory_share,
     memory_revoke,
-    squad_inbox,
-    squad_ack,
 )

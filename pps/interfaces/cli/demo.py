@@ -78,7 +78,8 @@ async def demonstrate(settings: Settings, console: Console) -> None:
 
 def _next() -> str:
     """Return what to type next, in the data folder that this process was given."""
-    own = "pps" if shutil.which("pps") else os.path.relpath(sys.argv[0])
+    beside = Path(sys.executable).with_name("pps")
+    own = "pps" if shutil.which("pps") else os.path.relpath(beside if beside.exists() else sys.argv[0])
     home = os.environ.get("PPS_HOME")
     return _NEXT.format(pps=f"PPS_HOME={shlex.quote(home)} {own}" if home else own, own=own)
 
