@@ -25,9 +25,11 @@ QUERY = "Mira keeps an old brass lamp, not a jar, in the hall in the last two we
 FINDERS: Mapping[ChannelName, tuple[str, ...]] = {
     "nodes": ("bm25", "dense", "dense_names", "structural", "supports"),
     "facts": ("bm25", "dense", "supports", "when"),
-    "episodes": ("bm25", "bm25_windows", "dense", "dense_windows", "latest", "supports", "when"),
+    "episodes": ("bm25", "bm25_windows", "dense", "dense_windows", "intent", "latest", "supports", "when"),
 }
 """Which perspectives bring something of each channel for the query; ``named`` brings what a query names."""
+CUED = ("cause", "code", "expand", "near", "trigrams")
+"""Those that bring something where a query or a text gives a cue for it."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def is_full(found: list[str], word: str, channel: ChannelName) -> bool:
 
 async def test_every_perspective_fills_its_list_with_what_each_filter_lets_through(hall: Hall) -> None:
     finders = {name for name, one in PERSPECTIVES.items() if one.finds}
-    assert {name for names in FINDERS.values() for name in names} | {"named"} == finders
+    assert {name for names in FINDERS.values() for name in names} | {"named", *CUED} == finders
     for channel, names in FINDERS.items():
         for name in names:
             anything = await brought(hall, name, channel, QUERY, ItemFilter())
@@ -116,6 +118,19 @@ async def test_every_perspective_fills_its_list_with_what_each_filter_lets_throu
             for which, wanted in hall.filters.items():
                 found = await brought(hall, name, channel, QUERY, wanted)
                 assert is_full(found, "lamp" if which == "until" else "jar", channel), (channel, name, which, found)
+
+
+async def test_what_needs_a_cue_brings_only_what_each_filter_lets_through(hall: Hall) -> None:
+    seen: set[str] = set()
+    for which, wanted in hall.filters.items():
+        word = "lamp" if which == "until" else "jar"
+        for name in CUED:
+            for channel in FINDERS:
+                found = await brought(hall, name, channel, f"Why? {QUERY} (see keep_lamp)", wanted)
+                assert set(found) <= {word, "Mira"}, (channel, name, which, found)
+                assert name != "near" or is_full(found, word, channel), (channel, which, found)
+                seen |= {name} if found else set()
+    assert {"near", "expand", "trigrams"} <= seen
 
 
 async def test_of_things_called_by_name_those_are_found_that_each_filter_lets_through(hall: Hall) -> None:

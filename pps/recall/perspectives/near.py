@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pps.core.values import ChannelName
+from pps.journal.filters import ItemFilter
 from pps.recall.perspectives import finds
 from pps.recall.perspectives.likeness import by_neighbours
 from pps.recall.query import Ask, Scored
 from pps.recall.ranking import in_order
+
+_MOST = 2_000
+"""Facts around a named thing that are read where a filter may leave few of them."""
 
 
 @finds(alike=by_neighbours)
@@ -20,9 +24,10 @@ async def near(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     if not named:
         return []
     there, way = set(named), ask.request.connections
+    restricted = any(one != ItemFilter() for one in ask.filters)
     facts = [
         one
-        for one in await ask.sources.client.facts_of_nodes(named, 4 * depth)
+        for one in await ask.sources.client.facts_of_nodes(named, _MOST if restricted else 4 * depth)
         if way == "both" or (one.subject if way == "source" else one.object) in there
     ]
     words = ask.text.casefold()
