@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from pps import __version__
 from pps.operations.table import AnyOperation
@@ -36,6 +36,8 @@ _PROBLEM: dict[str, Any] = {
     "required": ["type", "title", "status", "detail", "code", "retryable"],
 }
 
+_NULL = {"type": "null"}
+
 
 def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
     """Return the document of operations; of a long one the progress too, as lines of JSON."""
@@ -64,9 +66,29 @@ def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
     }
 
 
+def _with_nulls(schema: Any) -> Any:
+    """Return a schema of arguments that says what ``Operation.parse`` does: a null counts as left out."""
+    if isinstance(schema, list):
+        return [_with_nulls(one) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in cast("dict[str, Any]", schema).items():
+        if key in ("properties", "$defs"):
+            found[key] = {name: _with_nulls(one) for name, one in value.items()}
+        else:
+            found[key] = value if key in ("default", "enum", "const", "required") else _with_nulls(value)
+    for name, one in found.get("properties", {}).items():
+        if name not in found.get("required", ()):
+            found["properties"][name] = {"anyOf": [one, _NULL]}
+    if isinstance(more := found.get("additionalProperties"), dict):
+        found["additionalProperties"] = {"anyOf": [more, _NULL]}
+    return found
+
+
 def _path(one: AnyOperation, schemas: dict[str, Any]) -> dict[str, Any]:
     refs = f"#/components/schemas/{one.name}.{{model}}"
-    bodies = {"input": one.input_schema(refs), "output": one.output_schema(refs)}
+    bodies = {"input": _with_nulls(one.input_schema(refs)), "output": one.output_schema(refs)}
     for name, schema in bodies.items():
         schemas.update((f"{one.name}.{model}", found) for model, found in schema.pop("$defs", {}).items())
         schemas[f"{one.name}.{name}"] = schema
