@@ -46,12 +46,13 @@ def shared_clusters(likeness: NDArray[np.float32], least: float) -> NDArray[np.b
     if len(having) < FEWEST:
         return shared
     among = np.nan_to_num(likeness[np.ix_(having, having)], nan=-1.0)
-    distances = np.clip(1.0 - among.astype(np.float64), 0.0, None)
+    both = (among.astype(np.float64) + among.T) / 2  # a product of matrices rounds its two halves apart
+    distances = np.clip(1.0 - both, 0.0, None)
     np.fill_diagonal(distances, 0.0)
     labels = _labels(distances, one=False)
     if (labels < 0).all():  # a memory of one subject alone is one cluster
         labels = _labels(distances, one=True)
-    together = (labels[:, None] == labels[None, :]) & (labels >= 0)[:, None] & (among >= least)
+    together = (labels[:, None] == labels[None, :]) & (labels >= 0)[:, None] & (both >= least)
     shared[np.ix_(having, having)] = together
     return shared
 
