@@ -68,9 +68,9 @@ class BertEmbedder(WindowedEmbedder):
     The model loads at the first use (about 0.5 s), MiniLM once more, smaller, at the first query; calls may come from
     several threads. A text's vector does not depend on the batch it came in. MiniLM's passages, whose vectors are
     kept, are embedded in 32-bit arithmetic; its queries in 8-bit products where that is faster, and the two vectors of
-    one text have a cosine of .999. Passages take ``threads`` (None: the machine's, at most 4) that let every other
-    thread go first (on Linux), so that answers do not wait for an import. A query takes one: it is too short to be
-    shared, and the others are searching meanwhile.
+    one text have a cosine of .999 (.998 where it has no word that the model knows). Passages take ``threads`` (None:
+    the machine's, at most 4) that let every other thread go first (on Linux), so that answers do not wait for an
+    import. A query takes one: it is too short to be shared, and the others are searching meanwhile.
     """
 
     def __init__(self, bert: Bert = MINILM, path: Path | None = None, *, threads: int | None = None) -> None:
