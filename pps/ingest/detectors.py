@@ -1,17 +1,14 @@
-"""What finds one kind of secret: detect-secrets' patterns, gitleaks' rules, and a few for keys that neither knows.
+"""What finds one kind of secret: gitleaks' rules, and patterns for keys that these do not know, or miss in prose.
 
-Only patterns are used, never its scanner: that keeps global settings and may call the vendors to verify.
-Left out are its entropy detectors and its keyword detector as it is (they find git hashes, ids and prose),
-public IP addresses (no secrets), and patterns whose time grows with the square of a text's length; those
-are written anew here, from the start of a token on.
+A pattern begins at the start of a token, so that its time grows with a text's length and not with the square of it.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import importlib
+import json
 import math
 import re
 import tomllib
@@ -20,13 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any
 
 from pps.core.errors import ConfigError
 
 Span = tuple[int, int]
 
 _TOKEN_TAIL = re.compile(r"[A-Za-z0-9_-]*")
+_re = cache(re.compile)
 _LEAST_ENTROPY_BITS = 2.8
 _LEAST_RUN = 12
 _RUN = re.compile(r"[A-Za-z0-9+/]+")
@@ -39,25 +37,24 @@ class Detector:
     Attributes:
         kind: What the marker says in its place.
         hints: A text without any of them holds none of this kind; lower-case ones are looked for in any case.
-        patterns: What it looks like; ``group`` of a match is the secret.
+        pattern: What it looks like; ``group`` of a match is the secret.
         tail: What still belongs to it after a match: patterns of fixed length cut longer tokens short.
         accepts: A last look at the secret itself.
     """
 
     kind: str
     hints: tuple[str, ...]
-    patterns: tuple[re.Pattern[str], ...] = ()
+    pattern: str
     group: int = 0
     tail: re.Pattern[str] | None = _TOKEN_TAIL
     accepts: Callable[[str], bool] = bool
 
     def find(self, text: str) -> Iterator[Span]:
-        for pattern in self.patterns:
-            for match in pattern.finditer(text):
-                start, end = match.span(self.group)
-                if self.accepts(text[start:end]):
-                    rest = self.tail.match(text, end) if self.tail else None
-                    yield start, rest.end() if rest else end
+        for match in _re(self.pattern).finditer(text):
+            start, end = match.span(self.group)
+            if self.accepts(text[start:end]):
+                rest = self.tail.match(text, end) if self.tail else None
+                yield start, rest.end() if rest else end
 
 
 def detector(
@@ -68,12 +65,12 @@ def detector(
     tail: re.Pattern[str] | None = _TOKEN_TAIL,
     accepts: Callable[[str], bool] = bool,
 ) -> Detector:
-    return Detector(kind, hints, (re.compile(pattern),), tail=tail, accepts=accepts)
+    return Detector(kind, hints, pattern, tail=tail, accepts=accepts)
 
 
 def given(kind: str, hints: tuple[str, ...], pattern: str, accepts: Callable[[str], bool] = bool) -> Detector:
     """Return a detector of one pattern whose first group is the secret, and nothing behind it."""
-    return Detector(kind, hints, (re.compile(pattern),), group=1, tail=None, accepts=accepts)
+    return Detector(kind, hints, pattern, group=1, tail=None, accepts=accepts)
 
 
 TOKEN_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"  # noqa: S105 - a pattern
@@ -105,9 +102,14 @@ _ANY = "[A-Za-z0-9_-]"
 _UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        *("AWS Access Key", ("A3T", "ABIA", "ACCA", "AKIA", "ASIA")),
+        r"(?<![+/])(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9+/])",
+    ),
     ("Age Secret Key", ("AGE-SECRET-KEY-",), "AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     ("Airtable Token", ("pat",), f"pat[A-Za-z0-9]{{14}}\\.{_HEX}{{64}}"),
     ("Atlassian Token", ("ATATT3",), "ATATT3[A-Za-z0-9_=-]{60,300}"),
+    ("Azure Storage Account access key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/=]{88}"),
     ("Cloudflare Key", ("v1.0-",), f"v1\\.0-{_HEX}{{24}}-{_HEX}{{146}}"),
     ("Databricks Token", ("dapi",), f"dapi{_HEX}{{32}}"),
     ("Docker Token", ("dckr_",), f"dckr_[po]at_{_ANY}{{20,60}}"),
@@ -143,10 +145,18 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("xAI API Key", ("xai-",), "xai-[A-Za-z0-9]{60,90}"),
     ("Hugging Face Token", ("hf_",), "hf_[A-Za-z0-9]{30,40}"),
     ("Replicate Token", ("r8_",), "r8_[A-Za-z0-9]{37}"),
-    ("GitHub Token", ("github_pat_",), "github_pat_[A-Za-z0-9_]{22,100}"),
+    (
+        *("GitHub Token", ("github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
+        "(?:github_pat_[A-Za-z0-9_]{22,100}|gh[pousr]_[A-Za-z0-9_]{36})",
+    ),
+    ("GitLab Token", ("gl",), f"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-{_ANY}{{20,1000}}"),
     ("Stripe Access Key", ("k_test_", "k_live_", "whsec_"), r"(?:[rs]k_(?:test|live)|whsec)_\w{20,250}"),
     ("NPM Token", ("npm_",), "npm_[A-Za-z0-9]{36}"),
-    ("Slack Token", ("xapp-", "xoxe"), "(?:xapp-|xoxe[.-])[A-Za-z0-9.-]{20,250}"),
+    ("PyPI Token", ("pypi-AgE",), f"pypi-AgE{_ANY}{{70,}}"),
+    ("SendGrid API Key", ("SG.",), rf"SG\.{_ANY}{{22}}\.{_ANY}{{43}}"),
+    ("Slack Token", ("xapp-", "xox"), r"(?:(?:xapp-|xoxe[.-])[A-Za-z0-9.-]{20,250}|xox[abopsr]-(?:\d+-)+[A-Za-z0-9]+)"),
+    ("Slack Token", ("hooks.slack.com",), r"https://hooks\.slack\.com/services/T\w+/B\w+/\w+"),
+    ("Square OAuth Secret", ("sq0csp-",), f"sq0csp-{_ANY}{{43}}"),
     ("DigitalOcean Token", ("_v1_",), "do[opr]_v1_[a-f0-9]{64}"),
     ("PPS Token", ("pps_",), "pps_[a-z]_(?:[a-z0-9]{12}_)?[a-z0-9]{40,64}"),
 )
@@ -159,7 +169,7 @@ GITLEAKS_SHA256 = "e163e53b9e7e8a8511e77271e2b323ed057759542a6d988258afe3a1fa329
 _LEFT_OUT = frozenset(
     {
         "generic-api-key",  # finds identifiers in code; `given_secrets` looks for the same with care
-        "jwt",  # the library's check of its form finds more and is never wrong
+        "jwt",  # a look at what is in it finds more and is never wrong
         "private-key",  # takes what lies between two keys along
         "vault-service-token",  # its old form, `s.` and 24 letters, is a method's name
         "sourcegraph-access-token",  # any 40 hexadecimal digits beside the word: a commit
@@ -172,20 +182,19 @@ _ANY_END = r"(?:[^\w+/=-]|\\[nr]|$)"
 """What ends a key in prose too: a full stop, a bracket, a comma."""
 _DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 """How two digits, with which such a token begins, look in base 64."""
-_GITLAB = (
-    *("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "GR1348941", "glcbt-", "glimt-", "glptt-", "glagent-", "gloas-"),
-)
+_PART = "[A-Za-z0-9_=-]"
+"""A letter of a JSON Web Token."""
 _PEM = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_END = re.compile(r"(?:[\s\\nr>]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr>]{0,8}-----END [A-Z0-9 ]{0,60}-----")
 _PUTTY_END = re.compile(r"(?:[^\n]{0,200}\n){0,200}?Private-MAC: ?[0-9a-f]+|(?:[^\n]{0,200}(?:\n|\Z)){0,200}")
 
 
 def known_keys() -> tuple[Detector, ...]:
-    return (*_private_keys(), *_of_library(), *_newer())
+    return (*_private_keys(), *_vendors_keys())
 
 
 def _private_keys() -> tuple[Detector, ...]:
-    # The library knows the headers; a secret is the whole block, or what is there of one that was cut off.
+    # A secret is the whole block, or what is there of one that was cut off.
     lines = r"(?:(?:[\s>]|\\[rn]){0,8}(?:[A-Za-z-]{4,20}: [^\n]{0,100}|[A-Za-z0-9+/=]{20,}))"
     short = r"(?:(?:[\s>]|\\[rn]){1,4}[A-Za-z0-9+/]{1,19}(?:={1,2}|(?=\s*\Z)))?"
     return (
@@ -194,74 +203,49 @@ def _private_keys() -> tuple[Detector, ...]:
     )
 
 
-def _of_library() -> tuple[Detector, ...]:
-    def known(plugin: str, *hints: str, accepts: Callable[[str], bool] = bool) -> Detector:
-        kind, patterns = _plugin(plugin)
-        return Detector(kind, hints, patterns, accepts=accepts)
-
-    aws, (aws_id, aws_secret) = _plugin("aws.AWSKeyDetector")
-    artifactory, patterns = _plugin("artifactory.ArtifactoryDetector")
-    return (
-        Detector(aws, ("A3T", "ABIA", "ACCA", "AKIA", "ASIA"), (_bounded(aws_id),)),
-        Detector(aws, ("aws",), (aws_secret,), group=1),
-        Detector(artifactory, ("AKC",), patterns[:1]),  # its second pattern finds words in capitals
-        known("azure_storage_key.AzureStorageKeyDetector", "AccountKey="),
-        known("discord.DiscordBotTokenDetector", *_DISCORD, accepts=_is_discord),
-        known("github_token.GitHubTokenDetector", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-        known("gitlab_token.GitLabTokenDetector", *_GITLAB),
-        known("mailchimp.MailchimpDetector", "-us", accepts=looks_random),
-        known("pypi_token.PypiTokenDetector", "pypi-AgE"),
-        known("sendgrid.SendGridDetector", "SG."),
-        known("slack.SlackDetector", "xox", "hooks.slack.com"),
-        known("square_oauth.SquareOAuthDetector", "sq0csp-"),
-        known("stripe.StripeDetector", "k_live_"),
-        known("telegram_token.TelegramBotTokenDetector", ":", accepts=_has_both_cases),
-        known("twilio.TwilioKeyDetector", "AC", "SK", accepts=looks_random),
-        _jwt(),
-    )
-
-
-def _plugin(name: str) -> tuple[str, tuple[re.Pattern[str], ...]]:
-    module, _, plugin = name.partition(".")
-    found: Any = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), plugin)
-    return str(found.secret_type), tuple(found.denylist)
-
-
-def _bounded(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    return re.compile(rf"{TOKEN_START}(?<![+/])(?:{pattern.pattern})(?![A-Za-z0-9+/])", pattern.flags)
-
-
-def _jwt() -> Detector:
-    from detect_secrets.plugins.jwt import JwtTokenDetector
-
-    def is_valid(token: str) -> bool:
-        return JwtTokenDetector.is_formally_valid(".".join(token.split(".")[:2]))
-
-    part = r"[A-Za-z0-9_=-]"
-    return detector(
-        str(cast("Any", JwtTokenDetector).secret_type),
-        ("eyJ",),
-        rf"{TOKEN_START}eyJ{part}{{4,20000}}\.{part}{{2,40000}}(?:\.{part}{{0,4000}})?",
-        accepts=is_valid,
-    )
-
-
-def _newer() -> tuple[Detector, ...]:
-    """Return detectors of keys that are told by their beginning; newer than the library, or slow in it."""
+def _vendors_keys() -> tuple[Detector, ...]:
+    """Return detectors of keys that are told by their beginning, or by what they are made of."""
     alone = r"(?<![A-Za-z0-9_-])"
     starts = dict.fromkeys(_WORDS, alone)
     return (
         *(detector(kind, hints, starts.get(kind, TOKEN_START) + key) for kind, hints, key in _VENDOR_KEYS),
         detector("API Key", ("sk-",), alone + r"sk-[A-Za-z0-9]{32,64}", accepts=looks_random),
         given("NPM Token", (":_authToken=",), r":_authToken=[ \t]{0,4}([^\s$\"'\[]{8,200})"),
+        given(
+            "AWS Access Key",
+            ("aws",),
+            r"(?i:aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?['\"]([0-9a-z/+]{40})['\"])",
+        ),
+        _made("Discord Bot Token", _DISCORD, rf"[MNO]{_ANY}{{23,25}}\.{_ANY}{{6}}\.{_ANY}{{27}}", _is_discord),
+        _made("Mailchimp Access Key", ("-us",), r"[0-9a-z]{32}-us\d{1,2}", looks_random),
+        _made("Telegram Bot Token", (":",), rf"\d{{8,10}}:{_ANY}{{35}}", _has_both_cases),
+        _made("Twilio API Key", ("AC", "SK"), "(?:AC|SK)[a-z0-9]{32}", looks_random),
+        _made(
+            "JSON Web Token", ("eyJ",), rf"eyJ{_PART}{{4,20000}}\.{_PART}{{2,40000}}(?:\.{_PART}{{0,4000}})?", _is_jwt
+        ),
     )
 
 
-def _is_discord(value: str) -> bool:
-    head = value.partition(".")[0]
+def _made(kind: str, hints: tuple[str, ...], pattern: str, accepts: Callable[[str], bool]) -> Detector:
+    return detector(kind, hints, TOKEN_START + pattern, accepts=accepts)
+
+
+def _unpacked(part: str) -> bytes:
+    """Return what a part of a token is in base 64; empty when it is none."""
     try:
-        return base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)).isdigit()
-    except (ValueError, binascii.Error):
+        return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except ValueError:
+        return b""
+
+
+def _is_discord(value: str) -> bool:
+    return _unpacked(value.partition(".")[0]).isdigit()
+
+
+def _is_jwt(value: str) -> bool:
+    try:
+        return all(json.loads(_unpacked(part)) for part in value.split(".")[:2])
+    except ValueError:
         return False
 
 
@@ -278,13 +262,12 @@ class _Rule(Detector):
     first holds one of its keywords. ``words`` and ``placeholders`` are what a find is not: examples, paths.
     """
 
-    regex: str = ""
     least_entropy_bits: float = 0.0
     words: tuple[str, ...] = ()
     placeholders: tuple[str, ...] = ()
 
     def find(self, text: str) -> Iterator[Span]:
-        for match in _re2(self.regex).finditer(text):
+        for match in _re2(self.pattern).finditer(text):
             group = next((at for at, one in enumerate(match.groups(), 1) if one), 0)
             if entropy_bits(match[group]) > self.least_entropy_bits and not self._allows(match[group]):
                 yield match.span(group)
@@ -311,7 +294,7 @@ def _rule(rule: Mapping[str, Any], allowed: Sequence[Mapping[str, Any]]) -> Dete
     return _Rule(
         rule["id"].replace("-", " ").title(),
         tuple(rule["keywords"]),
-        regex=rule["regex"].replace(_END, _ANY_END),
+        rule["regex"].replace(_END, _ANY_END),
         least_entropy_bits=rule.get("entropy", 0.0),
         words=tuple(word.lower() for one in allowed for word in one.get("stopwords", ())),
         placeholders=tuple(regex for one in allowed for regex in one.get("regexes", ())),

@@ -32,7 +32,7 @@ from pps.journal.versions import Versions
 from pps.memory import Memory
 from tests.sampling import sample
 
-_LATE = ("chromadb", "chromadb.api.rust", "detect_secrets", "graphiti_core.graphiti", "ladybug", "neo4j", "tantivy")
+_LATE = ("chromadb", "chromadb.api.rust", "graphiti_core.graphiti", "ladybug", "neo4j", "tantivy")
 for _late in _LATE:
     import_module(_late)  # once, in the process that the others are forked from
 

@@ -10,7 +10,7 @@ few_arenas()
 one_thread_a_sum()
 _LATE = (
     *("pps.__main__", "pps.interfaces.cli.main", "pps.interfaces.serve", "pps.app", "pps.isolation.client"),
-    *("chromadb", "chromadb.api.rust", "detect_secrets", "graphiti_core.graphiti", "ladybug", "tantivy"),
+    *("chromadb", "chromadb.api.rust", "graphiti_core.graphiti", "ladybug", "tantivy"),
 )
 for _late in _LATE:
     import_module(_late)
