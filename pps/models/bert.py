@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pps.core.footprint import cores
-from pps.models import minilm_graph
 from pps.models.embedding import WindowedEmbedder, readable
 from pps.models.onnx import BGE_SMALL_FILE, MINILM_FILE, SPECIAL_TOKENS, Network, Weights, locate, wordpiece
 from pps.models.protocols import Fingerprint, Matrix, Vector
@@ -44,17 +42,15 @@ class Bert:
             4,096, half the memory. 0 is one text a batch, where a file rounds activations to 8 bits by what else is
             in their batch.
         instruction: What stands before a query.
-        rewritten: True where a query is faster with the file's graph written anew; see ``minilm_graph``.
     """
 
     weights: Weights
     fingerprint: Fingerprint
     batch_tokens: int = 0
     instruction: str = ""
-    rewritten: bool = False
 
 
-MINILM = Bert(MINILM_FILE, Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean"), 512, rewritten=True)
+MINILM = Bert(MINILM_FILE, Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean"), 512)
 BGE_SMALL = Bert(
     BGE_SMALL_FILE,
     Fingerprint(model="bge-small-en-v1.5", dimension=384, pooling="cls"),
@@ -65,12 +61,10 @@ BGE_SMALL = Bert(
 class BertEmbedder(WindowedEmbedder):
     """The embedders ``minilm`` and ``bge-small``: 384 dimensions, English, a window of 256 tokens.
 
-    The model loads at the first use (about 0.5 s), MiniLM once more, smaller, at the first query; calls may come from
-    several threads. A text's vector does not depend on the batch it came in. MiniLM's passages, whose vectors are
-    kept, are embedded in 32-bit arithmetic; its queries in 8-bit products where that is faster, and the two vectors of
-    one text have a cosine of .999 (.998 where it has no word that the model knows). Passages take ``threads`` (None:
-    the machine's, at most 4) that let every other thread go first (on Linux), so that answers do not wait for an
-    import. A query takes one: it is too short to be shared, and the others are searching meanwhile.
+    The model loads at the first use (about 0.5 s); calls may come from several threads. A text's vector does not depend
+    on the batch it came in. Passages take ``threads`` (None: the machine's, at most 4) that let every other thread go
+    first (on Linux), so that answers do not wait for an import. A query takes one: it is too short to be shared, and
+    the others are searching meanwhile.
     """
 
     def __init__(self, bert: Bert = MINILM, path: Path | None = None, *, threads: int | None = None) -> None:
@@ -79,8 +73,7 @@ class BertEmbedder(WindowedEmbedder):
         self._path = path
         self._threads = threads or min(_MAX_THREADS, cores())
         self._lock, self._loading = threading.Lock(), threading.Lock()
-        self._exact: Network | None = None
-        self._rewritten: Network | None = None
+        self._loaded: Network | None = None
         self._workers: ThreadPoolExecutor | None = None
         locate(bert.weights, path)
 
@@ -93,7 +86,7 @@ class BertEmbedder(WindowedEmbedder):
         ids = [tokenizer.encode(readable(text)).ids[:_TOKENS_APART] for text in texts]
         found: list[Matrix] = [np.zeros((0, self.fingerprint.dimension), dtype=np.float32)] * len(ids)
         for batch in _batches([len(each) for each in ids], self._bert.batch_tokens):
-            hidden, _ = self._hidden(self._for_queries(), [ids[at] for at in batch])
+            hidden, _ = self._hidden([ids[at] for at in batch])
             for at, rows in zip(batch, hidden, strict=True):
                 said = rows[1 : len(ids[at]) - 1]
                 found[at] = said / np.maximum(np.linalg.norm(said, axis=1, keepdims=True), 1e-12)
@@ -112,38 +105,31 @@ class BertEmbedder(WindowedEmbedder):
         if workers is not None:
             workers.shutdown()
 
-    def _queries(self, texts: list[str]) -> Matrix:
-        return self._embed(self._for_queries(), texts)
-
-    def _passages(self, texts: list[str]) -> Matrix:
-        return self._embed(self._for_passages(), texts)
-
     def _count(self, text: str) -> int:
         return len(wordpiece().encode(text, add_special_tokens=False).ids)
 
-    def _embed(self, network: Network, texts: list[str]) -> Matrix:
+    def _passages(self, texts: list[str]) -> Matrix:
         tokenizer = wordpiece()
         ids = [tokenizer.encode(text).ids[:WINDOW_TOKENS] for text in texts]
         rows = np.empty((len(texts), self.fingerprint.dimension), dtype=np.float32)
         batches = list(_batches([len(each) for each in ids], self._bert.batch_tokens))
         work = [[ids[at] for at in batch] for batch in batches]
-        for batch, made in zip(batches, self._side_by_side(partial(self._forward, network), work), strict=True):
+        for batch, made in zip(batches, self._side_by_side(work), strict=True):
             rows[batch] = made
         return rows
 
-    def _forward(self, network: Network, ids: _Batch) -> Matrix:
+    def _forward(self, ids: _Batch) -> Matrix:
         """Return one row a text: its first token's vector, or the mean of all under the mask, by the model's pooling.
 
         Source of the mean: Reimers and Gurevych 2019.
         """
-        hidden, mask = self._hidden(network, ids)
+        hidden, mask = self._hidden(ids)
         if self.fingerprint.pooling == "cls":
             return hidden[:, 0]
         weights = mask[:, :, np.newaxis].astype(np.float32)
         return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
 
-    @staticmethod
-    def _hidden(network: Network, ids: _Batch) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def _hidden(self, ids: _Batch) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return the vector of each token, shape (texts, width, dimension), and which of them are of the text."""
         width = max(len(each) for each in ids)
         tokens = np.zeros((len(ids), width), dtype=np.int64)
@@ -151,32 +137,24 @@ class BertEmbedder(WindowedEmbedder):
         for row, each in enumerate(ids):
             tokens[row, : len(each)] = each
             mask[row, : len(each)] = 1
-        return network.run(tokens, mask, np.zeros_like(tokens)), mask
+        return self._network().run(tokens, mask, np.zeros_like(tokens)), mask
 
-    def _side_by_side(self, forward: Callable[[_Batch], Matrix], batches: Sequence[_Batch]) -> Iterable[Matrix]:
+    def _side_by_side(self, batches: Sequence[_Batch]) -> Iterable[Matrix]:
         """Run batches, one a thread: a tenth faster than threads that share each batch."""
         if len(batches) == 1 or self._threads == 1:
-            return map(forward, batches)
+            return map(self._forward, batches)
         with self._lock:
             if self._workers is None:
                 self._workers = ThreadPoolExecutor(
                     self._threads, thread_name_prefix=self._bert.weights.name, initializer=_let_others_first
                 )
-            return self._workers.map(forward, batches)
+            return self._workers.map(self._forward, batches)
 
-    def _for_passages(self) -> Network:
-        if self._exact is None:
+    def _network(self) -> Network:
+        if self._loaded is None:
             with self._loading:
-                self._exact = self._exact or Network(self._bert.weights, self._path)
-        return self._exact
-
-    def _for_queries(self) -> Network:
-        if not self._bert.rewritten or not minilm_graph.is_faster_here():
-            return self._for_passages()
-        if self._rewritten is None:
-            with self._loading:
-                self._rewritten = self._rewritten or Network(self._bert.weights, self._path, minilm_graph.for_queries)
-        return self._rewritten
+                self._loaded = self._loaded or Network(self._bert.weights, self._path)
+        return self._loaded
 
 
 def _let_others_first() -> None:

@@ -9,7 +9,7 @@ import hashlib
 import importlib
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -153,17 +153,14 @@ def wordpiece() -> Tokenizer:
 
 
 class Network:
-    """A network in memory; several threads may call ``run``, each of which works in its own thread alone.
+    """A network in memory; several threads may call ``run``, each of which works in its own thread alone."""
 
-    ``rewrite`` is what is done to the file before it is opened.
-    """
-
-    def __init__(self, weights: Weights, path: Path | None, rewrite: Callable[[bytes], bytes] = bytes) -> None:
+    def __init__(self, weights: Weights, path: Path | None) -> None:
         start = time.perf_counter()
         self._user = weights.user
-        self._session = self._open(rewrite(read_model(weights, path)))
+        self._session = self._open(read_model(weights, path))
         self._inputs: list[str] = [each.name for each in self._session.get_inputs()]
-        give_back()  # reading and rewriting the model took twice what it keeps
+        give_back()  # reading the model took twice what it keeps
         log.info("%s loaded in %.1f s", weights.model, time.perf_counter() - start)
 
     def run(self, tokens: Ids, mask: Ids, kinds: Ids) -> NDArray[np.float32]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +18,6 @@ import pytest
 
 from pps.core.errors import ConfigError
 from pps.models.bert import BGE_SMALL, MINILM, Bert, BertEmbedder
-from pps.models.minilm_graph import for_queries
 from pps.models.onnx import (
     BGE_SMALL_FILE,
     MINILM_FILE,
@@ -87,30 +88,15 @@ def test_rows_keep_the_order_of_the_texts_whatever_their_lengths(either: BertEmb
         assert rows[at] @ either.embed_passages([texts[at]])[0] > 0.9999
 
 
-def test_a_text_has_nearly_one_vector_as_a_query_and_as_a_passage(embedder: BertEmbedder) -> None:
+def test_a_text_has_one_vector_as_a_query_and_as_a_passage(embedder: BertEmbedder) -> None:
     texts = [
         *("Ana", "When did Ana move to Lisbon?", "咖啡 café", "What did Ben say about the budget?"),
         *(f"Turn {number} of a talk about tea, the weather and {number * 7} boxes." for number in range(30)),
         "The committee discussed the budget of the coming year in great detail. " * 40,
     ]
-    unknown = "x" * 300  # one piece that stands for no word: the least exact, and by the processor's products
-    passages = embedder.embed_passages([*texts, unknown])
-    agreement = [float(embedder.embed_query(text) @ row) for text, row in zip([*texts, unknown], passages, strict=True)]
-    assert min(agreement[:-1]) > 0.999
-    assert agreement[-1] > 0.998
-
-
-def test_the_model_for_queries_is_smaller_work_and_is_not_rewritten_twice(installed: Path) -> None:
-    rewritten = for_queries(installed.read_bytes())
-    assert rewritten.count(b"MatMulNBits") == 36  # six a layer
-    assert for_queries(rewritten) == rewritten
-
-
-def test_elsewhere_than_on_x86_a_query_is_embedded_as_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "arm64")
-    fresh = BertEmbedder()
-    assert np.array_equal(fresh.embed_query("Ana drinks tea"), fresh.embed_passages(["Ana drinks tea"])[0])
-    assert fresh._rewritten is None
+    passages = embedder.embed_passages([*texts, "x" * 300])
+    for text, row in zip([*texts, "x" * 300], passages, strict=True):
+        assert embedder.embed_query(text) @ row > 0.9999
 
 
 def test_no_texts_have_no_rows(either: BertEmbedder) -> None:
@@ -141,21 +127,12 @@ def test_a_special_token_in_a_text_is_only_text() -> None:
     assert wordpiece().encode("[SEP] [CLS]").tokens == ["[CLS]", "[", "sep", "]", "[", "cl", "##s", "]", "[SEP]"]
 
 
-def test_threads_load_one_model_and_agree() -> None:
+def test_threads_load_one_model_and_agree(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pps.models.onnx")
     fresh = BertEmbedder()
-    sessions: list[object] = []
-    vectors: list[np.ndarray] = []
-
-    def ask() -> None:
-        vectors.append(fresh.embed_query("Ana drinks tea"))
-        sessions.append(fresh._rewritten)
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({id(session) for session in sessions}) == 1
+    with ThreadPoolExecutor(4) as threads:
+        vectors = list(threads.map(fresh.embed_query, ["Ana drinks tea"] * 4))
+    assert sum(" loaded in " in one.message for one in caplog.records) == 1
     assert all(np.allclose(vector, vectors[0], atol=1e-5) for vector in vectors)
 
 
