@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from pps.core import bounds, time
 from pps.core.errors import BudgetSpent, PPSError
-from pps.core.log_context import unforeseen
 from pps.core.text import estimate_tokens
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
@@ -56,7 +55,11 @@ class Asked:
 
 
 class Reader:
-    """One task an entity. Its prompts hold turns of this entity, and what this entity's graph knows of their names."""
+    """One task an entity. Its prompts hold turns of this entity, and what this entity's graph knows of their names.
+
+    Attributes:
+        trouble: Why it cannot go on for now, which the worker tells; empty when it can.
+    """
 
     def __init__(self, journal: Journal, name: str, rules: WorkRules, asked: Asked) -> None:
         self._journal = journal
@@ -65,6 +68,7 @@ class Reader:
         self._rules = rules
         self._asked = asked
         self.groups = asked.groups
+        self.trouble = ""
         self._failing = Failing(journal, name, rules)
         self._wake = asyncio.Event()
         self._at_once = False
@@ -99,13 +103,12 @@ class Reader:
         while True:
             self._wake.clear()
             try:
-                wait_s = await self._next()
+                wait_s, self.trouble = await self._next(), ""
             except PPSError as error:  # the journal or the graph; what a command does is noted with its jobs
-                _log.warning("entity %s: reading waits after: %s: %s", self._name, error.code, error.message)
-                wait_s = _PLACE_S
-            except Exception as error:  # noqa: BLE001 - a task's outermost call: reading goes on after a defect
-                unforeseen(_log, f"entity {self._name}: an unforeseen error in reading", error)
-                wait_s = _PLACE_S
+                wait_s, self.trouble = _PLACE_S, f"{error.code}: {error.message}"
+                _log.warning("entity %s: reading waits after: %s", self._name, self.trouble)
+            except Exception as error:  # noqa: BLE001 - a task's outermost call: health tells it, and reading goes on
+                wait_s, self.trouble = _PLACE_S, self._failing.unforeseen(error)
             finally:
                 self._release()
             with contextlib.suppress(TimeoutError):

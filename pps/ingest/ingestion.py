@@ -186,7 +186,7 @@ class Jobs:
                 await asyncio.sleep(_LOOK_S)
                 paused_until = await self._costs.paused_until()
                 why = f"today's budget is spent; it goes on by itself at {iso(paused_until)}" if paused_until else ""
-                why = why or "; ".join(self._waits_for())
+                why = why or "; ".join(self._worker.waits_for)
             last = await self._queue.readings(ids[0], ids[-1])
             found = Readings(found.read + last.read, found.facts + last.facts, found.dropped + last.dropped, 0)
         return found, why
@@ -236,19 +236,16 @@ class Jobs:
             queue_most=self._rules.backlog.most,
             tried=state.tried,
             failing=state.failing,
-            waits_for=self._waits_for(),
+            waits_for=self._worker.waits_for,
         )
 
     async def problems(self) -> list[str]:
         """Return what is wrong with ingestion, one line each, with what to do next."""
         stats = await self.stats()
-        found = problems(self._name, stats, self._limits, self._waits_for())
+        found = problems(self._name, stats, self._limits, self._worker.waits_for)
         if stats.failed:
             found[-1] += f"; the first says: {(await self._queue.list('failed', limit=1))[0].error}"
         return found
-
-    def _waits_for(self) -> tuple[str, ...]:
-        return (*([self._worker.trouble] if self._worker.trouble else []), *self._worker.waits_for)
 
 
 def _told(progress: Progress, turns: int, read: int) -> None:

@@ -83,7 +83,7 @@ class Door:
         self._lock = asyncio.Lock()
 
     @contextlib.asynccontextmanager
-    async def held(self, timeout_s: float | None = None) -> AsyncGenerator[None]:
+    async def held(self, timeout_s: float | None = 120.0) -> AsyncGenerator[None]:
         """Wait for whoever is inside, then keep everybody else out.
 
         What a write goes by is looked up inside: what was looked up before may be another's work by then.
@@ -150,7 +150,7 @@ class Failing:
         self._rules.backlog.release(1)
 
     def unforeseen(self, error: BaseException) -> str:
-        """Log an error that nobody foresaw; return what may be shown of it."""
+        """Log an error that nobody foresaw; return what health shows of it."""
         unforeseen(_log, f"entity {self._name}: an unforeseen error in ingestion", error)
         return _unforeseen(error)
 

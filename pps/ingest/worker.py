@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine, Generator, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from pps.core import time
@@ -62,15 +61,14 @@ class Worker:
 
     Attributes:
         reader: Has turns read by a command; without one, the steps have them read by a model.
-        door: Jobs go through it, and so does everything else that changes the graph.
-        trouble: Why the worker itself cannot go on for now, such as a full disk; empty when it can.
+        held: Jobs go through this door, and so does everything else that changes the graph.
     """
 
     def __init__(
         self, journal: Journal, steps: Steps, name: str, rules: WorkRules, reader: Reader | None = None
     ) -> None:
         self.reader = reader
-        self.door = Door()
+        self.held = Door().held
         self._queue = journal.queue
         self._steps = steps
         self._name = name
@@ -89,14 +87,15 @@ class Worker:
         self._one_by_one: dict[Stage, int] = {"save": 0, "read": 0}
         self._hurry = False
         self.started_at = time.now()
-        self.trouble = ""
+        self._trouble = ""
 
     @property
     def waits_for(self) -> tuple[str, ...]:
-        """What the worker leaves alone for a while, a sentence each."""
+        """Why it cannot go on for now, and what it leaves alone for a while, a sentence each."""
         full = self._failing.full_disk()
         failed = [f"the {one.name} failed, {one.why}" for one in self._rules.breakers.open()]
-        return (*([full.message] if full else []), *failed)
+        said = self._trouble, self.reader.trouble if self.reader else "", full.message if full else "", *failed
+        return tuple(filter(None, said))
 
     @property
     def outage(self) -> bool:
@@ -175,10 +174,6 @@ class Worker:
         """Tell those who wait for a turn that is forgotten."""
         await self._tell([*self._waiters])
 
-    def held(self, timeout_s: float = 120.0) -> AbstractAsyncContextManager[None]:
-        """Keep the worker from taking a job in hand, and everybody else from writing; see ``Door.held``."""
-        return self.door.held(timeout_s)
-
     async def settled(self, timeout_s: float) -> bool:
         """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is.
 
@@ -240,7 +235,7 @@ class Worker:
         """Go on after an error that nobody foresaw: it must not stop the turns behind it."""
         if task.cancelled() or (error := task.exception()) is None:
             return
-        self.trouble = self._failing.unforeseen(error)
+        self._trouble = self._failing.unforeseen(error)
         self._begin(self._after(error))
 
     async def _after(self, error: BaseException) -> None:
@@ -265,10 +260,10 @@ class Worker:
                 await self._give_way()
                 if not (await self._step("save") or (self.reader is None and await self._step("read"))):
                     await self._rest()
-                self.trouble, wait_s = "", _FIRST_WAIT_S
+                self._trouble, wait_s = "", _FIRST_WAIT_S
             except PPSError as error:  # the journal, or what was left over for the indexes
-                self.trouble = f"{error.code}: {error.message}"
-                _log.warning("entity %s: ingestion waits %.1f s after: %s", self._name, wait_s, self.trouble)
+                self._trouble = f"{error.code}: {error.message}"
+                _log.warning("entity %s: ingestion waits %.1f s after: %s", self._name, wait_s, self._trouble)
                 await asyncio.sleep(wait_s)
                 wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
@@ -282,7 +277,7 @@ class Worker:
                 return False
             limit = 1 if stage == "read" or self._one_by_one[stage] else _BATCH
             at = END_OF_TIME if self._hurry else time.now()
-            async with self.door.held():
+            async with self.held(None):
                 self._in_hand = jobs = await self._queue.take(stage, limit, at)
                 if jobs and await self._tried(stage, jobs):
                     breakers.succeeded(needed)
@@ -364,7 +359,7 @@ class Worker:
             unread = self.reader is not None and await self._queue.due_at("read") is not None
             if not unread:
                 self._rules.backlog.set(0)
-            async with self.door.held():
+            async with self.held(None):
                 again_s = await self._steps.settle()
             look_s = _LOOK_S if again_s is None else min(_LOOK_S, max(0.01, again_s))
             if not self._wake.is_set():

@@ -19,9 +19,11 @@ from graphiti_core.search.search_filters import SearchFilters
 from graphiti_core.search.search_utils import rrf
 from pydantic import PrivateAttr
 
+from pps.core.errors import InvalidRequest
 from pps.core.ids import EntityId
+from pps.core.time import utc
 from pps.graph.graph_store import GraphStore
-from pps.graph.mapping import ATTRIBUTE
+from pps.graph.mapping import ATTRIBUTE, is_label
 from pps.index.indexes import EntityIndexes
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.graphiti_objects import GroupObjects
@@ -37,29 +39,37 @@ _FACTS_PER_HOP = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Which nodes and facts a recipe may bring back; an empty part does not restrict.
+class GraphFilters:
+    """Which nodes and facts a search may bring back; an empty part does not restrict.
 
     Attributes:
-        at: Only facts that hold at this instant of world time, and none of the kind ``relation``.
         kinds: Labels; a node needs one of them, a fact needs both its ends to have one.
         relations: Names of facts, exact.
         valid: Half-open span ``(from, until)`` of ``valid_at``, aware; None is open.
     """
 
-    at: datetime
     kinds: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
     valid: _Span = (None, None)
 
+    def check(self) -> None:
+        """Raise InvalidRequest for what is no label, or a moment without a zone."""
+        if not all(map(is_label, self.kinds)):
+            raise InvalidRequest("kinds", "must be labels: a letter, then letters, digits and _")
+        for moment in filter(None, self.valid):
+            utc(moment, "valid")
 
-_scope: ContextVar[Scope | None] = ContextVar("pps_search_scope", default=None)
+
+_scope: ContextVar[tuple[datetime, GraphFilters] | None] = ContextVar("pps_search_scope", default=None)
 
 
 @contextmanager
-def within(chosen: Scope) -> Generator[None]:
-    """Let searches in the block, and in the tasks it starts, see this scope; Graphiti's own pipeline sees all."""
-    token = _scope.set(chosen)
+def within(at: datetime, chosen: GraphFilters) -> Generator[None]:
+    """Let searches in the block, and in the tasks it starts, see only what passes and holds at a time.
+
+    What holds is by world time, and no fact of the kind ``relation`` is seen. Graphiti's own pipeline sees all.
+    """
+    token = _scope.set((at, chosen))
     try:
         yield
     finally:
@@ -69,17 +79,19 @@ def within(chosen: Scope) -> Generator[None]:
 def node_matches(node: EntityNode) -> bool:
     """Tell whether a node has one of the scope's labels."""
     scope = _scope.get()
-    return scope is None or not scope.kinds or not set(scope.kinds).isdisjoint(node.labels)
+    return scope is None or not scope[1].kinds or not set(scope[1].kinds).isdisjoint(node.labels)
 
 
 def edge_matches(edge: EntityEdge) -> bool:
     """Tell whether an edge is in the scope, but for the labels of its ends."""
-    scope = _scope.get()
-    return scope is None or (
-        (not scope.relations or edge.name in scope.relations)
-        and _in_span(edge.valid_at, scope.valid)
+    if (scope := _scope.get()) is None:
+        return True
+    at, wanted = scope
+    return (
+        (not wanted.relations or edge.name in wanted.relations)
+        and _in_span(edge.valid_at, wanted.valid)
         and not _is_typed_link(edge)
-        and _holds(edge, scope.at)
+        and _holds(edge, at)
     )
 
 
@@ -87,7 +99,7 @@ class GroupSearch(SearchInterface):
     """Every search of Graphiti's, on the indexes of one entity and on its store.
 
     It refuses any groups but ``[ours]`` itself, since with ``None`` nothing would reach the guarded driver. Of
-    Graphiti's filters those of its pipeline are read, by ids; recipes are narrowed by ``Scope``. Similarities are raw
+    Graphiti's filters those of its pipeline are read, by ids; recipes are narrowed by ``within``. Similarities are raw
     cosine. Lists are full whenever the entity has enough that passes.
     """
 
@@ -252,7 +264,7 @@ class GroupSearch(SearchInterface):
         async def fetch(uuids: Sequence[str]) -> list[EntityEdge]:
             edges = [edge for edge in await self._objects.edges(uuids) if edge_matches(edge)]
             scope = _scope.get()
-            if scope is None or not scope.kinds:
+            if scope is None or not scope[1].kinds:
                 return edges
             ends = {end for edge in edges for end in (edge.source_node_uuid, edge.target_node_uuid)}
             good = {node.uuid for node in await self._objects.nodes(sorted(ends)) if node_matches(node)}

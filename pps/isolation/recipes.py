@@ -16,11 +16,11 @@ from graphiti_core.search.search_filters import SearchFilters
 from pps.core.errors import InvalidRequest
 from pps.core.time import now, utc
 from pps.core.values import Episode, Fact, Node
-from pps.graph.mapping import episode_of, fact_of, is_label, node_of
+from pps.graph.mapping import episode_of, fact_of, node_of
 from pps.isolation.binding import Inside
 from pps.isolation.counters import NoBreach
 from pps.isolation.graphiti_models import GraphitiErrors, rerank_scores
-from pps.isolation.graphiti_search import Scope, within
+from pps.isolation.graphiti_search import GraphFilters, within
 
 RECIPES: tuple[str, ...] = (
     "COMBINED_HYBRID_SEARCH_RRF",
@@ -47,21 +47,6 @@ TOO_LATE = "the reranker did not finish in time: ordered by reciprocal rank fusi
 _DISTANCE_HOPS = 4  # the farthest that node distance tells apart; farther is as good as apart
 _MOST_QUERY = 8_000
 _Value = TypeVar("_Value", Node, Fact, Episode)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFilters:
-    """Which nodes and facts a search may bring back; an empty part does not restrict.
-
-    Attributes:
-        kinds: Labels; a node needs one of them, a fact needs both its ends to have one.
-        relations: Names of facts, exact.
-        valid: Half-open span ``(from, until)`` of ``valid_at``; None is open.
-    """
-
-    kinds: tuple[str, ...] = ()
-    relations: tuple[str, ...] = ()
-    valid: tuple[datetime | None, datetime | None] = (None, None)
 
 
 class SearchOptions(TypedDict, total=False):
@@ -172,10 +157,11 @@ async def search_recipe(inside: Inside, query: str, recipe: str, limit: int, opt
     models, center = inside.models, options.get("center")
     means = Means(center is not None, models.embedder is not None, models.reranker is not None)
     chosen = plan(recipe, limit=limit, means=means)
-    scope = _scope_of(options)
+    filters, at = options.get("filters") or GraphFilters(), utc(options.get("as_of") or now(), "as_of")
+    filters.check()
     # Graphiti asks for a vector whatever the recipe; without an embedder there is nothing to compare it with.
     vector = (await asyncio.to_thread(models.embedder.embed_query, query)).tolist() if models.embedder else [0.0]
-    with NoBreach(inside.entity), GraphitiErrors(), within(scope):
+    with NoBreach(inside.entity), GraphitiErrors(), within(at, filters):
         found = await inside.graphiti.search_(
             query,
             config=chosen.config,
@@ -194,15 +180,6 @@ async def search_recipe(inside: Inside, query: str, recipe: str, limit: int, opt
     if chosen.rerank is Rerank.CROSS_ENCODER:
         return await _by_reranker(inside, query, results, limit)
     return results
-
-
-def _scope_of(options: SearchOptions) -> Scope:
-    filters = options.get("filters") or GraphFilters()
-    if not all(map(is_label, filters.kinds)):
-        raise InvalidRequest("kinds", "must be labels: a letter, then letters, digits and _")
-    start, end = filters.valid
-    span = (start and utc(start, "valid"), end and utc(end, "valid"))
-    return Scope(utc(options.get("as_of") or now(), "as_of"), filters.kinds, filters.relations, span)
 
 
 async def _by_distance(inside: Inside, results: GraphitiResults, center: str, limit: int) -> GraphitiResults:

@@ -207,7 +207,7 @@ class Writer:
         try:
             (busy, _, _) = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
         except sqlite3.Error:
-            return  # the log stays whole and is tried again; a write that cannot go on will say why
+            return  # the log stays whole and is tried again: a write that cannot go on tells its caller why
         if not busy:
             self._changes_at_checkpoint = self._connection.total_changes
             self._log_holds_deleted = False

@@ -11,7 +11,7 @@ from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
 from pps.core.recalled import Channel, Evidence, Recall
 from pps.core.values import ChannelName, Episode, Fact, Node
-from pps.isolation.recipes import GraphFilters
+from pps.isolation.graphiti_search import GraphFilters
 from pps.journal.filters import ItemFilter
 from pps.recall.channel import Lists, fill
 from pps.recall.floor import evidence

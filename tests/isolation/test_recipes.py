@@ -18,7 +18,8 @@ from graphiti_core.search.search_filters import SearchFilters
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact, Node
 from pps.isolation.binding import Models
-from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES, TOO_LATE, GraphFilters
+from pps.isolation.graphiti_search import GraphFilters
+from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES, TOO_LATE
 from pps.models.protocols import Reranked
 from pps.models.reranker import MiniLMReranker
 from pps.proof.arena import Arena, Being

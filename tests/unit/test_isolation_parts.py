@@ -12,7 +12,7 @@ import pytest
 from pps.core.errors import ConfigError, InvalidRequest, ModelOutputInvalid, ModelUnavailable, StoreUnavailable
 from pps.isolation.graphiti_models import model_error
 from pps.isolation.graphiti_objects import LOOKUPS
-from pps.isolation.graphiti_search import Scope, edge_matches, raw_cosine, within
+from pps.isolation.graphiti_search import GraphFilters, edge_matches, raw_cosine, within
 from pps.isolation.recipes import NO_CENTRE, RECIPES, Means, Rerank, plan
 
 from graphiti_core.driver.driver import GraphProvider  # isort: skip - after what makes it quiet
@@ -68,18 +68,18 @@ def test_graphitis_thresholds_become_raw_cosine() -> None:
 
 def test_a_scope_takes_what_holds_then_and_lies_in_its_span() -> None:
     link = edge(attributes={"pps": json.dumps({"kind": "relation"})})
-    with within(Scope(at=DAY)):
+    with within(DAY, GraphFilters()):
         assert edge_matches(edge())
         assert not edge_matches(edge(expired_at=DAY)), "given up without an end, it never held"
         assert edge_matches(edge(expired_at=DAY, invalid_at=DAY + timedelta(days=1)))
         assert not edge_matches(edge(invalid_at=DAY))
         assert edge_matches(edge(valid_at=DAY.replace(tzinfo=None))), "a store may give it without a zone"
         assert not edge_matches(link)
-    with within(Scope(at=DAY, valid=(DAY - timedelta(days=1), DAY))):
+    with within(DAY, GraphFilters(valid=(DAY - timedelta(days=1), DAY))):
         assert not edge_matches(edge()), "an unknown date lies in no span"
         assert not edge_matches(edge(valid_at=DAY))
         assert edge_matches(edge(valid_at=DAY - timedelta(days=1)))
-    with within(Scope(at=DAY, relations=("Q",))):
+    with within(DAY, GraphFilters(relations=("Q",))):
         assert not edge_matches(edge())
     assert edge_matches(link), "Graphiti's own pipeline sees all"
 
