@@ -18,6 +18,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import FactDraft
+from pps.journal import Journal
 from pps.memory import Memory
 from tests import stand_in
 
@@ -199,6 +200,24 @@ async def test_a_command_that_is_away_keeps_its_turns_waiting_and_saves_go_on(
     async with ana() as memory:
         assert await memory.settled()
         assert await facts(memory) == {"User lives in Oslo.": True}
+
+
+async def test_a_defect_in_reading_is_told_by_health_until_it_is_gone(
+    ana: Opened, command: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: object) -> list[str]:
+        raise RuntimeError("nobody foresaw it")
+
+    command.says([LIVES])
+    async with ana() as memory:
+        monkeypatch.setattr(Journal, "named_in", failing)
+        await memory.remember("I live in Oslo.")
+        while not any("an unforeseen RuntimeError" in one for one in (await memory.health()).problems):
+            await memory.settled(0.1)
+        monkeypatch.undo()
+        assert await memory.settled(60)
+        assert (await memory.health()).problems == ()
+        assert list(await facts(memory)) == ["User lives in Oslo."]
 
 
 async def test_a_days_budget_ends_the_reading_until_the_next(ana: Opened, command: Scripted) -> None:
