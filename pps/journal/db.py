@@ -1,4 +1,4 @@
-"""One SQLite file: how it is opened, checked and migrated, and what its errors mean.
+"""One SQLite file: how it is opened, checked and migrated (``schema.sql``), and what its errors mean.
 
 WAL with ``synchronous=FULL``: a commit returns after the log is on disk. ``secure_delete``: what is
 deleted is overwritten. Errors of SQLite leave this package only as ``StoreError`` and its kinds.
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
-from pps.journal.schema import MIGRATIONS, Migrations
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
+Migrations: TypeAlias = tuple[tuple[str, ...], ...]
 
 APPLICATION_ID = 0x50505331  # "PPS1", so that another program's file is not taken for a memory
 BUSY_TIMEOUT_S = 5.0
@@ -37,6 +39,16 @@ _BROKEN = {
     sqlite3.SQLITE_NOTADB: "the file is not a memory (or is damaged): restore a backup",
     sqlite3.SQLITE_TOOBIG: "a value is too big for it",
 }
+
+
+def _statements(text: str) -> tuple[str, ...]:
+    plain = re.sub(r"^ *--.*\n", "", text, flags=re.MULTILINE)
+    return tuple(one.strip() for one in plain.split(";\n") if one.strip())
+
+
+_SCHEMA = (files("pps.journal") / "schema.sql").read_text("utf-8")
+MIGRATIONS: Migrations = tuple(map(_statements, re.split(r"(?m)^-- version \d+\n", _SCHEMA)[1:]))
+"""Entry n brings a file from version n to n + 1."""
 
 _UNDECODED = "Could not decode to UTF-8"
 

@@ -18,7 +18,6 @@ from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnav
 from pps.core.ids import new_group
 from pps.core.values import Node
 from pps.journal import Change, ItemFilter, JobPayload, Journal, TurnDraft, db, writer
-from pps.journal.schema import MIGRATIONS
 
 GROUP = new_group()
 
@@ -99,16 +98,17 @@ async def test_many_may_open_a_new_file_at_once(path: Path) -> None:
 async def test_a_file_of_a_newer_version_is_refused_with_the_way_out(path: Path) -> None:
     await filled(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 6}")
+        connection.execute(f"PRAGMA user_version = {len(db.MIGRATIONS) + 6}")
     with pytest.raises(
-        StoreError, match=rf"newer PPS \(schema {len(MIGRATIONS) + 6}, this one knows {len(MIGRATIONS)}\): upgrade pps"
+        StoreError,
+        match=rf"newer PPS \(schema {len(db.MIGRATIONS) + 6}, this one knows {len(db.MIGRATIONS)}\): upgrade pps",
     ):
         await Journal.open(path, GROUP)
 
 
 async def test_an_older_file_is_brought_forward_with_what_it_holds(path: Path) -> None:
     await filled(path)
-    longer = (*MIGRATIONS, ("CREATE TABLE later (x TEXT)", "INSERT INTO later VALUES ('y')"))
+    longer = (*db.MIGRATIONS, ("CREATE TABLE later (x TEXT)", "INSERT INTO later VALUES ('y')"))
     db.prepare_file(path, GROUP, longer)
     db.prepare_file(path, GROUP, longer)
     with closing(sqlite3.connect(path)) as connection:
@@ -118,7 +118,7 @@ async def test_an_older_file_is_brought_forward_with_what_it_holds(path: Path) -
 
 
 async def test_nodes_mirrored_without_their_status_are_read_again(path: Path) -> None:
-    db.prepare_file(path, GROUP, MIGRATIONS[:2])
+    db.prepare_file(path, GROUP, db.MIGRATIONS[:2])
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0)")
     async with await Journal.open(path, GROUP) as journal:
@@ -126,7 +126,7 @@ async def test_nodes_mirrored_without_their_status_are_read_again(path: Path) ->
 
 
 async def test_nodes_mirrored_without_the_turns_that_speak_of_them_are_read_again(path: Path) -> None:
-    db.prepare_file(path, GROUP, MIGRATIONS[:3])
+    db.prepare_file(path, GROUP, db.MIGRATIONS[:3])
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0, '')")
     async with await Journal.open(path, GROUP) as journal:
@@ -136,7 +136,7 @@ async def test_nodes_mirrored_without_the_turns_that_speak_of_them_are_read_agai
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     await filled(path)
     with pytest.raises(StoreError):
-        db.prepare_file(path, GROUP, (*MIGRATIONS, ("CREATE TABLE later (x TEXT)", "CREATE TABLE turns (x TEXT)")))
+        db.prepare_file(path, GROUP, (*db.MIGRATIONS, ("CREATE TABLE later (x TEXT)", "CREATE TABLE turns (x TEXT)")))
     async with await Journal.open(path, GROUP) as journal:
         assert await journal.count_turns() == 3
     with closing(sqlite3.connect(path)) as connection:

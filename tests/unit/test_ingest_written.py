@@ -11,7 +11,8 @@ import pytest
 from pps.core.time import now
 from pps.core.values import Fact, Node
 from pps.ingest.indexer import Written
-from pps.journal import schema, turns
+from pps.journal import turns
+from pps.journal.db import MIGRATIONS
 from pps.journal.entries import Change, DirtyChange
 
 _NODE = Node("11111111-1111-5111-8111-111111111111", "Ana", now())
@@ -22,7 +23,7 @@ _CHANGES = [Change("node", _NODE.uuid), Change("fact", _FACT.uuid)]
 @pytest.fixture
 def connection() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as opened:
-        for statement in schema.MIGRATIONS[0]:
+        for statement in MIGRATIONS[0]:
             opened.execute(statement)
         yield opened
 
