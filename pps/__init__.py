@@ -109,6 +109,8 @@ async def open(name: str, *, home: Path | None = None, create: bool = False) -> 
         home: The data folder; ``$PPS_HOME`` or the platform's when None.
         create: Make the entity when there is none of that name.
 
+    What a squad's member forgets is out of the pool when it is closed.
+
     Raises:
         UnknownEntity: No such entity, and ``create`` is False.
         StoreConflict: A server or another program holds its files; the message names it.
@@ -122,8 +124,21 @@ async def open(name: str, *, home: Path | None = None, create: bool = False) -> 
     async with App.open(settings) as app:
         if create:
             await app.create(name)
-        async with app.memory(name) as memory:
-            yield memory
+        try:
+            async with app.memory(name) as memory:
+                yield memory
+        finally:
+            if app.registry.squads.is_member(name):
+                await _settle(app, name)
+
+
+async def _settle(app: App, name: str) -> None:
+    """Take out of a squad's pool what its member forgot: no other program could read it meanwhile."""
+    from pps.squad.desk import desk_of
+    from pps.squad.sharing import withdraw_orphans
+
+    async with desk_of(app, name) as desk:
+        await withdraw_orphans(desk)
 
 
 @contextlib.asynccontextmanager

@@ -160,7 +160,7 @@ class _Opening:
                 store=self._entry.store,
                 self_node=self_node,
                 kinds=self.kinds,
-                layers=Layers(kept, self.kinds, calendars, journal),
+                layers=Layers(kept, self.kinds, calendars, journal, anchors),
                 extraction=mode,
                 redactor=redactor,
                 automatic=self._automatic,

@@ -28,6 +28,8 @@ from pps.models.protocols import Embedder, Matrix, Vector
 
 MAX_TITLE = 200
 MAX_TEXT = 1_000_000
+STATIC = "static"
+"""The tag of anchors that every session starts with."""
 _COLLECTION = "anchors"
 _STATE = "anchors"
 _AT_ONCE = 64
@@ -104,6 +106,16 @@ class Anchors:
     async def list(self) -> list[AnchorInfo]:
         files, _ = await asyncio.to_thread(self._folder.scan)
         return [_info(file, parse(file.text, file.slug)) for file in files]
+
+    async def static(self) -> list[AnchorPassage]:
+        """Return the beginnings of the anchors that every session starts with: those tagged ``static``."""
+        files, _ = await asyncio.to_thread(self._folder.scan)
+        anchors = [(file, await asyncio.to_thread(self._parsed, file)) for file in files if STATIC in file.text]
+        return [
+            AnchorPassage(file.slug, 0, one.title, one.body, file.modified_at)
+            for file, one in anchors
+            if STATIC in one.tags
+        ]
 
     async def passages(self, slug: str) -> list[AnchorPassage]:
         file = await asyncio.to_thread(self._folder.read, slug)

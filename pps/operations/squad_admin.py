@@ -18,6 +18,7 @@ from pps.operations.exchange import LocalPath
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.table import ADDS, ERASES, READS, SETS, operation
 from pps.squad import founding, sharing
+from pps.squad.agents import introduce
 from pps.squad.desk import desk_of, rules_of
 from pps.squad.openclaw_files import Taken, take_in
 
@@ -212,6 +213,7 @@ async def squad_add(app: App, given: SquadAddInput) -> SquadView:
     """Makes an entity a member of a squad, or makes one for it. An entity is of one squad at most."""
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)
     token = await founding.join(app, squad, given.member, given.entity)
+    await introduce(app, squad)
     rules = rules_of(squad)
     tokens = {rules.member(given.member): token} if token else {}
     return _view(await asyncio.to_thread(app.registry.squads.get, given.name), tokens)
@@ -270,8 +272,8 @@ async def squad_delete(app: App, given: SquadInput) -> Disbanded:
 async def squad_import(app: App, given: SquadImportInput) -> Taken:
     """Takes OpenClaw's files into a member's own memory; a second time adds nothing, and nothing of it is shared.
 
-    MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation; SOUL.md, USER.md,
-    AGENTS.md and TOOLS.md anchors.
+    MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation, IDENTITY.md what the
+    agent says of itself (AgentState); SOUL.md, USER.md, AGENTS.md and TOOLS.md anchors that every session starts with.
     """
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)
     member = rules_of(squad).member(given.member)

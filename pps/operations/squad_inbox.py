@@ -1,24 +1,35 @@
-"""A member's inbox: what subscriptions, tasks and broadcasts brought, until it is acknowledged."""
+"""A member's inbox, until what came is acknowledged; and records whole, its own and the pool's."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
+from pps.core.values import JSON
 from pps.operations.inputs import Input
-from pps.operations.squad_tools import Known, of_pool, said
+from pps.operations.squad_tools import Ids, Known, line_view, of_pool, said
 from pps.operations.table import READS, SETS, operation
+from pps.squad import knowing
 from pps.squad.agents import saw
 from pps.squad.desk import Desk
+from pps.squad.knowing import Joined
 
 
 class InboxInput(Input):
     """How much of the inbox."""
 
     limit: int = Field(default=50, ge=1, le=200, description="Most deliveries.")
+
+
+class GetInput(Input):
+    """Which records."""
+
+    ids: Ids = Field(description="Of your own records or of the pool's.")
 
 
 class AckInput(Input):
@@ -57,6 +68,54 @@ def _inbox(value: Inbox) -> str:
     return "\n".join(f"{one.seq} ({one.why}) {said(one.record)}" for one in value.deliveries) or "Nothing new."
 
 
+@dataclass(frozen=True, slots=True)
+class WholeRecord:
+    """A record with the fields of its type, what it rests on, and what it is joined to that you may read."""
+
+    record: Known
+    fields: Mapping[str, JSON]
+    cites: tuple[str, ...]
+    relations: tuple[Joined, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRecords:
+    """Your own, then the pool's."""
+
+    records: tuple[WholeRecord, ...]
+
+
+def _whole(value: WholeRecords) -> str:
+    return "\n\n".join(
+        "\n".join(
+            [
+                said(one.record),
+                *(f"  {name}: {_worded(field)}" for name, field in one.fields.items()),
+                *(f"  rests on {id_}" for id_ in one.cites),
+                *(f"  {edge.source} {edge.type} {edge.target}" for edge in one.relations),
+            ]
+        )
+        for one in value.records
+    )
+
+
+def _worded(value: JSON) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@operation("Read records whole", _whole, SETS, audience="member", toolset="squad")
+async def squad_get(desk: Desk, given: GetInput) -> WholeRecords:
+    """Use it to read what memory_query, squad_inbox or heartbeat named: your own records, or the pool's.
+
+    Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and what it is joined to.
+    It is noted that you saw what is of the pool.
+    """
+    found = await knowing.whole(desk, given.ids)
+    return WholeRecords(
+        tuple(WholeRecord(line_view(one.line), one.line.record.fields, one.cites, one.joined) for one in found)
+    )
+
+
 @operation("Look into the inbox", _inbox, READS, audience="member", toolset="squad")
 async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
     """Use it when you begin and now and then: what subscriptions, tasks and broadcasts brought you, the oldest first.
@@ -85,4 +144,4 @@ async def squad_ack(desk: Desk, given: AckInput) -> Acknowledged:
     return Acknowledged(len(seen))
 
 
-SQUAD_INBOX = (squad_inbox, squad_ack)
+SQUAD_INBOX = (squad_get, squad_inbox, squad_ack)

@@ -168,7 +168,7 @@ def known(record: Record, confidence: float | None = None) -> Known:
     return Known(record.id, record.kind, record.title, record.summary, sure, record.created_at, record.state, told)
 
 
-def _line(one: knowing.Line) -> Known:
+def line_view(one: knowing.Line) -> Known:
     record, uses = one.record, one.uses
     base = known(record, one.confidence)
     if one.shared is None:
@@ -281,7 +281,7 @@ async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
         kinds=given.types,
         limit=given.limit,
     )
-    return KnowledgeView(tuple(map(_line, own)), tuple(map(_line, pool)))
+    return KnowledgeView(tuple(map(line_view, own)), tuple(map(line_view, pool)))
 
 
 @operation("Reflect", _sheet, ADDS, audience="member", toolset="squad")

@@ -14,11 +14,12 @@ from typing import Any, Literal, TypeVar, cast
 from pydantic import TypeAdapter
 
 from pps.context.fence import escaped, marks_of
-from pps.context.lines import Line, bullet
+from pps.context.lines import LONGEST_PASSAGE, Line, bullet
 from pps.core.kinds import Kinds, KindSpec, LayerSpec
 from pps.core.record_values import Record, RecordGraph
 from pps.core.text import fold
 from pps.core.time import now
+from pps.ingest.anchors import Anchors
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, PartUsed
 from pps.models.token_counts import count_tokens, counter_name
@@ -139,8 +140,11 @@ def trimmed(items: Sequence[Item], budget_tokens: int, text: Callable[[Item], st
 class Layers:
     """The layers of one entity's records, as sessions are given them."""
 
-    def __init__(self, reads: RecordReads, kinds: Kinds, calendars: Calendars, journal: Journal) -> None:
+    def __init__(
+        self, reads: RecordReads, kinds: Kinds, calendars: Calendars, journal: Journal, anchors: Anchors
+    ) -> None:
         self._reads = reads
+        self._anchors = anchors
         self._kinds = kinds
         self._journal = journal
         self.calendars = calendars
@@ -181,12 +185,20 @@ class Layers:
         return found
 
     async def lines(self, limit: int) -> list[tuple[str, Line]]:
-        """Return ids and lines of the records that are always loaded, at most so many, of each layer as many."""
+        """Return ids and lines of what always holds: static anchors, then records, of each layer as many.
+
+        Args:
+            limit: Most records.
+        """
         always = [one for one in self._kinds.layers.values() if one.load == "always"]
         layers = [layer for layer, _ in await asyncio.gather(*map(self._layer, always))]
         each = -(-limit // max(1, len(layers)))
         items = [one for layer in layers for one in layer.items[:each]]
-        return [
+        static = [
+            (one.slug, Line(bullet(f"{one.title}: {one.text}", one.slug, LONGEST_PASSAGE), fold(one.text)))
+            for one in await self._anchors.static()
+        ]
+        return static + [
             (one.id, Line(bullet(f"{one.title} ({one.kind}): {one.summary}", one.id), fold(one.summary)))
             for one in items[:limit]
         ]

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pps.app import App
 from pps.config.squad_files import SquadRules
 from pps.core import time
-from pps.core.record_values import Relation
+from pps.core.record_values import Record, Relation
 from pps.core.values import JSON
 from pps.entities.memberships import Squad
 from pps.ingest.drafts import TYPED_SOURCE
@@ -41,7 +41,7 @@ def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str
 
 async def introduce(app: App, squad: Squad) -> None:
     """Bring the Agents of the pool, and what joins them, to what the squad's file says; again, it changes nothing."""
-    rules = rules_of(squad)
+    rules, there = rules_of(squad), app.registry.squads.get(squad.name).members
     agents = [RecordGiven("Agent", one.title or id_, one.role, ref=f"agent:{id_}", fields={
         "role": one.role,
         "primary_capabilities": one.capabilities,
@@ -50,7 +50,7 @@ async def introduce(app: App, squad: Squad) -> None:
         "input_types": one.input_types,
         "heartbeat_minute": one.heartbeat_minute,
         "minimum": one.minimum,
-    }) for id_, one in rules.members.items()]  # fmt: skip
+    }, status="active" if id_ in there else "archived") for id_, one in rules.members.items()]  # fmt: skip
     joins = [
         Join(agent_id(squad, source), RelationGiven(type_, agent_id(squad, to), said))
         for source, type_, to, said in _ties(rules)
@@ -102,16 +102,26 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
     """Note in a member's own AgentState and in its Agent that it is there: active while it holds a task, else idle."""
     now, activity = desk.now(), "active" if busy else "idle"
     fields: dict[str, JSON] = {"activity": activity, "last_active": time.iso(now)}
-    title = desk.my_rules.title or desk.me.id
-    state = _id(desk.me.entity.group, STATE)
-    there = (await desk.memory.records.graph()).records.get(state)
+    there = await _state(desk)
     last = there and there.fields.get("last_active")
     if there and last and there.fields["activity"] == activity and now - time.parse(str(last)) < _BEAT:
         return
     summary = None if there else desk.my_rules.personality or desk.me.role
-    await desk.memory.records.save([RecordGiven("AgentState", title, summary, fields=fields, ref=STATE)])
+    state = RecordGiven("AgentState", desk.my_rules.title or desk.me.id, summary, fields=fields, ref=STATE)
+    await desk.memory.records.save([state])
     agent = RecordGiven(id=agent_id(desk.squad, desk.me.id), fields=fields)
     await pool.records.by(desk.me.id).save([agent])
+
+
+async def own_state(desk: Desk, said: str) -> RecordGiven:
+    """Return the AgentState of a member's own memory with what it says of itself; whether it is at work stays."""
+    there = await _state(desk)
+    fields = dict(there.fields) if there else {"activity": "idle"}
+    return RecordGiven("AgentState", desk.my_rules.title or desk.me.id, said, fields=fields, ref=STATE)
+
+
+async def _state(desk: Desk) -> Record | None:
+    return (await desk.memory.records.graph()).records.get(_id(desk.me.entity.group, STATE))
 
 
 def _id(group: str, ref: str) -> str:

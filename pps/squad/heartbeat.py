@@ -11,6 +11,7 @@ from pps.squad.agents import beat
 from pps.squad.desk import Desk
 from pps.squad.pool_queries import HEALTH, SURE, SYNTHESES, UNSEEN, Stage, ask_pool, shown, stages
 from pps.squad.roots import confidence_of
+from pps.squad.sharing import withdraw_orphans
 from pps.squad.working import lapsed, pending
 
 _LATE, _STALE = timedelta(hours=1), timedelta(hours=48)
@@ -33,6 +34,7 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
     It is noted that the member is there.
     """
     now = desk.now()
+    await withdraw_orphans(desk)  # what a program forgot that was killed before it closed the memory
     items: list[Item] = []
     if desk.is_reviewer:
         late = [one for one in await pending(desk) if now - one.since > _LATE and one.proposer != desk.me.id]

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pps.core.errors import InvalidRequest
-from pps.core.record_values import Record, RecordQuery
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.record_values import Record, RecordQuery, Relation
 from pps.core.values import JSON
 from pps.journal.pool_rows import PoolCite, Shared, Uses, best
 from pps.memory import Memory
@@ -17,6 +17,7 @@ from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 from pps.squad.agents import saw
 from pps.squad.desk import Desk
+from pps.squad.pool_queries import shown
 from pps.squad.roots import confidence_of
 from pps.squad.sharing import PRIVATE, PROPOSAL, SharedCopy, share
 
@@ -76,6 +77,24 @@ class Line:
     roots: int = 0
     uses: Uses | None = None
     withdrawn: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A relation between two records that a member may read."""
+
+    source: str
+    type: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A record, what it rests on and what it is joined to; of both what a member may read alone."""
+
+    line: Line
+    cites: tuple[str, ...]
+    joined: tuple[Joined, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +167,77 @@ async def query(
     if not include_shared:
         return own, []
     async with desk.pool() as pool:
-        rows = pool.records.pool
-        found = await _found(pool, topic, kinds, 0.0, limit)
-        ids = [one.record.id for one in found]
-        shared, roots, uses = await rows.shared(ids), await rows.roots(ids), await rows.uses(ids)
-        lines = [
-            Line(one.record, whose.confidence, one.score, whose, len(best(roots[id_])), uses.get(id_))
-            for one in found
-            if (whose := shared.get(id_ := one.record.id)) and whose.state == "shared"
-            if whose.confidence >= min_confidence
-        ]
+        found = await _provenance(pool, await _found(pool, topic, kinds, 0.0, limit))
+        lines = [one for one in found if _is_open(one) and one.confidence >= min_confidence]
         await saw(desk, pool, [one.record.id for one in lines])
     return own, lines
+
+
+async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
+    """Return records whole, a member's own before the pool's, which are marked as seen.
+
+    What waits in the pool is there for reviewers and its author alone. Raises NotFound when one is not there.
+    """
+    records = desk.memory.records
+    own = {one.id: one for one in (await records.find(ids)).values()}
+    async with desk.pool() as pool:
+        there = {one.id: one for one in (await pool.records.find(ids)).values()}
+        found = [Line(one, confidence_of(one), 1.0) for one in there.values()]
+        lines = [
+            one
+            for one in await _provenance(pool, found)
+            if one.record.kind == "Agent"
+            or _is_open(one)
+            or (one.shared and (desk.is_reviewer or one.shared.member == desk.me.id))
+        ]
+        if len(own) + len(lines) < len(set(ids)):
+            raise NotFound()
+        pooled = [one.record.id for one in lines]
+        graph, cites = await shown(pool), await pool.records.cites(pooled)
+        joined = [one for one in graph.relations if one.source in graph.records and one.target in graph.records]
+        answers = [
+            _whole(one, [cite.id for cite in cites.get(one.record.id, ()) if cite.id in graph.records], joined)
+            for one in lines
+        ]
+        await saw(desk, pool, [one.record.id for one in lines if _is_open(one)])
+    cites, of_pool, joined = (
+        await records.cites([*own]),
+        await records.pool.cites([*own]),
+        await records.relations([*own]),
+    )
+    for id_, one in own.items():
+        rests = [*cites.get(id_, ()), *of_pool.get(id_, ())]
+        line = _with_gone(Line(one, confidence_of(one), 1.0), of_pool.get(id_, ()))
+        answers.insert(0, _whole(line, [cite.id for cite in rests if not cite.gone], joined))
+    return answers
+
+
+def _whole(line: Line, cites: Sequence[str], joined: Sequence[Relation]) -> Whole:
+    ends = [one for one in joined if line.record.id in (one.source, one.target)]
+    return Whole(line, tuple(cites), tuple(Joined(one.source, one.type, one.target) for one in ends))
+
+
+async def _provenance(pool: Memory, found: Sequence[Line]) -> list[Line]:
+    """Return lines of the pool with whose they are, how sure, and what they rest on."""
+    rows, ids = pool.records.pool, [one.record.id for one in found]
+    shared, roots, uses = await rows.shared(ids), await rows.roots(ids), await rows.uses(ids)
+    return [
+        replace(
+            one,
+            confidence=whose.confidence if whose else one.confidence,
+            shared=whose,
+            roots=len(best(roots.get(id_, ()))),
+            uses=uses.get(id_),
+        )
+        for one in found
+        for id_ in [one.record.id]
+        for whose in [shared.get(id_)]
+    ]
+
+
+def _is_open(line: Line) -> bool:
+    """Tell whether all members may read a record of the pool."""
+    return line.shared is not None and line.shared.state == "shared"
 
 
 async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], list[Record]]:

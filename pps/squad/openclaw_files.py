@@ -1,4 +1,4 @@
-"""OpenClaw's files into a member's memory: beliefs, experiences by the day, the checklist; static ones as anchors."""
+"""OpenClaw's files into a member's memory: beliefs, days, the checklist, who it is; static ones as anchors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from pathlib import Path
 
 from pps.core.errors import InvalidRequest
 from pps.core.text import content_hash
+from pps.ingest.anchors import STATIC
 from pps.records.saving import MAX_RECORDS, RecordGiven
+from pps.squad.agents import own_state
 from pps.squad.desk import Desk
 
-STATIC = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
+_IDENTITY = "IDENTITY.md"
+_STATIC_FILES = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 _MOST_BYTES = 1_000_000
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})\.md")
 _HEADING, _BULLET = re.compile(r"#+\s+(.*)"), re.compile(r"\s*(?:[-*+]|\d+\.)\s+(?:\[[ xX]\]\s+)?(.*)")
@@ -37,14 +40,19 @@ async def take_in(desk: Desk, folder: Path) -> Taken:
         InvalidRequest: It is no folder, or none of the files is in it.
     """
     given, static, skipped = await asyncio.to_thread(_read, folder)
+    if not given and not static and not skipped:
+        raise InvalidRequest(
+            "path", "has no MEMORY.md, memory/*.md, HEARTBEAT.md, IDENTITY.md or static file of OpenClaw's"
+        )
+    if identity := static.pop(_IDENTITY, "").strip():
+        given.append(await own_state(desk, identity[:2_000]))
     new = 0
     for at in range(0, len(given), MAX_RECORDS):
         saved = await desk.memory.records.save(given[at : at + MAX_RECORDS])
         new += sum(one.change == "created" for one in saved.records)
     for name, text in static.items():
-        await desk.memory.anchor_save(
-            name.removesuffix(".md"), text, slug=name.removesuffix(".md").lower(), tags=("static",)
-        )
+        title = name.removesuffix(".md")
+        await desk.memory.anchor_save(title, text, slug=title.lower(), tags=(STATIC,))
     kinds = [one.kind for one in given]
     return Taken({kind: kinds.count(kind) for kind in sorted(set(kinds))}, new, tuple(static), tuple(skipped))
 
@@ -60,10 +68,9 @@ def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
             skipped.append(place.name)
         else:
             given += _records(place, kind, text)
-    static = {name: text for name in STATIC if (folder / name).is_file() and (text := _text(folder / name))}
-    if not given and not static and not skipped:
-        raise InvalidRequest("path", "has no MEMORY.md, memory/*.md, HEARTBEAT.md or static file of OpenClaw's")
-    return given, static, skipped
+    static = {name: _text(folder / name) for name in (_IDENTITY, *_STATIC_FILES) if (folder / name).is_file()}
+    skipped += [name for name, text in static.items() if text is None]
+    return given, {name: text for name, text in static.items() if text}, skipped
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from typing import Annotated
 
 from pydantic import Field
 
 from pps.core import time
 from pps.core.record_values import Record, RecordGraph
 from pps.core.values import JSON
+from pps.ingest.given_input import Moment, described_time
 from pps.memory import Memory
 from pps.records.named_query import Asked, At, Found, Ground, Limited, answer, found, number, query, text
 from pps.squad.agents import agent_id
@@ -76,16 +78,17 @@ async def syntheses(ground: Ground, given: Limited) -> Asked:
 class Days(Limited):
     """How far back."""
 
-    days: int = Field(default=7, ge=1, le=365, description="Of tasks that were given in the last so many days.")
+    days: int = Field(default=7, ge=1, le=365, description="Of tasks that were given in so many days.")
+    until: Annotated[Moment | None, described_time("Before then; now when not given.")] = None
 
 
 @query(HEALTH, Days, "Task")
 async def health(ground: Ground, given: Days) -> Asked:
     """How the tasks of each type go: how many, how many of those that ended succeeded, how good the results are."""
     by_type: defaultdict[str, list[Record]] = defaultdict(list)
-    since = time.now() - timedelta(days=given.days)
+    until = given.until or time.now()
     for one in ground.web.of_kinds("Task"):
-        if one.created_at > since:
+        if until - timedelta(days=given.days) < one.created_at <= until:
             by_type[text(one, "type")].append(one)
     rows: list[Found] = []
     for name, tasks in sorted(by_type.items()):
@@ -116,6 +119,9 @@ async def shown(pool: Memory) -> RecordGraph:
 
 async def ask_pool(desk: Desk, pool: Memory, name: str, parameters: Mapping[str, JSON]) -> Asked:
     """Answer a named query over what the pool shows; InvalidRequest as ``Asks.ask``."""
-    me = {"agent": agent_id(desk.squad, desk.me.id)} if name == UNSEEN else dict[str, JSON]()
+    own: dict[str, dict[str, JSON]] = {
+        UNSEEN: {"agent": agent_id(desk.squad, desk.me.id)},
+        HEALTH: {"until": time.iso(desk.now())},
+    }
     asks = replace(pool.asks, queries=POOL_QUERIES)
-    return await asks.ask(name, {**me, **parameters}, within=await shown(pool))
+    return await asks.ask(name, {**own.get(name, {}), **parameters}, within=await shown(pool))

@@ -27,7 +27,7 @@ from pps.journal.pool_rows import (
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.records.saving import MAX_RECORDS, RecordGiven, RelationGiven, Saved
-from pps.squad.agents import created
+from pps.squad.agents import agent_id, created
 from pps.squad.delivery import deliveries
 from pps.squad.desk import Desk, settle
 from pps.squad.roots import confidence_of, grounds, lowest
@@ -243,11 +243,11 @@ async def forgetting(
         async with desk.pool() as pool:
             await (pool.records.pool.detach(copies) if keep else take_out(desk, pool, copies))
     answer = await act(dry_run)
-    gone = () if dry_run else await _orphaned(desk)
+    gone = () if dry_run else await withdraw_orphans(desk)
     return answer, (*copies, *gone)
 
 
-async def _orphaned(desk: Desk) -> tuple[str, ...]:
+async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:
     """Withdraw the copies whose originals this member no longer has; return their ids."""
     async with desk.pool() as pool:
         mine = await pool.records.pool.shared(member=desk.me.id)
@@ -275,5 +275,6 @@ async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
         found = await take_out(desk, pool, mine, dry_run=dry_run)
         if not dry_run:
             await pool.records.pool.leave(desk.me.id)
+            await pool.records.save([RecordGiven(id=agent_id(desk.squad, desk.me.id), status="archived")])
             await asyncio.to_thread(desk.app.registry.squads.remove, desk.squad.name, desk.me.id)
     return found

@@ -148,6 +148,29 @@ async def test_what_is_forgotten_goes_out_of_the_pool_too(team: Team) -> None:
     assert "Keep this." in await team.pool_text()
 
 
+async def test_a_record_is_read_whole_by_those_who_may(team: Team) -> None:
+    base = await team.store("mongke", "Tea is green.", type="Belief", confidence=0.9)
+    own = await team.store("mongke", "Mine alone.", type="Belief", confidence=0.9, private=True)
+    fields = {**RESEARCH["fields"], "findings": "Green of chlorophyll."}
+    made = await team.store(
+        "mongke", "Why.", confidence=0.9, **{**RESEARCH, "fields": fields}, cites=[base["copy"]["id"], own["id"]]
+    )
+    copy = made["copy"]["id"]
+    [seen] = (await team.ask("jochi", "squad_get", ids=[copy]))["records"]
+    assert (seen["fields"]["findings"], seen["record"]["shared_by"]) == ("Green of chlorophyll.", "mongke")
+    assert own["id"] not in repr(seen)
+    [whole] = (await team.ask("mongke", "squad_get", ids=[made["id"]]))["records"]
+    assert set(whole["cites"]) == {base["copy"]["id"], own["id"]}
+    assert [one["record"]["accessed_by"] for one in (await team.ask("kublai", "squad_get", ids=[copy]))["records"]] == [
+        ["jochi"]
+    ]
+    waiting = await team.store("jochi", "From the web.", type="Belief", confidence=0.9, tags=["web"])
+    assert (await team.ask("kublai", "squad_get", ids=[waiting["copy"]["id"]]))["records"]
+    for who, id_ in (("mongke", waiting["copy"]["id"]), ("jochi", made["id"]), ("jochi", own["id"])):
+        with pytest.raises(NotFound):
+            await team.ask(who, "squad_get", ids=[id_])
+
+
 async def test_a_member_that_leaves_takes_along_what_it_shared_unless_that_is_kept(team: Team) -> None:
     await team.store("mongke", "Leave kanarie22.", confidence=0.8, **RESEARCH)
     await team.store("jochi", "Stay kanarie33.", confidence=0.8, **RESEARCH)
@@ -162,6 +185,9 @@ async def test_a_member_that_leaves_takes_along_what_it_shared_unless_that_is_ke
     await team.calls.answer(OPERATOR, "squad_remove", kept)
     assert "kanarie33" in await team.pool_text()
     assert not team.app.registry.squads.is_member("team_jochi")
+    async with team.app.memory(team.squad.pool, pool=True) as pool:
+        agents = {one.title: one.status for one in (await pool.records.graph()).records.values() if one.kind == "Agent"}
+    assert agents == {"kublai": "active", "mongke": "archived", "jochi": "archived"}
     found = await team.ask("kublai", "memory_query", topic="kanarie33")
     assert found["pool"][0]["shared_by"] == "jochi"
 

@@ -107,6 +107,23 @@ async def test_open_member_finds_it_in_a_data_folder(tmp_path: Path, monkeypatch
             pass
 
 
+async def test_what_a_program_forgets_of_a_member_is_out_of_the_pool_when_it_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
+    settings = pps.load().model_copy(update={"home": tmp_path})
+    write_squad(tmp_path, "trio")
+    async with pps.App.open(settings) as app:
+        squad = (await founding.found(app, "team", "trio", {})).squad
+        async with desk_of(app, squad.members["mongke"].entity) as desk:
+            kept = await AgentMemory(desk).store(Knowledge("Tea is green.", "Belief", confidence=0.9))
+            assert kept.copy is not None
+    async with pps.open("team_mongke", home=tmp_path) as memory:
+        await memory.forget([kept.record.id], dry_run=False)
+    async with pps.open_member("team", "jochi", home=tmp_path) as other:
+        assert await other.get_beliefs() == []
+
+
 async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(app: App, tmp_path: Path) -> None:
     write_squad(app.settings.home, "trio")
     squad = (await founding.found(app, "team", "trio", {})).squad
@@ -118,14 +135,19 @@ async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(app: App, tmp
     (folder / "memory" / "2026-02-03.md").write_text("- Sent the report.\n- [x] Called Ben.\n- Sent the report.\n")
     (folder / "HEARTBEAT.md").write_text("- [ ] Look at the inbox\n")
     (folder / "SOUL.md").write_text("# Soul\n\nI am kind.\n")
+    (folder / "IDENTITY.md").write_text("I am Kublai, patient and exact.\n")
     async with desk_of(app, squad.members["kublai"].entity) as desk:
         first, again = await take_in(desk, folder), await take_in(desk, folder)
         records = [*(await desk.memory.records.graph()).records.values()]
+        start = (await desk.memory.ambient_recall("", mode="startup")).text
         assert [one.slug for one in await desk.memory.anchor_list()] == ["soul"]
         async with desk.pool() as pool:
             assert await pool.records.pool.shared() == {}
-    assert first.records == {"Belief": 3, "Documentation": 1, "Experience": 2}
-    assert (first.new, again.new, first.anchors) == (6, 0, ("SOUL.md",))
+    assert "I am kind." in start
+    assert first.records == {"AgentState": 1, "Belief": 3, "Documentation": 1, "Experience": 2}
+    assert (first.new, again.new, first.anchors) == (7, 0, ("SOUL.md",))
+    [state] = [one for one in records if one.kind == "AgentState"]
+    assert (state.summary, state.fields["activity"]) == ("I am Kublai, patient and exact.", "idle")
     beliefs = {one.summary: one.fields["domain"] for one in records if one.kind == "Belief"}
     assert beliefs == {"Ana drinks tea.": "People", "Ben is her brother.": "People", "All is well.": "People"}
     assert {one.created_at.date().isoformat() for one in records if one.kind == "Experience"} == {"2026-02-03"}

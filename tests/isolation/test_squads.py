@@ -71,6 +71,7 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
         },
     ],
     "memory_query": [{"topic": "{mark}"}, {"topic": "Ana drinks coffee", "types": ["Belief"]}],
+    "squad_get": [{"ids": ["{record}"]}, {"ids": ["{turn}", "{fact}"]}],
     "memory_reflect": [{}],
     "memory_share": [{"id": "{record}"}, {"id": "{turn}"}],
     "memory_revoke": [{"ids": ["{record}"], "dry_run": False}, {"ids": ["{record}"]}],
