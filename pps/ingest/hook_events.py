@@ -52,12 +52,11 @@ def _moment(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the assistant said: the line's own id, and where the client worked then, where it says so."""
+    """What the assistant said, and the id that it is known by."""
 
     ref: str
     text: str
     at: datetime
-    cwd: str = ""
 
 
 class SessionEvent(BaseModel):

@@ -1,8 +1,8 @@
 """Keeping what a coding agent's session says: its events, and the answers in its transcript, each once.
 
 A transcript is a file of JSON lines that the client appends to, sometimes late, sometimes in pieces, and now and
-then writes anew. Of a line only what was said by the assistant to the person is taken: no tool calls, no thoughts,
-no subagents, no error texts that the client made up.
+then writes anew. Its lines are read as an import reads them; what the assistant said to the person is taken, as hooks
+tell the rest.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros, micros
-from pps.ingest.hook_events import Answer, Item, SessionEvent, answered, digest, folded, last_answer, said_in
-from pps.ingest.importing.run import Keep, keep_each
+from pps.ingest.hook_events import Answer, SessionEvent, answered, digest, folded, last_answer, said_in
+from pps.ingest.importing.claude_code import Session
+from pps.ingest.importing.items import Item
+from pps.ingest.importing.run import Given, Keep, keep_each
 from pps.ingest.lenient_json import Entry
 from pps.journal.journal import Journal
 
@@ -109,7 +113,7 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
         lines, offset = _lines(descriptor, cursor.offset, end)
         moved = replace(cursor, offset=offset, tail=_tail(descriptor, offset))
     since = cursor.since
-    found = [one for one in _answers(lines, reading) if one.at >= since and reading.is_ours(one.cwd)]
+    found = [one for one in _answers(lines, reading) if one.at >= since]
     new = [one for one in found if not {digest(one.text), one.ref} & set(moved.ahead)]
     met = {digest(one.text) for one in found}
     came = [one.ref for one in found if digest(one.text) in moved.ahead]
@@ -185,36 +189,15 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _answers(lines: list[bytes], reading: Reading) -> Iterator[Answer]:
-    """Yield what was said; the lines of one message that follow each other are one answer."""
-    last, message_id = None, ""
-    for line in lines:
-        entry = Entry.loaded(line) if b'"assistant"' in line else Entry({})
-        text = _said(entry, reading.session)
-        if not text:
-            continue
-        same = entry.entry("message").text("id")
-        if last is not None and same and same == message_id:
-            last = replace(last, text=f"{last.text}\n\n{text}")
-            continue
-        if last is not None:
-            yield last
-        ref = entry.text("uuid")
-        known = ref if 0 < len(ref) <= 100 else digest(text)
-        last = Answer(known, text, entry.moment("timestamp") or reading.at, entry.text("cwd"))
-        message_id = same
-    if last is not None:
-        yield last
-
-
-def _said(entry: Entry, session: str) -> str:
-    message = entry.entry("message")
-    marked = any(entry.get(name) for name in ("isSidechain", "isMeta", "isApiErrorMessage"))
-    if entry.get("type") != "assistant" or marked or message.get("model") == "<synthetic>":
-        return ""
-    if entry.fields.get("sessionId", session) != session:
-        return ""
-    texts = [message.text("content"), *(one.text("text") for one in message.entries("content"))]
-    return "\n\n".join(text.replace("\0", "").strip() for text in texts if text.strip())
+    """Yield what was said in the session itself, as an import of the transcript would read it."""
+    session, is_ours = Session(reading.session), cache(reading.is_ours)
+    entries = (Entry.loaded(line) for line in lines if b'"assistant"' in line)
+    read = (one for entry in entries if is_ours(entry.text("cwd")) for one in session.entry(entry, reading.path))
+    for one in chain(read, session.end()):
+        if isinstance(one, Item) and one.options.get("role") == "assistant":
+            at, ref = one.options.get("occurred_at") or reading.at, one.options.get("source_ref", "")
+            if one.options.get("session") == reading.session:
+                yield Answer(ref, one.content, at)
 
 
 class Capture:
@@ -291,7 +274,7 @@ class Capture:
             for turn in recent
         )
 
-    async def _kept(self, items: Sequence[Item]) -> None:
+    async def _kept(self, items: Given) -> None:
         """Keep items; one that can never be kept, such as an echo of a pack, does not stand in the others' way."""
         if items:
             await keep_each(self._keep, items, lambda _, why: _log.info("not kept: %s", why))

@@ -41,7 +41,7 @@ def is_entry(entry: Entry) -> bool:
 
 
 def read(source: Source) -> Iterator[Read]:
-    session = _Session(PurePath(source.name).stem)
+    session = Session(PurePath(source.name).stem)
     for line in objects(source):
         if isinstance(line, Unreadable):
             yield line
@@ -66,8 +66,11 @@ class _Answer:
         yield from self.tools
 
 
-class _Session:
-    """Reads the entries of one file; knows the time of the latest, and the answer that is not at its end."""
+class Session:
+    """Reads the entries of one transcript; knows the time of the latest, and the answer that is not at its end.
+
+    ``name`` is that of the session, for entries that do not say of which they are.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -140,7 +143,7 @@ class _Session:
             if kind == "text" and block.text("text").strip():
                 if not self._answer.texts:  # the reference is that of the first line that says something
                     self._answer.options = self._given(entry, "assistant", ref)
-                self._answer.texts.append(block.text("text").strip())
+                self._answer.texts.append(block.text("text").replace("\0", "").strip())
             elif kind == "tool_use" and is_own_tool(block.text("name")):
                 yield Passed("uses of this memory's own tools")
             elif kind == "tool_use":
