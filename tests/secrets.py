@@ -58,6 +58,7 @@ _ANY = "a1B2c3D4e5F6g7H8i9J0" * 5
 _HEX = "0a1b2c3d4e5f6789" * 10
 _UUID = "0a1b2c3d-4e5f-4789-8a1b-2c3d4e5f6789"
 _ODD = "Tr0ub4dor&3x"
+_TELEGRAM = SECRETS["Telegram Bot Token"][1]
 
 VENDORS: tuple[str, ...] = (
     "AGE-SECRET" + "-KEY-1" + ("QPZRY9X8GF" * 6)[:58],
@@ -97,6 +98,7 @@ VENDORS: tuple[str, ...] = (
 
 GIVEN: tuple[tuple[str, str], ...] = (
     ("password=hunter2", "hunter2"),
+    (f"https://api.telegram.org/bot{_TELEGRAM}/getMe", _TELEGRAM),
     *((f"password={sign}ecretP4ss", f"{sign}ecretP4ss") for sign in "${}[]()"),
     ("https://0123456789abcdef0123456789abcdef:@host/x", "0123456789abcdef0123456789abcdef"),
     (f'{{\\"password\\": \\"{_ODD}\\"}}', _ODD),

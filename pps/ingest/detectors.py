@@ -109,7 +109,6 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Age Secret Key", ("AGE-SECRET-KEY-",), "AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     ("Airtable Token", ("pat",), f"pat[A-Za-z0-9]{{14}}\\.{_HEX}{{64}}"),
     ("Atlassian Token", ("ATATT3",), "ATATT3[A-Za-z0-9_=-]{60,300}"),
-    ("Azure Storage Account access key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/=]{88}"),
     ("Cloudflare Key", ("v1.0-",), f"v1\\.0-{_HEX}{{24}}-{_HEX}{{146}}"),
     ("Databricks Token", ("dapi",), f"dapi{_HEX}{{32}}"),
     ("Docker Token", ("dckr_",), f"dckr_[po]at_{_ANY}{{20,60}}"),
@@ -153,7 +152,6 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Stripe Access Key", ("k_test_", "k_live_", "whsec_"), r"(?:[rs]k_(?:test|live)|whsec)_\w{20,250}"),
     ("NPM Token", ("npm_",), "npm_[A-Za-z0-9]{36}"),
     ("PyPI Token", ("pypi-AgE",), f"pypi-AgE{_ANY}{{70,}}"),
-    ("SendGrid API Key", ("SG.",), rf"SG\.{_ANY}{{22}}\.{_ANY}{{43}}"),
     ("Slack Token", ("xapp-", "xox"), r"(?:(?:xapp-|xoxe[.-])[A-Za-z0-9.-]{20,250}|xox[abopsr]-(?:\d+-)+[A-Za-z0-9]+)"),
     ("Slack Token", ("hooks.slack.com",), r"https://hooks\.slack\.com/services/T\w+/B\w+/\w+"),
     ("Square OAuth Secret", ("sq0csp-",), f"sq0csp-{_ANY}{{43}}"),
@@ -216,18 +214,22 @@ def _vendors_keys() -> tuple[Detector, ...]:
             ("aws",),
             r"(?i:aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?['\"]([0-9a-z/+]{40})['\"])",
         ),
-        _made("Discord Bot Token", _DISCORD, rf"[MNO]{_ANY}{{23,25}}\.{_ANY}{{6}}\.{_ANY}{{27}}", _is_discord),
-        _made("Mailchimp Access Key", ("-us",), r"[0-9a-z]{32}-us\d{1,2}", looks_random),
-        _made("Telegram Bot Token", (":",), rf"\d{{8,10}}:{_ANY}{{35}}", _has_both_cases),
-        _made("Twilio API Key", ("AC", "SK"), "(?:AC|SK)[a-z0-9]{32}", looks_random),
-        _made(
-            "JSON Web Token", ("eyJ",), rf"eyJ{_PART}{{4,20000}}\.{_PART}{{2,40000}}(?:\.{_PART}{{0,4000}})?", _is_jwt
+        # These may stand behind a letter, as in `/bot123456789:…`, the address of Telegram's bots.
+        detector("Azure Storage Account access key", ("AccountKey=",), "AccountKey=[A-Za-z0-9+/=]{88}"),
+        detector("SendGrid API Key", ("SG.",), rf"SG\.{_ANY}{{22}}\.{_ANY}{{43}}"),
+        detector("Stripe Access Key", ("k_live_",), "[rs]k_live_[0-9A-Za-z]{24}"),
+        detector(
+            "Discord Bot Token", _DISCORD, rf"[MNO]{_ANY}{{23,25}}\.{_ANY}{{6}}\.{_ANY}{{27}}", accepts=_is_discord
+        ),
+        detector("Mailchimp Access Key", ("-us",), r"[0-9a-z]{32}-us\d{1,2}", accepts=looks_random),
+        detector("Telegram Bot Token", (":",), rf"\d{{8,10}}:{_ANY}{{35}}", accepts=_has_both_cases),
+        detector("Twilio API Key", ("AC", "SK"), "(?:AC|SK)[a-z0-9]{32}", accepts=looks_random),
+        detector(
+            *("JSON Web Token", ("eyJ",)),
+            rf"{TOKEN_START}eyJ{_PART}{{4,20000}}\.{_PART}{{2,40000}}(?:\.{_PART}{{0,4000}})?",
+            accepts=_is_jwt,
         ),
     )
-
-
-def _made(kind: str, hints: tuple[str, ...], pattern: str, accepts: Callable[[str], bool]) -> Detector:
-    return detector(kind, hints, TOKEN_START + pattern, accepts=accepts)
 
 
 def _unpacked(part: str) -> bytes:
