@@ -20,9 +20,9 @@ from pps.core.ids import EntityId, check_actor, check_uuid
 from pps.core.kinds import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
-from pps.core.values import AnchorPassage, Episode, Fact, Node, Receipt, Turn
+from pps.core.values import Episode, Fact, Node, Receipt, Turn
 from pps.index.indexes import EntityIndexes, Index
-from pps.ingest.anchors import AnchorInfo, Anchors, ImportReport, ResyncReport
+from pps.ingest.anchors import Anchor, AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
 from pps.ingest.documents import Documents
 from pps.ingest.drafts import Automatic, Intake, RememberOptions, accepted, finished, make_draft
@@ -299,10 +299,10 @@ class Memory:
         return await self.forgetting.forget(ids, dry_run=dry_run, **how)
 
     async def anchor_save(
-        self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()
+        self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = (), expected: str = ""
     ) -> AnchorInfo:
-        """Write an anchor's Markdown file and index it; a slug that exists is replaced."""
-        return await self._parts.anchors.save(title, text, slug=slug, tags=check_tags(tags))
+        """Write an anchor's Markdown file and index it; a slug that exists is replaced (if it has that digest)."""
+        return await self._parts.anchors.save(title, text, slug=slug, tags=check_tags(tags), expected=expected)
 
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""
@@ -313,9 +313,9 @@ class Memory:
         """Return the anchors by slug."""
         return await self._parts.anchors.list()
 
-    async def anchor_read(self, slug: str) -> list[AnchorPassage]:
-        """Return an anchor's passages in order; NotFound when there is none of that slug."""
-        return await self._parts.anchors.passages(slug)
+    async def anchor_read(self, slug: str) -> Anchor:
+        """Return an anchor whole; NotFound when there is none of that slug."""
+        return await self._parts.anchors.read(slug)
 
     async def anchor_delete(self, slug: str) -> None:
         """Delete an anchor's file and its index entries; NotFound when there is none."""

@@ -7,6 +7,7 @@ journal, so that a start looks at every file and indexes only what is new.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.text import chunks, normalise
 from pps.core.time import micros
 from pps.core.values import AnchorPassage, Skipped
@@ -45,6 +46,18 @@ class AnchorInfo:
     modified_at: datetime
     tags: tuple[str, ...] = ()
     redacted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """An anchor whole; ``digest`` tells whether it was changed since."""
+
+    slug: str
+    title: str
+    text: str
+    tags: tuple[str, ...]
+    modified_at: datetime
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +103,25 @@ class Anchors:
         self._redaction = redaction
         self._lock = asyncio.Lock()
 
-    async def save(self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = ()) -> AnchorInfo:
+    async def save(
+        self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = (), expected: str = ""
+    ) -> AnchorInfo:
         """Write an anchor to disk and index it; after a ModelError it is on disk, and the next ``resync`` indexes it.
 
-        A slug that exists is replaced. None makes one of the title, with a number when another anchor has it; the
-        same title (1 to 200 characters) and text (1 to 1,000,000) again change nothing.
+        A slug that exists is replaced; with ``expected``, only while it has that digest (else Changed), and what else
+        its front matter says stays. None makes one of the title, with a number when another anchor has it; the same
+        title (1 to 200 characters) and text (1 to 1,000,000) again change nothing.
         """
         anchor, redacted = await asyncio.to_thread(self._redacted, _checked(title, text, tags))
         if slug is not None:
             anchor_files.check_slug(slug)
         async with self._lock:
             name = slug or await asyncio.to_thread(self._name_for, anchor)
+            if expected:
+                before = self._parsed(await asyncio.to_thread(self._file, name))
+                if _digest(before) != expected:
+                    raise Changed("the anchor was changed since it was read: read it again")
+                anchor = replace(anchor, source=before.source, others=before.others)
             return replace(await self._put(name, anchor), redacted=redacted)
 
     async def list(self) -> list[AnchorInfo]:
@@ -118,12 +139,15 @@ class Anchors:
         ]
 
     async def passages(self, slug: str) -> list[AnchorPassage]:
-        file = await asyncio.to_thread(self._folder.read, slug)
-        if file is None:
-            raise NotFound("anchor")
+        file = await asyncio.to_thread(self._file, slug)
         anchor = await asyncio.to_thread(self._parsed, file)
         parts = await asyncio.to_thread(self._split, anchor.body)
         return [AnchorPassage(slug, at, anchor.title, part, file.modified_at) for at, part in enumerate(parts)]
+
+    async def read(self, slug: str) -> Anchor:
+        file = await asyncio.to_thread(self._file, anchor_files.check_slug(slug))
+        one = await asyncio.to_thread(self._parsed, file)
+        return Anchor(slug, one.title, one.body, one.tags, file.modified_at, _digest(one))
 
     async def delete(self, slug: str, *, missing_ok: bool = False) -> None:
         anchor_files.check_slug(slug)
@@ -139,9 +163,7 @@ class Anchors:
 
     async def kept(self, slug: str) -> tuple[AnchorFile, Matrix]:
         """Return an anchor's file as it is and its vectors, none when they are not there."""
-        file = await asyncio.to_thread(self._folder.read, slug)
-        if file is None:
-            raise NotFound("anchor")
+        file = await asyncio.to_thread(self._file, slug)
         return file, (await self._indexes.parts(_COLLECTION, [slug])).get(slug, np.zeros((0, 0), np.float32))
 
     async def restore(self, kept: AnchorFile, vectors: Sequence[Vector]) -> None:
@@ -209,6 +231,11 @@ class Anchors:
         title, at = " ".join((anchor.title, *anchor.tags)), micros(file.modified_at)
         return IndexDoc("anchor", file.slug, _COLLECTION, anchor.body, title, at, passages=passages, vectors=vectors)
 
+    def _file(self, slug: str) -> AnchorFile:
+        if (file := self._folder.read(slug)) is None:
+            raise NotFound("anchor")
+        return file
+
     def _parsed(self, file: AnchorFile) -> AnchorText:
         return self._redacted(parse(file.text, file.slug))[0]
 
@@ -263,6 +290,11 @@ def _checked(title: str, text: str, tags: Sequence[str]) -> AnchorText:
     if not body or len(body) > MAX_TEXT:
         raise InvalidRequest("text", f"must be 1 to {MAX_TEXT:,} characters")
     return AnchorText(title, body, tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in tags)))
+
+
+def _digest(anchor: AnchorText) -> str:
+    """Return a digest of what is shown: of a secret that was taken out it tells nothing."""
+    return hashlib.sha256(anchor_files.compose(anchor).encode()).hexdigest()[:16]
 
 
 def _info(file: AnchorFile, anchor: AnchorText) -> AnchorInfo:

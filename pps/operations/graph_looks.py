@@ -28,6 +28,7 @@ class AroundInput(Input):
     )
     max_hops: int = Field(default=1, ge=1, le=4, description="How many facts away, at most.")
     limit: int = Field(default=100, ge=1, le=999, description="Most nodes beside it, the nearest first.")
+    as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
 
 
 class ChangesInput(Input):
@@ -99,7 +100,7 @@ async def graph_around(memory: Memory, given: AroundInput) -> Around:
     Begins at your own node. Returns the nodes, nearest first, with their distance, and the facts among them.
     """
     node = given.node or memory.graph.own
-    found = await memory.graph.around(node, max_hops=given.max_hops, limit=given.limit + 1)
+    found = await memory.graph.around(node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of)
     nodes = sorted(found.nodes, key=lambda one: found.hops[one.uuid])
     shown = {one.uuid: one.name for one in nodes[: given.limit + 1]}
     facts = tuple(fact_view(one, shown) for one in found.facts if one.subject in shown and one.object in shown)

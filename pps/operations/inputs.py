@@ -239,6 +239,7 @@ class AnchorSaveInput(Input):
         description="Lower-case letters, digits and '-'; made from the title if not given. An old one is replaced.",
     )
     tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS, json_schema_extra=_TAG)
+    expected: Label = Field(default="", description="'digest' of anchor_get: replace it only if it is still that.")
 
 
 class AnchorSearchInput(Input):
@@ -250,8 +251,8 @@ class AnchorSearchInput(Input):
     limit: int = Field(default=10, ge=1, le=100, description="Most anchors.")
 
 
-class AnchorDeleteInput(Input):
-    """Which anchor to delete."""
+class AnchorInput(Input):
+    """Which anchor."""
 
     slug: Slug = Field(description="Its slug, as anchor_list and anchor_search show it.", json_schema_extra=argument())
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pps.core.values import Receipt
-from pps.ingest.anchors import AnchorInfo, ResyncReport
+from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.operations import inputs, outputs, words
@@ -149,6 +149,19 @@ async def anchor_list(memory: Memory, _: inputs.Nothing) -> outputs.AnchorInfos:
 
 
 @operation(
+    "Read an anchor whole",
+    lambda one: f"{one.title} ({one.slug}, {one.modified_at:%Y-%m-%d}, digest {one.digest})\n\n{one.text}",
+    READS,
+    toolset="anchors",
+    command="anchors get",
+    examples=("pps anchors get ana sourdough",),
+)
+async def anchor_get(memory: Memory, given: inputs.AnchorInput) -> Anchor:
+    """Use it to read an anchor in full, or before you change it: 'expected' of anchor_save takes its digest."""
+    return await memory.anchor_read(given.slug)
+
+
+@operation(
     "Delete an anchor",
     words.anchor_deleted,
     ERASES,
@@ -156,7 +169,7 @@ async def anchor_list(memory: Memory, _: inputs.Nothing) -> outputs.AnchorInfos:
     command="anchors delete",
     examples=("pps anchors delete ana sourdough",),
 )
-async def anchor_delete(memory: Memory, given: inputs.AnchorDeleteInput) -> outputs.AnchorDeleted:
+async def anchor_delete(memory: Memory, given: inputs.AnchorInput) -> outputs.AnchorDeleted:
     """Use it to delete an anchor's file and its index entries; it cannot be undone."""
     await memory.anchor_delete(given.slug)
     return outputs.AnchorDeleted(given.slug)
@@ -195,6 +208,7 @@ KNOWLEDGE = (
     anchor_save,
     anchor_search,
     anchor_list,
+    anchor_get,
     anchor_delete,
     anchor_resync,
     why,

@@ -1,8 +1,9 @@
-"""A member's inbox, until what came is acknowledged; and records whole, its own and the pool's."""
+"""A member's inbox, until what came is acknowledged; records whole, its own and the pool's; what lies in the pool."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,14 +11,16 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pps.core.text import counted
 from pps.core.values import JSON
-from pps.operations.inputs import Input
+from pps.operations.inputs import Input, Label
 from pps.operations.squad_tools import Ids, Known, line_view, of_pool, said
 from pps.operations.table import READS, SETS, operation
 from pps.squad import knowing
-from pps.squad.agents import saw
+from pps.squad.agents import agent_id, saw
 from pps.squad.desk import Desk
 from pps.squad.knowing import Joined
+from pps.squad.pool_queries import shown
 
 
 class InboxInput(Input):
@@ -38,6 +41,38 @@ class AckInput(Input):
     seqs: Annotated[tuple[int, ...], Field(min_length=1, max_length=500)] = Field(
         description="The numbers of deliveries, as squad_inbox gives them."
     )
+
+
+class PoolInput(Input):
+    """Which part of the pool."""
+
+    types: tuple[Label, ...] = Field(default=(), max_length=50, description="Only these, such as Belief.")
+    limit: int = Field(default=50, ge=1, le=200, description="Most records.")
+    offset: int = Field(default=0, ge=0, le=1_000_000, description="How many of the latest are passed over.")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member; ``activity`` and ``last_active`` are as its last heartbeat said."""
+
+    id: str
+    title: str
+    role: str
+    reviews: bool
+    activity: str = ""
+    last_active: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """What is shared, the latest first, how many there are of each type, and the members; you are ``me``."""
+
+    squad: str
+    me: str
+    members: tuple[MemberView, ...]
+    shared: tuple[Known, ...]
+    total: int
+    by_type: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +179,36 @@ async def squad_ack(desk: Desk, given: AckInput) -> Acknowledged:
     return Acknowledged(len(seen))
 
 
-SQUAD_INBOX = (squad_get, squad_inbox, squad_ack)
+def _pool(value: PoolView) -> str:
+    lines = [
+        f"{value.squad}: {', '.join(one.id for one in value.members)}; you are {value.me}",
+        *map(said, value.shared),
+    ]
+    return "\n".join([*lines, f"{len(value.shared)} of {counted(value.total, 'record')}."])
+
+
+@operation("List what is shared", _pool, READS, audience="member", toolset="squad")
+async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
+    """Use it to look through the pool without a question, the latest first; it does not count as seen by you.
+
+    Returns a page of what is shared, how many there are of each type, and who is in the squad.
+    """
+    async with desk.pool() as pool:
+        graph, shared = await shown(pool), await pool.records.pool.shared()
+        kinds = {pool.kinds.kind(name).name for name in given.types}
+    found = [one for one in graph.records.values() if one.id in shared]
+    wanted = [one for one in found if not kinds or one.kind in kinds]
+    wanted.sort(key=lambda one: (shared[one.id].at, one.id), reverse=True)
+    page = tuple(of_pool(one, shared) for one in wanted[given.offset : given.offset + given.limit])
+    reviewers = {desk.rules.aliases[name] for name in desk.rules.pool.reviewers}
+    members: list[MemberView] = []
+    for id_, rules in desk.rules.members.items():
+        agent = graph.records.get(agent_id(desk.squad, id_))
+        beat = [str(agent.fields.get(name) or "") for name in ("activity", "last_active")] if agent else []
+        if id_ in desk.squad.members:
+            members.append(MemberView(id_, rules.title or id_, rules.role, id_ in reviewers, *beat))
+    counts = dict(Counter(one.kind for one in found))
+    return PoolView(desk.squad.name, desk.me.id, tuple(members), page, len(wanted), counts)
+
+
+SQUAD_INBOX = (squad_get, squad_inbox, squad_ack, squad_pool)

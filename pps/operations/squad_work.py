@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from pps.core.record_values import Record
+from pps.core.values import JSON
 from pps.operations.inputs import Id, Input, Label, Nothing
 from pps.operations.record_asks import RecordAnswer, RecordAskInput, answer_words, listed, ranking_words
 from pps.operations.squad_tools import Known, Share, known
@@ -109,12 +111,15 @@ class ProposalView:
 
 @dataclass(frozen=True, slots=True)
 class PendingView:
-    """What waits for a reviewer, since when, and what it rests on."""
+    """What waits for a reviewer, since when, what it rests on; ``stands`` is what ``proposed`` would replace."""
 
     record: Known
     proposer: str
     since: datetime
     backing: tuple[Known, ...]
+    proposed: str = ""
+    stands: str = ""
+    fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,7 @@ def _pending(value: PendingList) -> str:
     for one in value.pending:
         head = f"{one.record.id} {one.record.type} of {one.proposer}, since {one.since:%Y-%m-%d %H:%M}"
         lines.append(f"{head}: {one.record.title}: {one.record.content}")
+        lines += [f"  in place of: {one.stands}", f"  proposed: {one.proposed}"] if one.stands else []
         lines += [f"  rests on {back.type} {back.title}: {back.content}" for back in one.backing]
     return "\n".join(lines) or "Nothing waits."
 
@@ -204,7 +210,15 @@ async def proposal_pending(desk: Desk, given: Nothing) -> PendingList:
     del given
     return PendingList(
         tuple(
-            PendingView(known(one.record), one.proposer, one.since, tuple(map(known, one.backing)))
+            PendingView(
+                known(one.record),
+                one.proposer,
+                one.since,
+                tuple(map(known, one.backing)),
+                str(one.record.fields.get("proposed_state") or one.record.summary),
+                one.stands,
+                one.record.fields,
+            )
             for one in await working.pending(desk)
         )
     )

@@ -42,12 +42,17 @@ class Walks:
         """Return the uuid of the entity's own node, which is there from the beginning."""
         return self._self_node
 
-    async def around(self, node: str, *, max_hops: int = 1, limit: int = 200) -> Subgraph:
-        """Return a node, the nearest ``limit`` (1 to 1,000) within ``max_hops`` (1 to 8), and the joints among them."""
+    async def around(
+        self, node: str, *, max_hops: int = 1, limit: int = 200, as_of: datetime | None = None
+    ) -> Subgraph:
+        """Return a node, the nearest ``limit`` (1 to 1,000) within ``max_hops`` (1 to 8), and the joints among them.
+
+        With ``as_of``, an aware instant of world time, by what held then in place of what has not ended.
+        """
         check_range("max_hops", max_hops, 1, MAX_HOPS)
         check_range("limit", limit, 1, MAX_NODES)
         [node] = await self._there(node)
-        joints = _Joints(self._client)
+        joints = _Joints(self._client, checked_utc(as_of, "as_of"))
         hops = await traverse.distances(joints.of, node, max_hops, limit)
         await joints.of([one for one in hops if one not in joints.asked])
         nodes = await self._client.nodes(list(hops))
@@ -125,16 +130,19 @@ def _replaced(began: Sequence[Fact], ended: Sequence[Fact]) -> tuple[tuple[Fact,
 class _Joints:
     """The joints of nodes, asked for ring by ring and kept."""
 
-    def __init__(self, client: IsolatedGraphitiClient) -> None:
+    def __init__(self, client: IsolatedGraphitiClient, as_of: datetime | None = None) -> None:
         self._client = client
+        self._as_of = as_of
         self.asked: set[str] = set()
         self.facts: dict[str, Fact] = {}
 
     async def of(self, nodes: Sequence[str]) -> Iterable[Link]:
         self.asked.update(nodes)
-        moment = now()
+        then = self._as_of
         found = await self._client.facts_of_nodes(nodes, _MOST_JOINTS) if nodes else []
-        held = [one for one in found if holds(one, moment)]
+        held = [
+            one for one in found if holds(one, then or now()) and not (then and one.valid_at and one.valid_at > then)
+        ]
         self.facts.update((one.uuid, one) for one in held)
         return [Link(one.uuid, one.subject, one.object) for one in held]
 

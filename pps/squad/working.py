@@ -30,12 +30,13 @@ Step: TypeAlias = Literal["pending_approval", "implementing", "measuring", "comp
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What waits for a reviewer, and the analyses that it rests on."""
+    """What waits for a reviewer, the analyses that it rests on, and the words that stood before it."""
 
     record: Record
     proposer: str
     since: datetime
     backing: tuple[Record, ...]
+    stands: str = ""
 
 
 def _telling(desk: Desk, told: Iterable[str], why: str, *, anew: bool = False, all_: bool = True) -> Also:
@@ -144,18 +145,27 @@ async def pending(desk: Desk) -> list[Pending]:
     async with desk.pool() as pool:
         graph, shared = await pool.records.graph(), await pool.records.pool.shared()
         cites = await pool.records.cites([*shared])
-    waiting: list[Pending] = []
-    for id_, one in shared.items():
-        record = graph.records.get(id_)
-        if record is None or not (desk.is_reviewer or one.member == desk.me.id):
-            continue
-        if record.state == "pending_approval" or (one.state == "waiting" and record.kind != PROPOSAL):
-            since = record.fields.get("submitted_at")
-            below = {edge.target for edge in graph.relations if edge.source == id_ and edge.type == "BASED_ON"}
-            below |= {cite.id for cite in cites.get(id_, ())}
-            backing = tuple(graph.records[found] for found in sorted(below) if found in graph.records)
-            waiting.append(Pending(record, one.member, time.parse(str(since)) if since else one.at, backing))
+        waiting: list[Pending] = []
+        for id_, one in shared.items():
+            record = graph.records.get(id_)
+            if record is None or not (desk.is_reviewer or one.member == desk.me.id):
+                continue
+            if record.state == "pending_approval" or (one.state == "waiting" and record.kind != PROPOSAL):
+                since = record.fields.get("submitted_at")
+                below = {edge.target for edge in graph.relations if edge.source == id_ and edge.type == "BASED_ON"}
+                below |= {cite.id for cite in cites.get(id_, ())}
+                backing = tuple(graph.records[found] for found in sorted(below) if found in graph.records)
+                at = time.parse(str(since)) if since else one.at
+                waiting.append(Pending(record, one.member, at, backing, await _stands(pool, record)))
     return sorted(waiting, key=lambda found: found.since)
+
+
+async def _stands(pool: Memory, record: Record) -> str:
+    """Return what a proposal would change; of a copy that was brought up to its original, what it said before."""
+    if record.kind == PROPOSAL:
+        return str(record.fields.get("current_state") or "")
+    versions = await pool.records.history(record.turn) if record.version > 1 else []
+    return next((one.version.content for one in versions if one.version.content != record.summary), "")
 
 
 async def review(desk: Desk, id_: str, decision: Decision, notes: str, conditions: Sequence[str]) -> Record:

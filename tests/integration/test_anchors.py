@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.core.errors import InvalidRequest, NotFound, StoreError
+from pps.core.errors import Changed, InvalidRequest, NotFound, StoreError
 from pps.core.ids import new_group
 from pps.index.indexes import EntityIndexes
 from pps.ingest.anchors import AnchorInfo, Anchors, ResyncReport
@@ -139,6 +139,22 @@ async def test_bounds_are_checked_before_anything_is_written(place: Place, title
     with pytest.raises(InvalidRequest):
         await place.anchors.save(title, text)
     assert not place.folder.exists()
+
+
+async def test_an_edit_that_saw_another_text_is_refused_and_keeps_what_only_the_file_says(place: Place) -> None:
+    await place.anchors.save("Bread", "Rye.", slug="bread")
+    path = place.folder / "bread.md"
+    path.write_text(path.read_text().replace("---\n\n", "mood: calm\n---\n\n"))
+    seen = await place.anchors.read("bread")
+    await place.anchors.save("Bread", "Rye, then wheat.", slug="bread", expected=seen.digest)
+    assert "mood: calm" in path.read_text()
+    with pytest.raises(Changed):
+        await place.anchors.save("Bread", "Oats.", slug="bread", expected=seen.digest)
+    assert (await place.anchors.read("bread")).text == "Rye, then wheat."
+    with pytest.raises(NotFound):
+        await place.anchors.save("Oats", "Oats.", slug="oats", expected=seen.digest)
+    with pytest.raises(InvalidRequest):
+        await place.anchors.read("../bread")
 
 
 async def test_a_deleted_anchor_is_gone_from_disk_and_indexes(place: Place) -> None:

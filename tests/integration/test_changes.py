@@ -44,6 +44,15 @@ async def test_what_changed_between_two_moments_is_told_once(app: App) -> None:
         assert await between(_AT + 9 * _DAY, _AT + 10 * _DAY) == ([], ["Ana owns a boat."], [])
         assert await between(_AT + 8 * _DAY, _AT + 9 * _DAY) == ([], [], [])
         assert (await memory.graph.changes(_AT, _AT + _DAY, limit=1)).more
+
+        async def around(as_of: datetime | None) -> list[str]:
+            [ana] = [one.subject for one in (await memory.timeline(about="Ana", limit=1)).facts]
+            return sorted(one.text for one in (await memory.graph.around(ana, as_of=as_of)).facts)
+
+        assert await around(_AT - _DAY) == []
+        assert await around(_AT + _DAY) == both
+        assert await around(_AT + 5 * _DAY) == ["Ana lives in Porto.", "Ana owns a boat."]
+        assert await around(None) == ["Ana lives in Porto."]
         with pytest.raises(InvalidRequest, match="until"):
             await memory.graph.changes(_AT, _AT)
         with pytest.raises(NotFound):

@@ -81,6 +81,11 @@ async def test_tool_output_becomes_no_shared_belief_without_a_reviewer(team: Tea
     for member in ("kublai", "mongke"):
         assert (await team.ask(member, "memory_query", topic="pay at once"))["pool"] == []
         assert (await team.ask(member, "squad_inbox"))["deliveries"] == []
+        assert (await team.ask(member, "squad_pool"))["shared"] == []
+    await team.ask("jochi", "record_save", records=[{"id": kept["id"], "summary": "We must pay in May."}])
+    await team.ask("jochi", "memory_share", id=kept["id"])
+    [waits] = (await team.ask("kublai", "proposal_pending"))["pending"]
+    assert (waits["stands"], waits["proposed"]) == ("We must pay at once.", "We must pay in May.")
 
 
 async def test_what_is_revoked_goes_with_what_rests_on_it_alone(team: Team) -> None:
@@ -293,4 +298,9 @@ async def test_the_pool_is_ranked_without_what_waits_or_is_private(team: Team) -
         assert (ranks["records"], ranks["ranked"][0]["id"]) == (4, concept["copy"]["id"])
         [group] = (await team.ask(member, "squad_rank", algorithm="communities"))["communities"]
         assert group["size"] == 4
-        assert "kanarie6" not in str((ranks, group))
+        listed = await team.ask(member, "squad_pool", limit=2)
+        assert (listed["total"], len(listed["shared"]), listed["by_type"]["Concept"]) == (4, 2, 1)
+        assert [one["id"] for one in listed["members"] if one["reviews"]] == ["kublai"]
+        rest = await team.ask(member, "squad_pool", types=["Concept"], offset=1)
+        assert (rest["shared"], rest["total"], rest["me"]) == ([], 1, member)
+        assert "kanarie6" not in str((ranks, group, listed))

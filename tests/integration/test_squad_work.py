@@ -16,7 +16,7 @@ from tests.squads import Team, team_of_three
 
 IMPROVEMENT = {
     "type": "WorkflowImprovement",
-    "fields": {"target_process": "handoff", "proposed_state": "Hand over in writing."},
+    "fields": {"target_process": "handoff", "current_state": "By word.", "proposed_state": "Hand over in writing."},
 }
 
 
@@ -61,6 +61,7 @@ async def test_analysis_proposal_approval_implementing_measuring_complete(
     assert sent["state"] == "pending_approval"
     [waits] = (await team.ask("kublai", "proposal_pending"))["pending"]
     assert (waits["proposer"], [one["id"] for one in waits["backing"]]) == ("mongke", [found["copy"]["id"]])
+    assert (waits["stands"], waits["proposed"]) == ("By word.", "Hand over in writing.")
     assert (await team.ask("jochi", "proposal_pending"))["pending"] == []
     for member in ("jochi", "mongke"):
         with pytest.raises(InvalidRequest, match="only kublai may review"):

@@ -38,6 +38,7 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory_reflect", {}),
     ("heartbeat", {}),
     ("squad_inbox", {"limit": 200}),
+    ("squad_pool", {"limit": 200}),
     ("recall", {"query": "tea kanarie"}),
     ("graph_all", {"limit": 1_000}),
     ("squad_rank", {"algorithm": "pagerank"}),

@@ -76,6 +76,7 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
     "memory_share": [{"id": "{record}"}, {"id": "{turn}"}],
     "memory_revoke": [{"ids": ["{record}"], "dry_run": False}, {"ids": ["{record}"]}],
     "squad_inbox": [{}],
+    "squad_pool": [{"limit": 200}, {"types": ["Belief"], "offset": 1}],
     "squad_ack": [{"seqs": [1, 2, 3, 999]}],
     "squad_task_give": [{"to": "jochi", "title": "Tell me", "description": "All of it.", "type": "ops"}],
     "squad_task_take": [{"id": "{record}"}],

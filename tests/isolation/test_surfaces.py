@@ -78,6 +78,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "anchor_search": [{"query": "vault 4711 canary"}],
     "anchor_list": [{}],
     "anchor_delete": [{"slug": "nonesuch"}, {"slug": "../theirs/anchors/<slug>"}],
+    "anchor_get": [{"slug": "<slug>"}, {"slug": "../../theirs/anchors/<slug>"}],
     "anchor_resync": [{}],
     "stats": [{}],
     "health": [{}],
@@ -97,7 +98,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "graph_rank": [{"algorithm": "pagerank"}, {"algorithm": "shortest_path", "source": "<node>", "target": "<node>"}],
     "record_ask": [{"query": "expand", "parameters": {"id": "<node>"}}],
     "graph_all": [{}],
-    "graph_around": [{}, {"node": "<node>", "max_hops": 4, "limit": 999}],
+    "graph_around": [{}, {"as_of": "2026-06-01"}, {"node": "<node>", "max_hops": 4, "limit": 999}],
     "changes": [
         {"since": "2000-01-01", "until": "2100-01-01", "limit": 1000},
         {"since": "2000-01-01", "until": "2100-01-01", "about": "<node>"},
@@ -121,6 +122,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
 COMMAND_ATTACKS: dict[str, list[str]] = {
     "ambient": ["mine", "vault 4711 canary"],
     "anchors delete": ["mine", "theirs-secret"],
+    "anchors get": ["mine", "theirs-secret"],
     "anchors import": ["mine", "<home>/entities/mine/anchors"],
     "anchors list": ["mine"],
     "anchors resync": ["mine"],

@@ -62,6 +62,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "anchor_search": [{"query": "{mark}"}, {"query": "coffee"}],
     "anchor_list": [{}],
     "anchor_delete": [{"slug": "{slug}"}],
+    "anchor_get": [{"slug": "{slug}"}],
     "anchor_resync": [{}],
     "stats": [{}],
     "record_search": [{"query": "{mark}"}, {"query": "coffee", "anchor_node_id": "{node}"}],
@@ -110,7 +111,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "context_usage": [{"session": "morning"}, {"session": "{turn}"}],
     "find_duplicates": [{}],
     "schema_inventory": [{}],
-    "graph_around": [{}, {"node": "{node}", "max_hops": 4}],
+    "graph_around": [{}, {"as_of": "2030-01-01"}, {"node": "{node}", "max_hops": 4}],
     "changes": [{"since": "2000-01-01", "until": "2100-01-01", **about} for about in ({}, {"about": "{node}"})],
     "graph_rank": [
         {"algorithm": "pagerank"},

@@ -36,6 +36,7 @@ TOOLS = {
     "anchor_save",
     "anchor_search",
     "anchor_list",
+    "anchor_get",
     "anchor_delete",
     "anchor_resync",
     "stats",
@@ -152,6 +153,11 @@ async def use_every_tool(client: Client) -> None:
     hits = (await done(client, "anchor_search", query="flour and water"))["hits"]
     assert hits[0]["id"].startswith(saved["slug"])
     assert (await done(client, "anchor_resync"))["unchanged"] == 1
+    bread = await done(client, "anchor_get", slug=saved["slug"])
+    assert bread["text"] == "# Bread\n\nFlour, water, salt, time."
+    edit = {"title": "Sourdough", "text": "Rye.", "slug": saved["slug"], "expected": bread["digest"]}
+    await done(client, "anchor_save", **edit)
+    assert "changed since" in await refused(client, "anchor_save", **edit)
     await done(client, "anchor_delete", slug=saved["slug"])
     assert (await done(client, "anchor_list"))["anchors"] == []
 
@@ -159,7 +165,7 @@ async def use_every_tool(client: Client) -> None:
     assert "why" in [one["name"] for one in (await done(client, "record_ask"))["queries"]]
     assert "no pack of this memory" in await refused(client, "record_ask", query="why", parameters={"id": "Mira"})
     assert [one["id"] for one in (await done(client, "graph_all"))["facts"]] == [fact["id"]]
-    around = await done(client, "graph_around")
+    around = await done(client, "graph_around", as_of="2100-01-01")
     assert around["hops"][around["node"]] == 0
     changed = await done(client, "changes", since="1900-01-01", until="2100-01-01")
     assert [one["id"] for one in changed["opened"]] == [fact["id"]]

@@ -43,6 +43,7 @@ COMMANDS = [
     "watch list",
     "watch remove",
     "anchors list",
+    "anchors get",
     "anchors search",
     "anchors save",
     "anchors delete",
