@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 
 from tests.chromium import Window, chromium
-from tests.integration.interfaces.serving import clean_env, pps, serving
+from tests.integration.interfaces.serving import Served, clean_env, pps, serving
+from tests.squads import write_squad
 
 DOCS = Path(__file__).parents[1] / "docs" / "pictures"
 _QUESTION = "#/ask?q=What+is+Wren+allergic+to%3F"
@@ -24,6 +25,27 @@ def _taken(window: Window, name: str) -> None:
     print(f"docs/pictures/{name}.png")  # noqa: T201 - a script of the house
 
 
+def _squad(served: Served) -> None:
+    """Make a squad of three, of whom one proposes how to hand over."""
+    write_squad(served.home, "trio")
+    served.link.call("squad_create", "", {"name": "trio", "file": "trio"})
+    analysis = {"type": "metric", "findings": "14 of 19 handoffs waited more than a day."}
+    words = "Handoffs wait two days on average."
+    found = {"type": "Analysis", "content": words, "confidence": 0.8, "fields": analysis}
+    copy = served.link.call("memory_store", "trio_jochi", found)["data"]["copy"]["id"]
+    fields = {
+        "target_process": "handoff",
+        "current_state": "An agent says in passing that something is ready, and the next one asks for it.",
+        "proposed_state": "An agent gives a task that says what is ready, and the next one takes it.",
+        "risk_level": "low",
+        "implementation_steps": ["Tell all members", "Measure for a month"],
+    }
+    made = {"type": "WorkflowImprovement", "title": "Hand over in writing", "content": "Each handoff is a task."}
+    made = {**made, "fields": fields, "cites": [copy]}
+    kept = served.link.call("memory_store", "trio_jochi", made)["data"]["id"]
+    served.link.call("proposal_submit", "trio_jochi", {"id": kept})
+
+
 def main() -> None:
     DOCS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
@@ -38,6 +60,18 @@ def main() -> None:
             fact = next(one["id"] for one in facts if "walnuts" in one["text"])
             window.go(f"#/item/{fact}", ".turn")
             _taken(window, "page-fact")
+            served.link.call("detect_topics", "mira", {"force": True})
+            window.go("#/topics", "svg.topics a")
+            window.page.click("svg.topics a")
+            window.page.wait_for_selector("#topic")
+            _taken(window, "page-topics")
+            with browser.window(served, "iris") as iris:
+                iris.go("#/records/Task", ".board .card")
+                _taken(iris, "page-records")
+            _squad(served)
+            with browser.window(served, "trio_kublai") as kublai:
+                kublai.go("#/squad/approvals", "ins")
+                _taken(kublai, "page-squad")
             with browser.window(served, "mira", color_scheme="dark", viewport={"width": 390, "height": 800}) as phone:
                 phone.go(_QUESTION, ".channels")
                 _taken(phone, "page-phone")

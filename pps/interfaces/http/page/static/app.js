@@ -1,23 +1,29 @@
 // The page of an entity: its frame, its views, and who is let in.
 //
 // A view is one module in `views/` and one row of VIEWS. It exports `{ id, title, View }`: its address is `#/id`, its
-// name stands in the navigation (`hidden` keeps it out), and `View` is a component that gets `parts` and `query` of the
+// name stands in the navigation (`hidden` keeps it out, `only` tells of the schema whether it is there), and `View` is a component that gets `parts` and `query` of the
 // address. It asks operations with `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and
 // preact escape it, and the page's policy lets no text become HTML. Pieces that views share are in `parts.js`.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
 import { ended, entity, go, html, listen, open, place, render, useEffect, useState, leave } from "./core.js";
-import { Alert, Icon } from "./parts.js";
+import { Alert, Icon, useSchema } from "./parts.js";
+import anchors from "./views/anchors.js";
 import ask from "./views/ask.js";
+import forgotten from "./views/forgotten.js";
 import graph from "./views/graph.js";
 import health from "./views/health.js";
 import item from "./views/item.js";
+import records from "./views/records.js";
+import squad from "./views/squad.js";
 import time from "./views/time.js";
+import topics from "./views/topics.js";
 
-const VIEWS = [ask, graph, time, health, item];
+const VIEWS = [ask, graph, time, records, topics, anchors, squad, forgotten, health, item];
 
 function Frame() {
   const [at, move] = useState(place());
   const [state, setState] = useState("begins");
+  const schema = useSchema();
   useEffect(() => {
     const moved = () => move(place());
     window.addEventListener("hashchange", moved);
@@ -28,6 +34,7 @@ function Frame() {
   useEffect(() => {
     document.title = `${view.title} · ${entity}`;
     document.querySelector("main h1")?.focus({ preventScroll: true });
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
     window.scrollTo(0, 0);
   }, [view.id]);
   return html`
@@ -38,7 +45,7 @@ function Frame() {
       <p class="whose"><span class="mark" aria-hidden="true">${entity[0]}</span><strong>${entity}</strong></p>
       <nav aria-label="Views">
         <ul>
-          ${VIEWS.filter((one) => !one.hidden).map(
+          ${VIEWS.filter((one) => !one.hidden && (!one.only || one.only(schema))).map(
             (one) => html`<li key=${one.id}>
               <a href=${`#/${one.id}`} aria-current=${one.id === view.id ? "page" : null}>
                 <${Icon} name=${one.id} />${one.title}

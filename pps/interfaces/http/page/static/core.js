@@ -20,10 +20,9 @@ export class Problem extends Error {
   }
 }
 
-async function asked(path, given, method = "POST") {
-  const headers = { "PPS-Page": localStorage.getItem(KEPT) || "", "Content-Type": "application/json" };
-  const body = given && JSON.stringify(given);
-  const answer = await fetch(path, { method, headers, body, credentials: "same-origin" }).catch(() => {
+async function asked(path, given, accept = "application/json") {
+  const headers = { "PPS-Page": localStorage.getItem(KEPT) || "", "Content-Type": "application/json", Accept: accept };
+  const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(given), credentials: "same-origin" }).catch(() => {
     throw new Problem({});
   });
   if (answer.ok) return answer;
@@ -34,6 +33,27 @@ async function asked(path, given, method = "POST") {
 
 /** Ask an operation of the table, as `POST /v1/{operation}` does; throws a Problem. */
 export const call = async (operation, given = {}) => (await asked(`v1/${operation}`, given)).json();
+
+/** Ask a long operation; `heard` is told `{what, done, total}` again and again. Returns its result; throws a Problem. */
+export async function callLong(operation, given, heard) {
+  for await (const line of pieces(await asked(`v1/${operation}`, given, "application/x-ndjson"), "\n")) {
+    const said = JSON.parse(line);
+    if (said.problem) throw new Problem(said.problem);
+    if (said.result) return said.result;
+    heard(said);
+  }
+  throw new Problem({});
+}
+
+/** Yield what an answer streams, piece by piece between marks. */
+async function* pieces(answer, mark) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = "", got; !(got = await reader.read()).done; ) {
+    const parts = (rest + got.value).split(mark);
+    rest = parts.pop();
+    yield* parts;
+  }
+}
 
 /** Open a session with a link's secret; the other half of its token stays in this browser, for this origin alone. */
 export async function open(link) {
@@ -62,18 +82,13 @@ export function listen(state) {
       try {
         const answer = await fetch("events", { headers: { "PPS-Page": localStorage.getItem(KEPT) || "" }, signal });
         if (answer.status === 401) return ended.tell("This page's session has ended.");
-        const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-        for (let rest = "", got; !(got = await reader.read()).done; ) {
-          const events = (rest + got.value).split("\n\n");
-          rest = events.pop();
-          for (const one of events) {
-            if (one.startsWith("event: ended")) return ended.tell("This page's session has ended.");
-            if (!one.startsWith("event: changed")) continue;
-            const what = JSON.parse(one.split("data: ")[1]);
-            wait = 500;
-            state(what.pending ? "working" : "live");
-            news.tell(what);
-          }
+        for await (const one of pieces(answer, "\n\n")) {
+          if (one.startsWith("event: ended")) return ended.tell("This page's session has ended.");
+          if (!one.startsWith("event: changed")) continue;
+          const what = JSON.parse(one.split("data: ")[1]);
+          wait = 500;
+          state(what.pending ? "working" : "live");
+          news.tell(what);
         }
       } catch { /* away, or no longer seen */ }
       if (!signal.aborted) state("away");
@@ -91,9 +106,11 @@ export function listen(state) {
 
 /**
  * Ask an operation for a view: `{data, error, busy, again}`. It asks when what is given changes, and with `live` when
- * the memory does; the old answer stands until the new one is there. Nothing is asked while `given` is null.
+ * the memory does; the old answer stands until the new one is there. Nothing is asked while `given` is null. In place
+ * of an operation's name a function may stand that asks several.
  */
 export function useCall(operation, given, { live = false } = {}) {
+  const ask = typeof operation === "function" ? operation : (what) => call(operation, what);
   const [state, set] = useState({ busy: true });
   const [turn, again] = useState(0);
   const key = JSON.stringify(given);
@@ -101,7 +118,7 @@ export function useCall(operation, given, { live = false } = {}) {
     if (given === null) return set({});
     let wanted = true;
     set((old) => ({ ...old, busy: true }));
-    call(operation, given).then(
+    ask(given).then(
       (data) => wanted && set({ data }),
       (error) => wanted && set((old) => ({ data: old.data, error })),
     );

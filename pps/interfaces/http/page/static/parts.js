@@ -1,5 +1,5 @@
 // Pieces that views share: icons, times, ids, states, and what an item looks like in a line.
-import { href, html, useCall } from "./core.js";
+import { call, go, href, html, useCall, useEffect, useMemo, useRef, useState } from "./core.js";
 
 const PATHS = {
   ask: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14m5 12 5 5",
@@ -11,6 +11,7 @@ const PATHS = {
   records: "M4 5h16v14H4zM4 10h16M10 10v9",
   topics: "M8 8a4 4 0 1 0 0 .01M17 16a3 3 0 1 0 0 .01M16 6a2 2 0 1 0 0 .01",
   squad: "M9 11a3 3 0 1 0 0-.01M17 10a2 2 0 1 0 0-.01M3 20c0-4 3-6 6-6s6 2 6 6M15 14c4-1 6 2 6 5",
+  forgotten: "M5 7h14M10 4h4M7 7l1 13h8l1-13M10 11v5M14 11v5",
   anchors: "M12 6a2 2 0 1 0 0-.01M12 8v12M5 13c0 4 3 7 7 7s7-3 7-7M8 11h8",
   injected: "M12 3v11m0 0 4-4m-4 4-4-4M4 18v3h16v-3",
   isolation: "M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6z",
@@ -48,9 +49,27 @@ export const Span = ({ of }) => html`<span class="span">
 /** A link to an item by its id. */
 export const Item = ({ id, children }) => html`<a class="item" href=${href("item", {}, id)}>${children}</a>`;
 
-export const Id = ({ of }) => html`<a class="id" href=${href("item", {}, of)}>${of.slice(0, 8)}</a>`;
+/** A link to an item by its id, as that; to an anchor by its slug, which a passage's id begins with. */
+export const Id = ({ of }) => /^[0-9a-f]{8}(-[0-9a-f-]*)?$/.test(of)
+  ? html`<a class="id" href=${href("item", {}, of)}>${of.slice(0, 8)}</a>`
+  : html`<a class="id" href=${href("anchors", {}, of.split("#")[0])}>${of.split("#")[0]}</a>`;
 
 export const counted = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+/** An input that begins with a value; what is typed stays when the page is drawn anew because something came. */
+export function Typed({ value, ...given }) {
+  const input = useRef(null);
+  useEffect(() => {
+    input.current.value = value;
+  }, [value]);
+  return html`<input ref=${input} ...${given} />`;
+}
+
+/** A value of a field as text: a list line by line, a map as its names with their values. */
+export const told = (value) =>
+  Array.isArray(value) ? value.map(told).join("\n")
+    : value && typeof value === "object" ? Object.entries(value).map(([name, one]) => `${name} ${told(one)}`).join(", ")
+      : String(value);
 
 /** Whether a fact has ended at a moment (milliseconds). */
 export const hasEnded = (of, at = Date.now()) => (of.invalid_at ? Date.parse(of.invalid_at) <= at : Boolean(of.expired_at));
@@ -69,4 +88,91 @@ export function Facts({ about, limit = 50, as_of = undefined }) {
       <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>
       ${next_cursor && html`<p class="faint">These are the first ${limit}.</p>`}`}
   <//>`;
+}
+
+/** What kinds there are: `kinds` by name, life cycles by name, packs; undefined until it is known. */
+export function useSchema() {
+  const { data } = useCall("schema_inventory", {});
+  return useMemo(() => data && {
+    ...data,
+    kinds: Object.fromEntries(data.kinds.map((one) => [one.name, one])),
+    cycles: Object.fromEntries(data.lifecycles.map((one) => [one.name, one])),
+  }, [data]);
+}
+
+const WORDS = 600;
+
+/** The words of two texts, in order, as `[sign, words]`: "-" was, "+" is, "" both. */
+function compared(before, after) {
+  const [a, b] = [before, after].map((text) => text.split(/(?<=\s)/));
+  if (a.length > WORDS || b.length > WORDS) return [["-", before], ["+", after]];
+  const longest = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length; i--; ) {
+    for (let j = b.length; j--; ) {
+      longest[i][j] = a[i] === b[j] ? longest[i + 1][j + 1] + 1 : Math.max(longest[i + 1][j], longest[i][j + 1]);
+    }
+  }
+  const found = [];
+  const say = (sign, word) => (found.at(-1)?.[0] === sign ? (found.at(-1)[1] += word) : found.push([sign, word]));
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) [i, j] = (say("", a[i]), [i + 1, j + 1]);
+    else if (j === b.length || (i < a.length && longest[i + 1][j] >= longest[i][j + 1])) say("-", a[i++]);
+    else say("+", b[j++]);
+  }
+  return found;
+}
+
+/** What stands, and what would take its place, word by word. */
+export function Diff({ before, after }) {
+  const found = useMemo(() => compared(before, after), [before, after]);
+  return html`<p class="said diff">${found.map(([sign, words], at) =>
+    sign === "-" ? html`<del key=${at}>${words}</del>` : sign === "+" ? html`<ins key=${at}>${words}</ins>` : words)}</p>`;
+}
+
+/** A turn as it was said. */
+export const TurnCard = ({ of }) => html`<article class="card turn">
+  <p class="faint"><b>${of.actor || of.role}</b> · <${When} at=${of.occurred_at} /> · ${of.source}${of.session && ` · ${of.session}`} · <${Id} of=${of.id} /></p>
+  <p class="said">${of.content}</p>
+</article>`;
+
+/** What a text was, newest first. */
+export function Versions({ id }) {
+  const of = useCall("history", { id, with_content: false }, { live: true });
+  return html`<${Answer} of=${of}>${({ versions }) => versions.length > 1 && html`<h2>What it was</h2>
+    <ul class="plain">${versions.map((one) => html`<li key=${one.version} class="card">
+      <p class="faint">Version ${one.version}, ${one.change} · <${When} at=${one.at} />${one.actor && ` · ${one.actor}`}</p>
+      ${one.diff && html`<pre class="diff">${one.diff.split("\n").map((line, at) => html`<span key=${at} class=${{ "+": "plus", "-": "minus" }[line[0]] || ""}>${`${line}\n`}</span>`)}</pre>`}
+    </li>`)}</ul>`}<//>`;
+}
+
+const GONE = { turns: "turn", facts: "fact", nodes: "node", anchors: "anchor", copies: "copy in the pool" };
+
+/** What would go is shown first; only then can it be done, for good or so that it can be had back. */
+export function Forget({ id, what }) {
+  const [plan, show] = useState(null);
+  const [error, fail] = useState("");
+  const ask = (how, then) => call("forget", { ids: [id], ...how }).then(then, (problem) => fail(problem.message));
+  const submit = (event) => {
+    event.preventDefault();
+    const soft = event.submitter.value === "soft";
+    const reason = new FormData(event.target).get("reason");
+    ask({ dry_run: false, soft, ...(soft && { reason }) }, () => go(soft ? "#/forgotten" : "#/ask"));
+  };
+  const lists = plan && Object.entries(plan).filter(([name, value]) => GONE[name] && value.length);
+  return html`<section aria-labelledby="forget">
+    <h2 id="forget">Forget</h2>
+    <p class="faint">For what must not be kept. What merely changed is corrected instead: then it is known what held before.</p>
+    ${error && html`<${Alert}>${error}<//>`}
+    ${!plan && html`<button class="plain" onClick=${() => ask({ dry_run: true }, show)}>Show what would go</button>`}
+    ${plan && html`<form class="card form" aria-label="What would go" onSubmit=${submit}>
+      <h3>This would go</h3>
+      <ul class="plain">${lists.map(([name, ids]) => html`<li key=${name}>${counted(ids.length, GONE[name])}:
+        ${" "}${ids.slice(0, 50).map((one) => html`<${Id} key=${one} of=${String(one)} /> `)}</li>`)}</ul>
+      <label>Why <input name="reason" maxlength="500" placeholder="not needed" /></label>
+      <p class="row"><button value="soft">Forget, with 30 days to restore it</button>
+        <button class="danger" value="">Forget this ${what} for good</button>
+        <button class="plain" type="button" onClick=${() => show(null)}>Keep it</button></p>
+    </form>`}
+  </section>`;
 }

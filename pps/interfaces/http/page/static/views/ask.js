@@ -1,6 +1,6 @@
 // Ask: the exact pack that an agent would get, why each line is in it, and what just missed, channel by channel.
 import { entity, go, href, html, useCall, useMemo, useState } from "../core.js";
-import { Answer, Empty, Id, counted } from "../parts.js";
+import { Answer, Empty, Id, Typed, counted } from "../parts.js";
 
 const LIMIT = 12; // as ambient recall has it, so that the reasons are those of the pack
 const NAMES = { nodes: "Nodes", facts: "Facts", episodes: "Said before", anchors: "Anchors", turns: "Turns" };
@@ -148,9 +148,9 @@ function View({ query }) {
     <h1 tabindex="-1">Ask</h1>
     <form class="asking" role="search" onSubmit=${submit}>
       <label for="q" class="unseen">A question, or what is being talked about</label>
-      <input id="q" name="q" type="search" value=${q} maxlength="8000" autocomplete="off" autofocus
+      <${Typed} id="q" name="q" type="search" value=${q} maxlength="8000" autocomplete="off" autofocus
         placeholder=${`What would ${entity} be given for …`} />
-      <label>Tokens <input name="budget" type="number" min="100" max="100000" step="100" value=${budget} /></label>
+      <label>Tokens <${Typed} name="budget" type="number" min="100" max="100000" step="100" value=${budget} /></label>
       <button>Ask</button>
     </form>
     ${q ? html`<${Found} key=${`${q} ${budget}`} query=${q} budget=${budget} />` : html`<${First} />`}

@@ -1,21 +1,23 @@
 // Graph: from the entity's own node outwards, a ring at a time; what is not asked for is not drawn.
 import { call, entity, go, href, html, useCall, useEffect, useMemo, useRef, useState } from "../core.js";
-import { Alert, Empty, Facts, Item, counted } from "../parts.js";
+import { Alert, Answer, Empty, FactLine, Id, Item, Typed, When, counted, useSchema } from "../parts.js";
 
 const RING = 60;
 const MOST = 999;
+const SHOWN = 20;
 const HUES = [168, 24, 262, 340, 205, 95, 45, 300, 230, 0, 130, 65];
+const NO_KINDS = {};
 const nameOf = (layer) => layer || "in no layer";
 
 /** Where drawing begins: at the own node; where nothing joins it yet, at the node that most facts join. */
-async function beginning() {
-  const own = await call("graph_around", { limit: RING, max_hops: 2 });
+async function beginning(as_of) {
+  const own = await call("graph_around", { limit: RING, max_hops: 2, as_of });
   if (own.facts.length) return own;
-  const { facts } = await call("timeline", { limit: 1000 });
+  const { facts } = await call("timeline", { limit: 1000, as_of });
   const times = new Map();
   for (const end of facts.flatMap((one) => [one.subject, one.object])) times.set(end, (times.get(end) || 0) + 1);
   const [most] = [...times].sort(([, a], [, b]) => b - a);
-  return most ? call("graph_around", { node: most[0], limit: RING, max_hops: 2 }) : own;
+  return most ? call("graph_around", { node: most[0], limit: RING, max_hops: 2, as_of }) : own;
 }
 
 /** The graph that is drawn: nodes and links by id, each made once, so that the picture stays where it is. */
@@ -36,11 +38,6 @@ class Drawn {
     }
     this.opened.set(node, more);
   }
-}
-
-function useKinds() {
-  const { data } = useCall("schema_inventory", {});
-  return useMemo(() => Object.fromEntries((data?.kinds || []).map((one) => [one.name, one])), [data]);
 }
 
 function Picture({ drawn, version, shown, chosen, hue, onChoose }) {
@@ -137,7 +134,23 @@ function Filter({ title, of, off, onTurn, hue }) {
   </fieldset>`;
 }
 
-function Beside({ id, drawn, onChoose, onOpen, busy }) {
+/** What is known of a node at a moment: its facts, the records that it is joined to, and the turns that say so. */
+function Known({ id, as_of, records }) {
+  const of = useCall("timeline", { about: id, limit: SHOWN, as_of }, { live: true });
+  const ids = [...new Set((of.data?.facts || []).flatMap((one) => one.episodes))];
+  const turns = useCall("get", ids.length ? { ids: ids.slice(0, SHOWN) } : null);
+  return html`<${Answer} of=${of}>${({ facts, next_cursor }) => html`
+    <h3>Facts</h3>
+    ${!facts.length && html`<p class="faint">None.</p>`}
+    <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} at=${as_of && Date.parse(as_of)} />`)}</ul>
+    ${next_cursor && html`<p class="faint">These are the first ${SHOWN}; <${Item} id=${id}>all of them<//>.</p>`}
+    ${records.length > 0 && html`<h3>Records</h3><ul class="lines">${records.map((one) => html`<li key=${one.id}><a href=${href("records", {}, one.kind, one.id)}>${one.name}</a> <span class="faint">${one.kind}</span></li>`)}</ul>`}
+    ${ids.length > 0 && html`<h3>Turns</h3><${Answer} of=${turns}>${({ items }) => html`<ul class="lines turns">${items.map((one) => html`<li key=${one.id}>
+      <span class="said">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>`}`}
+  <//>`;
+}
+
+function Beside({ id, drawn, onChoose, onOpen, busy, as_of, kinds }) {
   const node = drawn.nodes.get(id);
   if (!node) return null;
   const near = [...new Set([...drawn.links.values()].filter((one) => isAt(one, id)).map((one) => (one.subject === id ? one.object : one.subject)))];
@@ -152,7 +165,7 @@ function Beside({ id, drawn, onChoose, onOpen, busy }) {
     </p>
     ${near.length > 0 && html`<details><summary><h3>Next to it (${near.length})</h3></summary>
       <ul class="plain near">${near.slice(0, 100).map((one) => html`<li key=${one}><button class="quiet" onClick=${() => onChoose(one)}>${drawn.nodes.get(one)?.name}</button></li>`)}</ul></details>`}
-    <${Facts} about=${id} limit=${20} />
+    <${Known} id=${id} as_of=${as_of} records=${[id, ...near].map((one) => drawn.nodes.get(one)).filter((one) => kinds[one?.kind])} />
   </aside>`;
 }
 
@@ -163,9 +176,10 @@ function View({ query }) {
   const [busy, wait] = useState(true);
   const [error, fail] = useState("");
   const [off, turn] = useState({ kinds: new Set(), relations: new Set(), layers: new Set(), packs: new Set() });
-  const kinds = useKinds();
+  const kinds = useSchema()?.kinds || NO_KINDS;
   const chosen = query.node || "";
-  const choose = (id) => go(href("graph", { node: id }), { replace: true });
+  const as_of = /^\d{4}-\d\d-\d\d$/.test(query.at) ? `${query.at}T23:59:59Z` : undefined;
+  const choose = (id) => go(href("graph", { ...query, node: id }), { replace: true });
   const add = async (asking) => {
     wait(true);
     fail("");
@@ -181,10 +195,11 @@ function View({ query }) {
     }
     return null;
   };
-  const open = (id, limit) => add(() => call("graph_around", { node: id, limit }));
+  const open = (id, limit) => add(() => call("graph_around", { node: id, limit, as_of }));
   useEffect(() => {
-    add(() => (chosen ? call("graph_around", { node: chosen, limit: RING, max_hops: 2 }) : beginning())).then((found) => found && !chosen && choose(found.node));
-  }, []);
+    drawn.current = new Drawn();
+    add(() => (chosen ? call("graph_around", { node: chosen, limit: RING, max_hops: 2, as_of }) : beginning(as_of))).then((found) => found && !chosen && choose(found.node));
+  }, [as_of]);
   useEffect(() => {
     if (chosen && drawn.current.nodes.size && !drawn.current.nodes.has(chosen)) open(chosen, RING);
   }, [chosen]);
@@ -216,6 +231,8 @@ function View({ query }) {
   return html`
     <h1 tabindex="-1">Graph</h1>
     ${error && html`<${Alert}>${error}<//>`}
+    <p class="row"><label>As of <${Typed} type="date" value=${query.at || ""} onChange=${(event) => go(href("graph", { ...query, at: event.target.value }), { replace: true })} /></label>
+      ${as_of && html`<a href=${href("graph", { node: chosen })}>Now</a>`}</p>
     <p class="faint" role="status">${busy ? "One moment …" : `${counted(nodes.length, "node")}, ${counted(drawn.current.links.size, "fact")} drawn`}</p>
     ${!busy && drawn.current.links.size === 0 && html`<${Empty} title="No facts yet">
       <p>A graph grows from facts: what an agent says with <code>remember</code>, or what is read in the turns that there are.</p>
@@ -224,7 +241,7 @@ function View({ query }) {
     <div class="graph">
       <${Picture} drawn=${drawn.current} version=${version} shown=${shown} chosen=${chosen}
         hue=${(node) => HUES[hue(node.kind)]} onChoose=${(id) => (choose(id), drawn.current.opened.has(id) || open(id, RING))} />
-      <${Beside} id=${chosen} drawn=${drawn.current} onChoose=${choose} onOpen=${open} busy=${busy} />
+      <${Beside} id=${chosen} drawn=${drawn.current} onChoose=${choose} onOpen=${open} busy=${busy} as_of=${as_of} kinds=${kinds} />
     </div>
     <div class="filters">
       <${Filter} title="Kinds" of=${byKind} off=${off.kinds} onTurn=${filter("kinds")} hue=${hue} />

@@ -1,33 +1,7 @@
 // An item by its id: a fact with what supports it and how to correct or forget it; a node; a turn with its versions.
-import { call, go, href, html, useCall, useState } from "../core.js";
-import { Alert, Answer, Empty, FactLine, Facts, Id, Item, Span, When, counted, hasEnded } from "../parts.js";
-
-const GONE = { turns: "turn", facts: "fact", nodes: "node", anchors: "anchor" };
-
-/** What would go is shown first; only then can it be done. */
-function Forget({ id, what }) {
-  const [plan, show] = useState(null);
-  const [error, fail] = useState("");
-  const ask = (dry_run) =>
-    call("forget", { ids: [id], dry_run }).then(
-      (found) => (dry_run ? show(found) : go("#/ask")),
-      (problem) => fail(problem.message),
-    );
-  const lists = plan && Object.entries(plan).filter(([, value]) => Array.isArray(value) && value.length);
-  return html`<section aria-labelledby="forget">
-    <h2 id="forget">Forget</h2>
-    <p class="faint">For what must not be kept. What merely changed is corrected instead: then it is known what held before.</p>
-    ${error && html`<${Alert}>${error}<//>`}
-    ${!plan && html`<button class="plain" onClick=${() => ask(true)}>Show what would go</button>`}
-    ${plan && html`<div class="card" role="region" aria-label="What would go">
-      <h3>This would go, for good</h3>
-      <ul class="plain">${lists.map(([name, ids]) => html`<li key=${name}>${counted(ids.length, GONE[name] || name, GONE[name] ? undefined : name)}:
-        ${" "}${ids.slice(0, 50).map((one) => html`<${Id} key=${one} of=${String(one.id ?? one)} /> `)}</li>`)}</ul>
-      <p class="row"><button class="danger" onClick=${() => ask(false)}>Forget this ${what}</button>
-      <button class="plain" onClick=${() => show(null)}>Keep it</button></p>
-    </div>`}
-  </section>`;
-}
+import { call, href, html, useCall, useState } from "../core.js";
+import { Alert, Answer, Empty, FactLine, Facts, Forget, Id, Item, Span, TurnCard, Typed, Versions, When, hasEnded, told, useSchema } from "../parts.js";
+import { Share } from "./squad.js";
 
 function Correct({ fact, done, onDone }) {
   const [error, fail] = useState("");
@@ -52,20 +26,15 @@ function Correct({ fact, done, onDone }) {
     <p class="faint">Say what is right. This fact ends when that begins, and stays to be read as what was believed.</p>
     ${error && html`<${Alert}>${error}<//>`}
     <form class="form" onSubmit=${submit}>
-      <label>In a sentence <textarea name="text" required maxlength="4000">${fact.text}</textarea></label>
+      <label>In a sentence <textarea name="text" required maxlength="4000" defaultValue=${fact.text}></textarea></label>
       <div class="row">
-        <label>${fact.subject_name} ${fact.relation} <input name="object" required maxlength="200" value=${fact.object_name} /></label>
+        <label>${fact.subject_name} ${fact.relation} <${Typed} name="object" required maxlength="200" value=${fact.object_name} /></label>
         <label>since <input name="since" type="date" /></label>
         <button>Keep that</button>
       </div>
     </form>
   </section>`;
 }
-
-const TurnCard = ({ of }) => html`<article class="card turn">
-  <p class="faint"><b>${of.actor || of.role}</b> · <${When} at=${of.occurred_at} /> · ${of.source}${of.session && ` · ${of.session}`} · <${Id} of=${of.id} /></p>
-  <p class="said">${of.content}</p>
-</article>`;
 
 function Fact({ of: bare }) {
   const [corrected, correct] = useState(null);
@@ -89,11 +58,13 @@ function Fact({ of: bare }) {
     <${Answer} of=${turns}>${({ items }) => items.map((one) => html`<${TurnCard} key=${one.id} of=${one} />`)}<//>
     ${before.length > 0 && html`<h2>Said of the same over time</h2><ul class="lines card">${before.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>`}
     ${ends.data && (corrected || !hasEnded(fact)) && html`<${Correct} fact=${fact} done=${corrected} onDone=${correct} />`}
+    ${ends.data && fact.kind === "fact" && html`<${Share} key=${`${fact.id} shared`} what="fact" given=${{ content: fact.text, cites: [fact.id] }} />`}
     <${Forget} key=${`${fact.id} gone`} id=${fact.id} what="fact" />
   `;
 }
 
 function Node({ of }) {
+  const schema = useSchema();
   const attributes = Object.entries(of.attributes || {}).filter(([, value]) => value !== null && value !== "");
   return html`
     <p class="kind">${of.kind}</p>
@@ -102,20 +73,12 @@ function Node({ of }) {
     ${(of.content || of.summary) && html`<p class="said">${of.content || of.summary}</p>`}
     ${of.tags?.length > 0 && html`<p class="row">${of.tags.map((one) => html`<span key=${one} class="tag">#${one}</span>`)}</p>`}
     ${attributes.length > 0 && html`<dl class="times">${attributes.map(([name, value]) => html`<div key=${name}><dt>${name}</dt>
-      <dd>${typeof value === "string" ? value : JSON.stringify(value)}</dd></div>`)}</dl>`}
-    <p class="row"><a href=${href("graph", { node: of.id })}>In the graph</a> <a href=${href("time", { about: of.id })}>In time</a></p>
+      <dd>${told(value)}</dd></div>`)}</dl>`}
+    <p class="row"><a href=${href("graph", { node: of.id })}>In the graph</a> <a href=${href("time", { about: of.id })}>In time</a>
+      ${schema?.kinds[of.kind] && html`<a href=${href("records", {}, of.kind, of.id)}>As a record, to be changed</a>`}</p>
     <section class="card"><${Facts} about=${of.id} limit=${200} /></section>
     <${Forget} key=${of.id} id=${of.id} what="node" />
   `;
-}
-
-function Versions({ id }) {
-  const of = useCall("history", { id, with_content: false }, { live: true });
-  return html`<${Answer} of=${of}>${({ versions }) => versions.length > 1 && html`<h2>What it was</h2>
-    <ul class="plain">${versions.map((one) => html`<li key=${one.version} class="card">
-      <p class="faint">Version ${one.version}, ${one.change} · <${When} at=${one.at} />${one.actor && ` · ${one.actor}`}</p>
-      ${one.diff && html`<pre class="diff">${one.diff.split("\n").map((line, at) => html`<span key=${at} class=${{ "+": "plus", "-": "minus" }[line[0]] || ""}>${line}\n</span>`)}</pre>`}
-    </li>`)}</ul>`}<//>`;
 }
 
 function Turn({ of, again }) {
@@ -133,7 +96,7 @@ function Turn({ of, again }) {
       <details><summary><h2>Correct its words</h2></summary>
         ${error && html`<${Alert}>${error}<//>`}
         <form class="form" key=${of.content} onSubmit=${submit}>
-          <label>The whole text <textarea name="content" required rows="6">${of.content}</textarea></label>
+          <label>The whole text <textarea name="content" required rows="6" defaultValue=${of.content}></textarea></label>
           <p><button>Keep that</button></p>
         </form>
       </details>

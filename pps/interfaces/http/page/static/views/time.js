@@ -1,6 +1,6 @@
 // Time: what held at a moment, and what changed between two: what began, what ended, what took another's place.
 import { go, href, html, useCall, useEffect, useMemo, useState } from "../core.js";
-import { Answer, Empty, FactLine, Item, Span, counted, day } from "../parts.js";
+import { Answer, Empty, FactLine, Item, Span, Typed, counted, day } from "../parts.js";
 
 const DAY = 86_400_000;
 const iso = (ms) => new Date(ms).toISOString();
@@ -75,7 +75,7 @@ function Between({ facts, query }) {
   return html`
     <form class="asking" onSubmit=${submit}>
       <label for="about" class="unseen">Only what concerns a node, by its name or id</label>
-      <input id="about" name="about" type="search" value=${about} placeholder="All, or only a name: Lisbon" autocomplete="off" />
+      <${Typed} id="about" name="about" type="search" value=${about} placeholder="All, or only a name: Lisbon" autocomplete="off" />
       <button>Show</button>
     </form>
     <section class="card">
