@@ -21,6 +21,7 @@ from pps.core.kinds import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
 from pps.core.values import Episode, Fact, Node, Receipt, Turn
+from pps.entities.last_proof import Proof
 from pps.index.indexes import EntityIndexes, Index
 from pps.ingest.anchors import Anchor, AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
@@ -77,6 +78,7 @@ class Parts:
     anchors: Anchors
     engine: RecallEngine
     topics: Topics
+    proof: Callable[[], Proof | None]
     forgetter: Forgetter
     closing: contextlib.AsyncExitStack
     notes: tuple[str, ...] = ()
@@ -92,16 +94,13 @@ class Memory:
         self._parts = parts
         self._actor = ""
         self._noting: set[asyncio.Task[None]] = set()
-        exporter = partial(Exporter, parts.client, parts.journal, parts.self_node)
-        importing = (parts.journal, parts.forgetter, parts.worker)
-        self._documents = Documents(self.remember_many, *importing, exporter, self._identifier)
-        capture = Capture(parts.journal, self.remember_many, self._identifier, self._ended)
-        self._sessions = Sessions(self._pack, capture, parts.journal)
+        journal, told = parts.journal, self.remember_many
+        export = partial(Exporter, parts.client, journal, parts.self_node)
+        self._documents = Documents(told, journal, parts.forgetter, parts.worker, export, self._identifier)
+        self._sessions = Sessions(self._pack, Capture(journal, told, self._identifier, self._ended), journal)
 
     def by(self, actor: str) -> Memory:
         """Return the same memory for an actor: what is written with it is theirs. Empty is the person."""
-        if actor == self._actor:
-            return self
         bound = copy.copy(self)
         bound._actor = check_actor(actor)
         return bound
@@ -150,6 +149,11 @@ class Memory:
     def asks(self) -> Asks:
         """Ranks of records, named queries along their relations, and everything page by page."""
         return self._parts.asks
+
+    @property
+    def last_proof(self) -> Proof | None:
+        """What the last proof of isolation on this installation came to; None when none was run."""
+        return self._parts.proof()
 
     @property
     def topics(self) -> Topics:
@@ -256,10 +260,9 @@ class Memory:
             budget_tokens: 100 to 100,000; the setting's when None. The text never exceeds it.
         """
         budget = self._parts.budget_tokens if budget_tokens is None else budget_tokens
-        request = AmbientRequest(
-            context=context, budget_tokens=budget, limit_per_layer=limit_per_layer, session=session, mode=mode
+        return await self._pack(
+            AmbientRequest(context, budget_tokens=budget, limit_per_layer=limit_per_layer, session=session, mode=mode)
         )
-        return await self._pack(request)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
         """Return facts in order of world time, undated last, a page at a time; NotFound if ``about`` names nothing."""
@@ -275,11 +278,9 @@ class Memory:
         """
         check_range("ids", len(ids), 1, 200)
         wanted = [check_uuid(one, "ids") for one in await self._parts.journal.whole(ids)]
-        found: dict[str, Item] = {}
         client, journal = self._parts.client, self._parts.journal
-        for items in (await client.episodes(wanted), await journal.turns(wanted), await client.facts(wanted)):
-            found.update((item.uuid, item) for item in items)
-        found.update((node.uuid, node) for node in await client.nodes(wanted))
+        reads = (client.episodes, journal.turns, client.facts, client.nodes)
+        found: dict[str, Item] = {item.uuid: item for read in reads for item in await read(wanted)}
         if len(found) != len(set(wanted)):
             raise NotFound()
         return [found[one] for one in wanted]
@@ -385,7 +386,6 @@ class Memory:
         self._parts.topics.begin()
 
     def _identifier(self, given: str) -> str:
-        """Return an identifier as it is kept: without secrets."""
         return self._parts.redactor().identifier(given)
 
     async def _pack(self, request: AmbientRequest) -> Pack:

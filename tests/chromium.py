@@ -40,10 +40,20 @@ class Window:
     def text(self) -> str:
         return str(self.page.inner_text("main"))
 
-    def serious(self) -> list[str]:
-        """Return what axe finds that is serious or critical."""
-        self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        found = self.page.evaluate("async () => (await axe.run()).violations")
+    def views(self) -> list[str]:
+        """Return the addresses of all views that the navigation has."""
+        return list(self.page.eval_on_selector_all("nav a", "all => all.map((one) => one.getAttribute('href'))"))
+
+    def rest(self) -> None:
+        """Wait until nothing is asked for any more that the view shows."""
+        self.page.wait_for_selector("main [role=status]:has-text('One moment')", state="detached")
+
+    def serious(self, *rules: str) -> list[str]:
+        """Return what axe finds that is serious or critical, by some rules or by all."""
+        if not self.page.evaluate("Boolean(window.axe)"):
+            self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        asked = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+        found = self.page.evaluate("async (asked) => (await axe.run(asked)).violations", asked)
         return [
             f"{one['id']}: {node['html']}: {node['failureSummary']}"
             for one in found

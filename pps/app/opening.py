@@ -18,7 +18,7 @@ from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.time import now
 from pps.core.values import Node
-from pps.entities import folder
+from pps.entities import folder, last_proof
 from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
 from pps.graph.ladybug import open_ladybug
@@ -179,6 +179,7 @@ class _Opening:
                 anchors=anchors,
                 engine=engine,
                 topics=self._topics(sources),
+                proof=partial(last_proof.read, shared.settings.home),
                 forgetter=forgetter,
                 closing=self._stack.pop_all(),
                 notes=notes if self.embedder else ("no embedder is set: recall goes by text and graph",),

@@ -29,7 +29,7 @@ from pps.journal.entries import (
     dump_result,
 )
 from pps.journal.job_rows import OPEN, STAGES, due_at, select, selected, unread_ids
-from pps.journal.store import Store, reads, writes
+from pps.journal.store import Store, looks_up, reads, writes
 
 MAX_JOBS = 10_000
 """Most jobs that one call returns."""
@@ -296,6 +296,7 @@ class JobQueue(Store):
     give = writes(give)
     job = reads(job_rows.get)
     of_turn = reads(job_rows.get_of_turn)
+    outcomes = looks_up(job_rows.outcomes)
     put_back = writes(put_back)
     read_later = writes(read_later)
     readings = reads(job_rows.readings)

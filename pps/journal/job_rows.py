@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, cast
 
 from pps.core.reports import AttemptReport
+from pps.core.sql import listed
 from pps.core.time import from_micros, micros, now
 from pps.journal.entries import MICROS, Charge, Job, JobState, QueueState, Readings, Stage, load_payload, load_result
 from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
@@ -19,6 +21,16 @@ _JobRow: TypeAlias = tuple[int, str, int, int, int, str, str, int, int, int, str
 OPEN = "state IN ('queued', 'running')"
 STAGES: tuple[Stage, ...] = ("save", "read")
 """What the numbers in the column ``stage`` mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A turn's job, its state, its last error, and the record that the turn is the source of, if any."""
+
+    job: int
+    state: JobState
+    error: str
+    record: str
 
 
 def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
@@ -40,6 +52,16 @@ def get_of_turn(connection: sqlite3.Connection, turn_uuid: str) -> Job | None:
     """Return the job of a turn, or None when there is no such turn."""
     jobs = select(connection, "WHERE jobs.turn = ?", (turn_uuid,))
     return jobs[0] if jobs else None
+
+
+def outcomes(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, Outcome]:
+    """Return turn → what has become of it; turns that are not there are left out."""
+    rows = connection.execute(
+        """SELECT turn, id, state, error, coalesce(json_extract(result, '$.record'), '') FROM jobs
+            WHERE turn IN (SELECT value FROM json_each(?))""",
+        (listed(turns),),
+    )
+    return {turn: Outcome(*row) for turn, *row in rows}
 
 
 def in_state(connection: sqlite3.Connection, state: JobState | None, after: int, limit: int) -> list[Job]:

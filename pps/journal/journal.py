@@ -48,8 +48,10 @@ class Journal(Store):
     mark_dirty = writes(turn_rows.mark_dirty)
     near = reads(turn_rows.near)
     of_session = reads(turn_rows.of_session)
+    page = reads(turn_rows.page)
     renumber = writes(turn_rows.renumber)
     scan = reads(turn_rows.scan)
+    sessions = reads(turn_rows.sessions)
     span = reads(turn_rows.span)
     turns = looks_up(turn_rows.get_many)
 

@@ -31,6 +31,15 @@ TurnRow: TypeAlias = tuple[str, int, str, str, str, int, int, str, str, str, str
 
 
 @dataclass(frozen=True, slots=True)
+class SessionTurns:
+    """A session: how many turns it has, and when the latest was said."""
+
+    session: str
+    turns: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A draft that keeps every bound, with its id and hash: what the transaction needs."""
 
@@ -142,6 +151,24 @@ def recent(connection: sqlite3.Connection, limit: int, session: str | None) -> l
     """Return the latest turns by event time, newest first."""
     where, values = ("", ()) if session is None else ("WHERE session = ?", (session,))
     return _select(connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit))
+
+
+def page(connection: sqlite3.Connection, session: str | None, before: tuple[int, int] | None, limit: int) -> list[Turn]:
+    """Return turns by event time, newest first, of a session (None: of all), from before a (microsecond, seq)."""
+    values: list[str | int] = [*(before or (1 << 62, 0))]
+    where = "WHERE (occurred_at, seq) < (?, ?)"
+    if session is not None:
+        where, values = f"{where} AND session = ?", [*values, session]
+    return _select(connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit))
+
+
+def sessions(connection: sqlite3.Connection, limit: int) -> list[SessionTurns]:
+    """Return the latest sessions, each with how many turns it has; one index answers, without the texts."""
+    rows = connection.execute(
+        "SELECT session, count(*), max(occurred_at) FROM turns GROUP BY session ORDER BY 3 DESC, session LIMIT ?",
+        (limit,),
+    )
+    return [SessionTurns(name, turns, from_micros(at)) for name, turns, at in rows]
 
 
 def around_many(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:

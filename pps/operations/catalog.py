@@ -10,6 +10,7 @@ from pps.operations.exchange import EXCHANGE
 from pps.operations.forgetting import FORGETTING
 from pps.operations.graph_looks import GRAPH_LOOKS
 from pps.operations.inventory import SCHEMA
+from pps.operations.journal_tools import JOURNAL_TOOLS
 from pps.operations.knowledge import KNOWLEDGE
 from pps.operations.maintenance import MAINTENANCE
 from pps.operations.pack_files import PACKS
@@ -42,6 +43,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *SESSION_START,
     *TOPICS,
     *UPKEEP,
+    *JOURNAL_TOOLS,
     *PROJECT_TOOLS,
     *AGENT_TASKS,
     *ADMINISTRATION,

@@ -2,51 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
 
 from pydantic import Field
 
+from pps import __version__
 from pps.app import App
-from pps.core.errors import InvalidRequest
 from pps.core.ids import short_id
-from pps.core.reports import JobReport, Ledger
+from pps.core.reports import Ledger
 from pps.core.text import counted
+from pps.core.time import now
+from pps.entities import last_proof
+from pps.entities.last_proof import Proof
 from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
-from pps.journal.entries import JobState
-from pps.operations.command_line import argument
+from pps.operations import journal_tools
 from pps.operations.exchange import OfEntity, fields_of, told
 from pps.operations.inputs import Input
+from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, Retried, jobs_words, retried_words
 from pps.operations.table import ERASES, READS, SETS, operation
 from pps.proof.verify import Report, verify
 
 
-class JobsInput(OfEntity):
+class EntityJobsInput(JobsInput, OfEntity):
     """Which jobs to list."""
 
-    state: JobState | None = Field(
-        default=None,
-        description="queued, running, done, failed or dropped; unfinished and failed ones if not given.",
-    )
-    after: int = Field(default=0, ge=0, le=1 << 60, description="Only jobs with a greater number.")
-    limit: int = Field(default=100, ge=1, le=1_000, description="Most jobs.")
 
-
-class ChosenInput(OfEntity):
+class EntityChosenInput(ChosenInput, OfEntity):
     """Which jobs: the ones named, or all that failed."""
-
-    ids: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        default=(), max_length=1_000, description="Numbers of jobs.", json_schema_extra=argument()
-    )
-    all: bool = Field(default=False, description="Every job that failed.")
-
-    def chosen(self) -> list[int] | None:
-        """Return the numbers; None stands for all, and has to be asked for as such."""
-        if self.all == bool(self.ids):
-            raise InvalidRequest("ids", "must be numbers of jobs, 1 or more; or say all=true, and not both")
-        return None if self.all else list(self.ids)
 
 
 class VerifyInput(Input):
@@ -69,21 +54,6 @@ class Indexed:
     """How many documents were indexed, by kind."""
 
     indexed: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """Jobs, oldest first; ``next`` is the last one's number when there may be more."""
-
-    jobs: tuple[JobReport, ...]
-    next: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Retried:
-    """Numbers of the jobs that are queued again."""
-
-    retried: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +93,6 @@ def _rebuilt(value: Indexed) -> str:
     )
 
 
-def _jobs(value: Jobs) -> str:
-    lines = [
-        f"{one.id:>7} {one.state:<8} {one.stage:<5} tried {one.attempts}  {one.text}"
-        f"{f'  ({one.error})' if one.error else ''}"
-        for one in value.jobs
-    ]
-    return "\n".join([*(lines or ["No such jobs."]), *([f"More: --after {value.next}"] if value.next else [])])
-
-
 def _examined(value: Examined) -> str:
     lines = ["All is well." if value.ok else "Not well:"]
     return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
@@ -150,6 +111,11 @@ def _verified(value: Verified) -> str:
     head = f"{counted(value.total, 'operation')} on {value.store}, {counted(len(value.leaks), 'leak')}"
     found = [*value.leaks, *value.told_apart, *value.broken]
     return "\n".join([head, *(f"{one.operation} ({one.entity}): {one.what}" for one in found)])
+
+
+def _proof(report: Report) -> Proof:
+    found = (len(report.leaks), len(report.told_apart), len(report.broken))
+    return Proof(now(), __version__, report.store, report.total, *found, round(report.seconds, 2), report.ok)
 
 
 @operation(
@@ -203,34 +169,33 @@ async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Index
 
 @operation(
     "List jobs",
-    _jobs,
+    jobs_words,
     READS,
     audience="owner",
     toolset="maintenance",
     command="jobs list",
     examples=("pps jobs list ana --state failed",),
 )
-async def jobs_list(app: App, given: JobsInput) -> Jobs:
+async def jobs_list(app: App, given: EntityJobsInput) -> Jobs:
     """Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong."""
     async with app.memory(given.entity, pool=True) as memory:
-        found = await memory.jobs.list(given.state, after=given.after, limit=given.limit)
-    return Jobs(tuple(found), found[-1].id if len(found) == given.limit else None)
+        return await journal_tools.jobs_list.act(memory, given)
 
 
 @operation(
     "Try jobs again",
-    lambda value: f"{len(value.retried)} retried.",
+    retried_words,
     SETS,
     audience="owner",
     toolset="maintenance",
     command="jobs retry",
     examples=("pps jobs retry ana 17 18", "pps jobs retry ana --all"),
 )
-async def jobs_retry(app: App, given: ChosenInput) -> Retried:
+async def jobs_retry(app: App, given: EntityChosenInput) -> Retried:
     """Takes turns in again, from the beginning: the ones named, or all that failed. What is there is not doubled."""
-    chosen = given.chosen()
+    given.chosen()  # a bound that is broken is told before the memory is opened
     async with app.memory(given.entity, pool=True) as memory:
-        return Retried(tuple(await memory.jobs.retry(chosen)))
+        return await journal_tools.jobs_retry.act(memory, given)
 
 
 @operation(
@@ -242,7 +207,7 @@ async def jobs_retry(app: App, given: ChosenInput) -> Retried:
     command="jobs drop",
     examples=("pps jobs drop ana 17",),
 )
-async def jobs_drop(app: App, given: ChosenInput) -> Dropped:
+async def jobs_drop(app: App, given: EntityChosenInput) -> Dropped:
     """Gives up turns that failed or wait: the ones named, or all that failed. Texts stay; a retry takes them up."""
     chosen = given.chosen()
     async with app.memory(given.entity, pool=True) as memory:
@@ -270,6 +235,7 @@ async def verify_isolation(app: App, given: VerifyInput, progress: Progress | No
             progress("attacks", done, total)
 
     report = await verify(app.settings, operations=given.operations, progress=tell)
+    await asyncio.to_thread(last_proof.keep, app.settings.home, _proof(report))
     return Verified(**fields_of(report), ok=report.ok)
 
 

@@ -15,6 +15,7 @@ from pydantic import JsonValue, model_serializer
 from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
 from pps.core.reports import Duplicate, Merge, Restorable, TimelinePage
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
+from pps.entities.last_proof import Proof
 from pps.ingest.anchors import AnchorInfo
 from pps.ingest.revising import HistoryEntry
 
@@ -88,6 +89,13 @@ class Items:
     """What ``get`` found, in the order asked."""
 
     items: tuple[NodeView | FactView | TurnView | EpisodeView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastProof:
+    """The last proof of isolation; nothing when none was run."""
+
+    proof: Proof | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +260,7 @@ def item_view(
         return replace(view, content=text.content, created_at=text.occurred_at) if text else view
     if isinstance(item, Fact):
         return fact_view(item, {})
-    return _turn(item) if isinstance(item, Turn) else _episode(item)
+    return turn_view(item) if isinstance(item, Turn) else _episode(item)
 
 
 def fact_view(fact: Fact, names: Mapping[str, str]) -> FactView:
@@ -361,10 +369,11 @@ def node_view(node: Node) -> NodeView:
     )
 
 
-def _turn(turn: Turn) -> TurnView:
+def turn_view(turn: Turn, most: int | None = None) -> TurnView:
+    """Return the view of a turn, with at most so many characters of it."""
     return TurnView(
         id=turn.uuid,
-        content=turn.content,
+        content=turn.content[:most],
         role=turn.role,
         session=turn.session,
         source=turn.source,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pps.core.reports import CostReport, Extracted, Health, IngestionStats, Injected, JobReport, Stats
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import inputs, words
+from pps.operations.outputs import LastProof
 from pps.operations.table import READS, SETS, operation
 
 
@@ -91,4 +94,13 @@ async def injected(memory: Memory, given: inputs.InjectedInput) -> Injected:
     return await memory.sessions.injected(given.days)
 
 
-UPKEEP = (stats, health, extract, job_status, ingestion_stats, costs, injected)
+@operation("When isolation was last proved", words.proved, READS, toolset="upkeep")
+async def last_proof(memory: Memory, _: inputs.Nothing) -> LastProof:
+    """Returns when it was last tried whether anything of one memory reaches another, by how many attacks, and how.
+
+    What went wrong is counted. The owner of the machine tries it with `pps verify-isolation`, on throw-away memories.
+    """
+    return LastProof(await asyncio.to_thread(lambda: memory.last_proof))
+
+
+UPKEEP = (stats, health, extract, job_status, ingestion_stats, costs, injected, last_proof)

@@ -35,6 +35,7 @@ from pps.operations.outputs import (
     HistoryView,
     HitView,
     Items,
+    LastProof,
     NodeView,
     PackView,
     RecallView,
@@ -285,6 +286,14 @@ def injected(value: Injected) -> str:
         for one in value.latest
     ]
     return "\n".join([head, *lines])
+
+
+def proved(value: LastProof) -> str:
+    """Return when the last proof was run and what it came to."""
+    if (one := value.proof) is None:
+        return "No proof was run here; the owner runs one with `pps verify-isolation`."
+    said = "nothing went wrong" if one.ok else f"{one.leaks} leaks, {one.told_apart} told apart, {one.broken} broken"
+    return f"{iso(one.at)}: {one.operations:,} attacks on {one.store} in {one.seconds:g} s, {said} (PPS {one.version})."
 
 
 def job(value: JobReport) -> str:

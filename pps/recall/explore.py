@@ -1,28 +1,54 @@
-"""Looking at a graph without a question: around a node, between two, facts in order of world time, what changed."""
+"""Looking without a question: around a node, between two, facts in order of world time, what changed, what was said."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid, is_uuid
 from pps.core.reports import Changes, TimelinePage
-from pps.core.time import now
-from pps.core.values import Fact, Path, Subgraph
+from pps.core.time import micros, now
+from pps.core.values import Fact, Path, Subgraph, Turn
 from pps.graph import traverse
 from pps.graph.traverse import MAX_HOPS, Link
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
+from pps.journal.turns import SessionTurns
 from pps.recall.hits import holds
 from pps.recall.request import TimelineOptions, checked_utc
 
 MAX_NODES = 1_000
 """Most nodes of one look."""
-_MOST_JOINTS = 100_000
+MOST_MADE = 20
+"""Facts that are read of each turn of a page."""
+_MOST_JOINTS, _MOST_SESSIONS = 100_000, 200
+_CURSOR = re.compile(r"-?\d{1,18}\.\d{1,18}")
 _TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidTurn:
+    """A turn with what became of it: of ``total`` facts that it supports the oldest ``MOST_MADE``."""
+
+    turn: Turn
+    outcome: Outcome | None
+    facts: tuple[Fact, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A page of turns; ``sessions`` are the latest 200, on the first page; ``next_cursor`` is empty on the last."""
+
+    turns: tuple[SaidTurn, ...]
+    sessions: tuple[SessionTurns, ...]
+    next_cursor: str
 
 
 class Walks:
@@ -101,6 +127,43 @@ class Walks:
             pairs,
             {one.uuid: one.name for one in names},
             len(began) == limit or len(ended) > limit,
+        )
+
+    async def said(self, session: str | None = None, *, cursor: str = "", limit: int = 50) -> Said:
+        """Return turns of a session, or of all, newest first by event time, each with what was made of it.
+
+        Args:
+            session: None for all; the sessions that there are come with the first page.
+            cursor: ``next_cursor`` of the page before.
+            limit: 1 to 1,000 turns.
+
+        Raises:
+            InvalidRequest: A bound is broken.
+        """
+        check_range("limit", limit, 1, 1_000)
+        if cursor and not _CURSOR.fullmatch(cursor):
+            raise InvalidRequest("cursor", "give the 'next_cursor' of a page before, as it is")
+        before = (int(cursor.split(".")[0]), int(cursor.split(".")[1])) if cursor else None
+        turns = await self._journal.page(session, before, limit)
+        ids = [one.uuid for one in turns]
+        outcomes = await self._journal.queue.outcomes(ids)
+        supported = await self._journal.facts_supported_by(ids)
+        shown = {turn: of[:MOST_MADE] for turn, of in supported.items()}
+        read = await self._client.facts(list(dict.fromkeys(fact for of in shown.values() for fact in of)))
+        facts = {one.uuid: one for one in read}
+        last = f"{micros(turns[-1].occurred_at)}.{turns[-1].seq}" if len(turns) == limit else ""
+        return Said(
+            tuple(
+                SaidTurn(
+                    one,
+                    outcomes.get(one.uuid),
+                    tuple(facts[fact] for fact in shown.get(one.uuid, ()) if fact in facts),
+                    len(supported.get(one.uuid, ())),
+                )
+                for one in turns
+            ),
+            () if cursor else tuple(await self._journal.sessions(_MOST_SESSIONS)),
+            last,
         )
 
     async def _there(self, *nodes: str) -> list[str]:

@@ -6,15 +6,17 @@ import asyncio
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pps.core.errors import NotFound
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.time import now
 from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.journal.usage import Spent
+from pps.operations.calls import Caller
 from tests.isolation.house import House, One, everything, outcome
 
 pytestmark = pytest.mark.timeout(300)
@@ -274,6 +276,30 @@ async def test_the_jobs_of_another_are_nobodys(house: House) -> None:
     assert await one.memory.jobs.drop() == []
     ledger = await one.memory.ledger()
     assert (ledger.problems, house.seen(one, ledger)) == ((), [])
+    assert (await everything(other), await other.memory.jobs.list("done")) == before
+
+
+async def test_what_was_said_in_one_and_its_jobs_are_listed_in_no_other(house: House) -> None:
+    """Both have a session `morning` and jobs of the same numbers; what a page shows of them is its own alone."""
+    one, other, _ = house.all
+    before = await everything(other), await other.memory.jobs.list("done")
+    ask = partial(house.calls.answer, Caller.of_entity(one.memory.entity))
+    for given in ({}, {"session": "morning"}, {"limit": 1}):
+        page = await one.memory.graph.said(**given)
+        assert page.turns
+        assert house.seen(one, page) == []
+        assert house.seen(one, await ask("turns_list", given)) == []
+        assert house.seen(one, await ask("jobs_list", {"state": "done", **({"limit": 1} if given else {})})) == []
+    theirs = await other.memory.graph.said(limit=1)
+    assert house.seen(one, await one.memory.graph.said(cursor=theirs.next_cursor)) == []
+    mine = [job.id for job in await one.memory.jobs.list("done")]
+    more = [job.id for job in await other.memory.jobs.list("done") if job.id not in mine] or [999_999]
+    with pytest.raises(NotFound):
+        await ask("jobs_retry", {"ids": more})
+    assert [*(await ask("jobs_retry", {"ids": mine})).data["retried"]] == mine  # the numbers that both have
+    assert await one.memory.settled()
+    with pytest.raises(InvalidRequest, match="entity"):
+        await ask("jobs_list", {"entity": other.memory.entity.name})
     assert (await everything(other), await other.memory.jobs.list("done")) == before
 
 

@@ -121,6 +121,17 @@ def test_verify_isolation_runs_from_the_command_line_and_says_what_it_did(pair: 
     assert not list((pair.served.home).glob("verify-*"))
 
 
+def test_the_last_proof_says_numbers_alone_and_the_same_to_all(pair: Pair) -> None:
+    pair.served.pps("verify-isolation", "--operations", "40")
+    said = [pair.served.link.call("last_proof", name, {})["data"]["proof"] for name in (A, B)]
+    assert said[0] == said[1]
+    assert (said[0]["operations"], said[0]["ok"], said[0]["leaks"], said[0]["store"]) == (40, True, 0, "embedded")
+    kept = pair.served.home / "proof.json"
+    assert {type(value) for value in json.loads(kept.read_text()).values()} <= {str, int, float, bool}
+    kept.write_text("{")
+    assert pair.served.link.call("last_proof", A, {})["data"] == {}
+
+
 def test_deleting_one_leaves_the_other(pair: Pair) -> None:
     pair.served.create("gone")
     tell_gone = pair.served.link.call("remember", "gone", {"content": f"Gone soon. {MARKS[A][::-1]}"})

@@ -115,6 +115,10 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "schema_inventory": [{}],
     "job_status": [{"id": "<turn>"}],
     "ingestion_stats": [{}],
+    "last_proof": [{}],
+    "turns_list": [{}, {"session": "theirs"}],
+    "jobs_list": [{}, {"state": "done"}],
+    "jobs_retry": [{"ids": [1]}, {"all": True}],
     "extract": [{"dry_run": True}],
 }
 """What the entity ``mine`` tries with the ids of ``theirs`` in the places of the angle brackets."""
@@ -214,6 +218,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "task fail": ["<home>/entities/theirs", "<turn>", "guessed", "why"],
     "task list": ["<home>/entities/theirs"],
     "timeline": ["mine", "--about", "vault"],
+    "turns": ["mine", "--session", "theirs"],
     "verify-isolation": ["--operations", "20"],
     "export": ["mine", "<home>/mine.jsonl"],
     "watch add": ["mine", "<home>/entities/theirs"],

@@ -136,6 +136,10 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "undo_merge": [{"id": "{node}"}],
     "job_status": [{"id": "{turn}"}, {"id": "1"}, {"id": "999999"}],
     "ingestion_stats": [{}],
+    "last_proof": [{}],
+    "turns_list": [{}, {"session": "morning"}, {"session": "{turn}"}, {"cursor": "1772872200000000.{turn}"}],
+    "jobs_list": [{}, {"state": "done"}],
+    "jobs_retry": [{"ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, {"all": True}],
     "extract": [{}, {"dry_run": True}],
 }
 

@@ -55,6 +55,10 @@ TOOLS = {
     "merge_nodes",
     "undo_merge",
     "job_status",
+    "jobs_list",
+    "jobs_retry",
+    "turns_list",
+    "last_proof",
     "ingestion_stats",
     "graph_rank",
     "record_ask",
@@ -118,6 +122,19 @@ async def use_every_tool(client: Client) -> None:
     assert (job["id"], job["state"]) == (receipt["job_id"], "done")
     assert (await done(client, "job_status", id=str(receipt["job_id"])))["tried"][-1]["outcome"] == "done"
     assert (await done(client, "ingestion_stats"))["done"] == 1
+    [said] = (await done(client, "turns_list", session="s1"))["turns"]
+    assert (said["turn"]["id"], said["job"], said["state"], said["facts_total"]) == (
+        job["turn_id"],
+        job["id"],
+        "done",
+        1,
+    )
+    assert [one["text"] for one in said["facts"]] == ["Mira makes coffee every morning."]
+    assert "cursor" in await refused(client, "turns_list", cursor="yesterday")
+    assert [one["id"] for one in (await done(client, "jobs_list", state="done"))["jobs"]] == [job["id"]]
+    assert "all=true" in await refused(client, "jobs_retry")
+    assert (await done(client, "jobs_retry", all=True))["retried"] == []
+    assert await done(client, "last_proof") == {}
     found = await done(client, "recall", query="Who makes coffee?", limit=3)
     fact = found["channels"]["facts"]["hits"][0]
     assert "coffee" in fact["text"]

@@ -50,6 +50,7 @@ COMMANDS = [
     "anchors resync",
     "anchors import",
     "timeline",
+    "turns",
     "get",
     "forget",
     "forgotten",

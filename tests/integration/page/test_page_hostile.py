@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -49,7 +50,9 @@ def hostile(served: Served) -> Served:
 def test_no_text_of_a_memory_is_ever_more_than_text(browser: Chromium, hostile: Served) -> None:
     facts = hostile.link.call("timeline", "mal", {"limit": 100})["data"]["facts"]
     ids = [facts[0]["id"], facts[0]["subject"], facts[0]["episodes"][0]]
-    views = ["#/ask?q=bees", "#/graph", "#/time", *(f"#/item/{one}" for one in ids)]
+    hostile.link.call("ambient_recall", "mal", {"context": "bees", "session": XSS[0]})
+    views = ["#/ask?q=bees", "#/graph", "#/time", *(f"#/item/{one}" for one in ids), "#/jobs", "#/isolation"]
+    views += ["#/turns", "#/injected", *(f"#/{one}?session={quote(XSS[0])}" for one in ("turns", "injected"))]
     views += [
         "#/ask?q=" + "%3Cimg%20src%3Dx%20onerror%3Dwindow.hit%3D1%3E",
         "#/time?about=%3Csvg%20onload%3Dwindow.hit%3D1%3E",
@@ -57,7 +60,8 @@ def test_no_text_of_a_memory_is_ever_more_than_text(browser: Chromium, hostile: 
     with browser.window(hostile, "mal") as window:
         for view in views:
             window.go(view)
-            window.page.wait_for_timeout(400)
+            window.rest()
+            window.page.wait_for_timeout(150)
             assert window.page.evaluate("window.hit ?? 0") == 0, view
             assert window.page.query_selector("main img, main iframe, main script, main style") is None, view
         window.go("#/ask?q=bees", ".lines li")

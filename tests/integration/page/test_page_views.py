@@ -143,5 +143,7 @@ def test_an_id_of_nothing_is_told_as_that(window: Window) -> None:
 def test_health_says_whether_all_is_well_and_what_only_the_owner_does(window: Window) -> None:
     window.go("#/health", "table")
     window.page.wait_for_selector("text=All is well")
+    window.page.click("main a:has-text('Isolation')")
+    window.page.wait_for_selector("h1:has-text('Isolation')")
     assert "pps verify-isolation" in window.text()
     assert window.serious() == []

@@ -12,13 +12,17 @@ import ask from "./views/ask.js";
 import forgotten from "./views/forgotten.js";
 import graph from "./views/graph.js";
 import health from "./views/health.js";
+import injected from "./views/injected.js";
+import isolation from "./views/isolation.js";
 import item from "./views/item.js";
+import jobs from "./views/jobs.js";
 import records from "./views/records.js";
 import squad from "./views/squad.js";
 import time from "./views/time.js";
 import topics from "./views/topics.js";
+import turns from "./views/turns.js";
 
-const VIEWS = [ask, graph, time, records, topics, anchors, squad, forgotten, health, item];
+const VIEWS = [ask, graph, time, records, topics, turns, anchors, squad, forgotten, injected, jobs, health, isolation, item];
 
 function Frame() {
   const [at, move] = useState(place());
@@ -27,6 +31,7 @@ function Frame() {
   useEffect(() => {
     const moved = () => move(place());
     window.addEventListener("hashchange", moved);
+    window.addEventListener("keydown", stepInList);
     listen(setState);
     return () => window.removeEventListener("hashchange", moved);
   }, []);
@@ -60,11 +65,25 @@ function Frame() {
         <button class="quiet" onClick=${leave}>Leave</button>
       </footer>
     </header>
-    <main id="main" tabindex="-1"><${view.View} key=${view.id} parts=${at.parts} query=${at.query} /></main>
+    <main id="main" tabindex="-1">
+      ${state === "away" && html`<${Alert}>The server does not answer. What is shown may be old; this page tries again by itself.<//>`}
+      <${view.View} key=${view.id} parts=${at.parts} query=${at.query} />
+    </main>
   `;
 }
 
 const STATES = { begins: "Connecting …", live: "Live", working: "Taking in …", away: "Not connected" };
+
+/** Arrows go from one item of a list to the next; Tab goes through all that can be pressed. */
+function stepInList(event) {
+  const here = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+  if (!here || event.defaultPrevented || event.target.closest("input, select, textarea")) return;
+  let next = event.target.closest("li")?.[here];
+  while (next && !next.querySelector("a, button, summary")) next = next[here];
+  if (!next) return;
+  event.preventDefault();
+  next.querySelector("a, button, summary").focus();
+}
 
 function turnLights() {
   const chosen = document.documentElement.style.colorScheme;

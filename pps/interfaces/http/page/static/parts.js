@@ -37,9 +37,19 @@ export function Answer({ of, children }) {
 
 export const day = (moment) => (moment ? moment.slice(0, 10) : "");
 
-/** A time: the day in the text, the whole of it on hover. */
-export const When = ({ at, none = "" }) =>
-  at ? html`<time datetime=${at} title=${at.replace("T", " ").slice(0, 19) + " UTC"}>${day(at)}</time>` : none;
+/** A time: the day in the text (with `time` the minute too), the whole of it on hover. */
+export const When = ({ at, none = "", time = false }) => {
+  const said = at && at.replace("T", " ");
+  return at ? html`<time datetime=${at} title=${said.slice(0, 19) + " UTC"}>${said.slice(0, time ? 16 : 10)}</time>` : none;
+};
+
+/** Numbers of an answer, each under its name. */
+export const Figures = ({ of, names }) => html`<dl class="figures">
+  ${names.map((name) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd>${of[name].toLocaleString("en")}</dd></div>`)}
+</dl>`;
+
+/** A job's state, where it is worth saying. */
+export const State = ({ of }) => of !== "done" && html`<span class=${`tag ${of}`}>${of}</span>`;
 
 /** Since when and until when a fact holds. */
 export const Span = ({ of }) => html`<span class="span">

@@ -1,10 +1,6 @@
-// Health: whether the memory can do its work, what waits, what the indexes hold; what only the owner does is a command.
+// Health: whether the memory can do its work, what waits, what the indexes hold.
 import { entity, html, useCall } from "../core.js";
-import { Alert, Answer } from "../parts.js";
-
-const Figures = ({ of, names }) => html`<dl class="figures">
-  ${names.map((name) => html`<div key=${name}><dt>${name.replace("_", " ")}</dt><dd>${of[name].toLocaleString("en")}</dd></div>`)}
-</dl>`;
+import { Alert, Answer, Figures } from "../parts.js";
 
 function View() {
   const health = useCall("health", {}, { live: true });
@@ -20,8 +16,7 @@ function View() {
     <h2>Taking in</h2>
     <${Answer} of=${jobs}>
       ${(of) => html`<${Figures} of=${of} names=${["queued", "running", "done", "failed", "dropped"]} />
-        ${of.failed > 0 && html`<p>Those that failed, why, and trying them again:</p>
-          <pre>${`pps jobs list ${entity} --state failed\npps jobs retry ${entity} --all`}</pre>`}`}
+        <p>${of.failed > 0 ? "Why some failed, and trying them again" : "What waits"}: <a href="#/jobs">Jobs</a>.</p>`}
     <//>
     <h2>Indexes</h2>
     <${Answer} of=${indexes}>
@@ -31,9 +26,7 @@ function View() {
           <td>${of.text[name].toLocaleString("en")}</td><td>${(of.vectors[name] ?? 0).toLocaleString("en")}</td></tr>`)}</tbody>
       </table>`}
     <//>
-    <h2>Isolation</h2>
-    <p class="faint">The proof that nobody else reads this memory is run by the owner of the machine:</p>
-    <pre>pps verify-isolation</pre>
+    <p>Whether anybody else reads this memory, and when that was last tried: <a href="#/isolation">Isolation</a>.</p>
   `;
 }
 

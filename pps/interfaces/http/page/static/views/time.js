@@ -1,5 +1,5 @@
 // Time: what held at a moment, and what changed between two: what began, what ended, what took another's place.
-import { go, href, html, useCall, useEffect, useMemo, useState } from "../core.js";
+import { entity, go, href, html, useCall, useEffect, useMemo, useState } from "../core.js";
 import { Answer, Empty, FactLine, Item, Span, Typed, counted, day } from "../parts.js";
 
 const DAY = 86_400_000;
@@ -103,7 +103,8 @@ function View({ query }) {
       ${({ facts }) =>
         facts.some((one) => one.valid_at)
           ? html`<${Between} facts=${facts} query=${query} />`
-          : html`<${Empty} title="No facts with a time yet"><p>Facts begin and end. As soon as there are some, this shows what held when, and what changed.</p><//>`}
+          : html`<${Empty} title="No facts with a time yet"><p>Facts begin and end. As soon as there are some, this shows what held when, and what changed.</p>
+              <pre>${`pps extract ${entity}   # reads what was said for facts, and says first what it takes`}</pre><//>`}
     <//>
   `;
 }

@@ -1,0 +1,175 @@
+"""An entity's journal as it looks at it itself: what was said and what was made of it, and its jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from pps.core.errors import InvalidRequest
+from pps.core.reports import JobReport
+from pps.core.text import counted, first_line
+from pps.core.time import iso
+from pps.journal.entries import JobState
+from pps.journal.turns import SessionTurns
+from pps.memory import Memory
+from pps.operations import inputs
+from pps.operations.command_line import argument
+from pps.operations.outputs import FactView, TurnView, fact_view, turn_view
+from pps.operations.table import READS, SETS, operation
+from pps.recall.explore import SaidTurn
+
+_MOST_SHOWN, _LINE = 2_000, 200
+
+
+class TurnsInput(inputs.Input):
+    """Which turns."""
+
+    session: inputs.Label | None = Field(default=None, description="Only those of this conversation.")
+    cursor: Annotated[str, StringConstraints(max_length=100)] = Field(
+        default="", description="'next_cursor' of the page before."
+    )
+    limit: int = Field(default=50, ge=1, le=200, description="Most turns a page.")
+
+
+class JobsInput(inputs.Input):
+    """Which jobs to list."""
+
+    state: JobState | None = Field(
+        default=None,
+        description="queued, running, done, failed or dropped; unfinished and failed ones if not given.",
+    )
+    after: int = Field(default=0, ge=0, le=1 << 60, description="Only jobs with a greater number.")
+    limit: int = Field(default=100, ge=1, le=1_000, description="Most jobs.")
+
+
+class ChosenInput(inputs.Input):
+    """Which jobs: the ones named, or all that failed."""
+
+    ids: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(), max_length=1_000, description="Numbers of jobs.", json_schema_extra=argument()
+    )
+    all: bool = Field(default=False, description="Every job that failed.")
+
+    def chosen(self) -> list[int] | None:
+        """Return the numbers; None stands for all, and has to be asked for as such."""
+        if self.all == bool(self.ids):
+            raise InvalidRequest("ids", "must be numbers of jobs, 1 or more; or say all=true, and not both")
+        return None if self.all else list(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTurn:
+    """A turn with what was made of it: ``facts`` are the first 20 of ``facts_total``, ``record`` is a node's id.
+
+    ``turn.content`` is at most 2,000 characters, and ``cut`` tells where it was longer: ``get`` has the whole.
+    """
+
+    turn: TurnView
+    state: str
+    facts_total: int
+    facts: tuple[FactView, ...]
+    cut: bool = False
+    job: int | None = None
+    error: str | None = None
+    record: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A page of turns, the newest first; ``sessions`` are the latest 200, on the first page."""
+
+    turns: tuple[ListedTurn, ...]
+    sessions: tuple[SessionTurns, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Jobs, oldest first; ``next`` is the last one's number when there may be more."""
+
+    jobs: tuple[JobReport, ...]
+    next: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """Numbers of the jobs that are queued again."""
+
+    retried: tuple[int, ...]
+
+
+def turns_words(value: Turns) -> str:
+    """Return a line a turn, with what was made of it, then the sessions."""
+    lines = [
+        f"{iso(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
+        f"{first_line(' '.join(one.turn.content.split()), _LINE)} [{one.turn.id}] "
+        f"{one.state}, {counted(one.facts_total, 'fact')}"
+        for one in value.turns
+    ]
+    lines += [f"session {one.session}: {counted(one.turns, 'turn')}, last {iso(one.last_at)}" for one in value.sessions]
+    return "\n".join(
+        [*(lines or ["Nothing was said."]), *([f"More: {value.next_cursor}"] if value.next_cursor else [])]
+    )
+
+
+def jobs_words(value: Jobs) -> str:
+    """Return a line a job, and how to go on."""
+    lines = [
+        f"{one.id:>7} {one.state:<8} {one.stage:<5} tried {one.attempts}  {one.text}"
+        f"{f'  ({one.error})' if one.error else ''}"
+        for one in value.jobs
+    ]
+    return "\n".join([*(lines or ["No such jobs."]), *([f"More: --after {value.next}"] if value.next else [])])
+
+
+def retried_words(value: Retried) -> str:
+    return f"{len(value.retried)} retried."
+
+
+@operation("List what was said", turns_words, READS, toolset="upkeep", command="turns", examples=("pps turns ana",))
+async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
+    """Use it to look through what was said, newest first; to find something use 'recall'.
+
+    Returns turns with what was made of each (the state of its job, its facts, its record), the sessions that there
+    are, and a cursor for the next page.
+    """
+    page = await memory.graph.said(given.session, cursor=given.cursor, limit=given.limit)
+    return Turns(tuple(map(_listed, page.turns)), page.sessions, page.next_cursor or None)
+
+
+@operation("List this memory's jobs", jobs_words, READS, toolset="upkeep")
+async def jobs_list(memory: Memory, given: JobsInput) -> Jobs:
+    """Use it to see which texts wait to be taken into graph and indexes, and which could not be, and why.
+
+    Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong.
+    """
+    found = await memory.jobs.list(given.state, after=given.after, limit=given.limit)
+    return Jobs(tuple(found), found[-1].id if len(found) == given.limit else None)
+
+
+@operation("Try this memory's jobs again", retried_words, SETS, toolset="upkeep")
+async def jobs_retry(memory: Memory, given: ChosenInput) -> Retried:
+    """Use it when what made jobs fail is mended: takes texts in again, the ones named, or all that failed.
+
+    What is there is not doubled. Returns the numbers of the jobs that are queued again.
+    """
+    return Retried(tuple(await memory.jobs.retry(given.chosen())))
+
+
+def _listed(one: SaidTurn) -> ListedTurn:
+    made = one.outcome
+    return ListedTurn(
+        turn=turn_view(one.turn, _MOST_SHOWN),
+        state=made.state if made else "done",
+        facts_total=one.total,
+        facts=tuple(fact_view(fact, {}) for fact in one.facts),
+        cut=len(one.turn.content) > _MOST_SHOWN,
+        job=made.job if made else None,
+        error=(made.error or None) if made else None,
+        record=(made.record or None) if made else None,
+    )
+
+
+JOURNAL_TOOLS = (turns_list, jobs_list, jobs_retry)

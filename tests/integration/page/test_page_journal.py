@@ -1,0 +1,103 @@
+"""S2-17, the page's views of the journal in a real Chromium: turns, jobs, what was injected, the last proof."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chromium import Chromium, Window
+from tests.integration.interfaces.serving import Served
+
+pytestmark = pytest.mark.chromium
+_SAID = 64
+
+
+@pytest.fixture(scope="module")
+def theo(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """An entity with two conversations, the longer one of several pages."""
+    served.create("theo")
+    fact = {"subject": "Theo", "relation": "KEEPS", "object": "bees", "text": "Theo keeps bees."}
+    lines = [{"content": f"Line {at} of the long talk.", "session": "long"} for at in range(_SAID)]
+    talk = tmp_path_factory.mktemp("talk") / "talk.jsonl"
+    talk.write_text("\n".join(map(json.dumps, lines)))
+    served.link.call("import", "", {"entity": "theo", "paths": [str(talk)]})
+    told = {"content": "Theo keeps bees on the roof.", "session": "short", "actor": "Ana", "facts": [fact]}
+    served.link.call("remember", "theo", told)
+    return served
+
+
+@pytest.fixture
+def window(browser: Chromium, theo: Served) -> Iterator[Window]:
+    with browser.window(theo, "theo") as window:
+        yield window
+        window.is_well()
+
+
+def test_turns_are_newest_first_by_page_and_by_conversation_with_what_was_made_of_them(
+    window: Window, theo: Served
+) -> None:
+    window.go("#/turns", ".turn")
+    first = window.page.inner_text(".turn >> nth=0")
+    assert "Ana" in first
+    assert "Theo keeps bees on the roof." in first
+    window.page.click(".turn >> nth=0 >> summary:has-text('1 fact made of it')")
+    window.page.click(".turn >> nth=0 >> .lines a")
+    window.page.wait_for_selector(".kind:has-text('Fact')")
+    window.go("#/turns", ".turn")
+    for shown in (60, _SAID + 1):
+        window.page.click("text=Show older ones")
+        window.page.wait_for_selector(f"text={shown} turns shown")
+    assert window.page.query_selector("text=Show older ones") is None
+    texts = list(window.page.eval_on_selector_all(".turn > .said", "all => all.map((one) => one.innerText)"))
+    assert texts[1:] == [f"Line {at} of the long talk." for at in reversed(range(_SAID))]
+    window.page.select_option("select", "short")
+    window.page.wait_for_selector("text=1 turn shown")
+    assert "session=short" in window.page.url
+    theo.link.call("remember", "theo", {"content": "It is live here.", "session": "short"})
+    window.page.wait_for_selector(".turn:has-text('It is live here.')")
+
+
+def test_jobs_show_what_failed_and_why_and_try_it_again(window: Window, theo: Served) -> None:
+    window.go("#/jobs", "section[aria-label=Failed]")
+    window.page.wait_for_selector("text=None: all that was said could be taken in.")
+    with sqlite3.connect(theo.home / "entities" / "theo" / "data" / "memory.db") as db:
+        db.execute("UPDATE jobs SET state = 'failed', error = 'the model was away' WHERE id IN (1, 2, 3)")
+    db.close()
+    window.page.wait_for_selector("section[aria-label=Failed] li:has-text('the model was away')")  # it is live
+    assert "pps jobs drop theo --all" in window.text()
+    assert window.serious() == []
+    window.page.click("section[aria-label=Failed] button:has-text('Attempts') >> nth=0")
+    window.page.wait_for_selector("section[aria-label=Failed] ol li:has-text('save: done')")
+    window.page.click("section[aria-label=Failed] button:has-text('Try again') >> nth=0")
+    window.page.wait_for_selector("text=1 job tried again.")
+    window.page.click("text=Try all of them again")
+    window.page.wait_for_selector("text=None: all that was said could be taken in.")
+    assert theo.link.call("ingestion_stats", "theo", {})["data"]["failed"] == 0
+
+
+def test_injected_shows_tokens_a_session_and_of_which_parts(window: Window, theo: Served) -> None:
+    window.go("#/injected", ".empty")
+    assert "pps hooks install --entity theo" in window.text()
+    event = {"session": "morning", "context": "bees"}
+    pack = theo.link.call("ambient_recall", "theo", event)["data"]
+    window.page.click("a:has-text('morning')")  # it is live
+    window.page.wait_for_selector("section[aria-label='Given to morning'] li")
+    assert f"at its prompts: {pack['tokens']} tokens in 1 pack" in window.text()
+    row = window.page.inner_text("tbody tr").split()
+    assert row[:4] == ["morning", "1", "0", str(pack["tokens"])]
+    assert window.serious() == []
+    window.page.click("text=its turns")
+    window.page.wait_for_selector("text=Nothing was said in this conversation.")
+
+
+def test_isolation_shows_the_last_proof_and_the_owners_commands(window: Window, theo: Served) -> None:
+    window.go("#/isolation", ".empty:has-text('No proof was run here yet')")
+    assert "pps verify-isolation" in window.text()
+    theo.pps("verify-isolation", "--operations", "40")
+    window.go("#/health", "table")
+    window.go("#/isolation", "text=Nothing of one memory reached another.")
+    assert window.page.inner_text(".figures dd >> nth=0") == "40"
+    assert "pps import theo theo.jsonl" in window.text()
