@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -23,10 +23,18 @@ class _Table(BaseModel):
 
 
 class Thresholds(_Table):
-    """Similarities in [-1, 1]: worth injecting from ``high`` on; below ``low`` a turn has left the subject."""
+    """Similarities in [-1, 1].
+
+    Attributes:
+        high: From which on a memory is worth injecting.
+        low: Below which a turn is like none of its session's before it.
+        left: Cosine of a session's two newest turns and the middle of those before them, less what all memories share;
+            below it they have left the subject.
+    """
 
     high: float = Field(ge=-1, le=1)
     low: float | None = Field(default=None, ge=-1, le=1)
+    left: float | None = Field(default=None, ge=-1, le=1)
 
 
 class Direction(_Table):
@@ -42,6 +50,7 @@ class Space(_Table):
     Attributes:
         perspective: Its name among ``recall.perspectives``.
         topic_weight: What it counts where two memories agree; 0 for what is temporal.
+        in_context: For topics a memory is read with its neighbours in its session, less what all memories share.
         thresholds: By embedding model, ``any`` for every other; empty where similarity is no question.
     """
 
@@ -49,6 +58,7 @@ class Space(_Table):
     category: Category
     topic_weight: float = Field(ge=0, le=1)
     finds: str
+    in_context: bool = False
     direction: Direction | None = None
     thresholds: Mapping[str, Thresholds] = Field(default_factory=dict[str, Thresholds])
 
@@ -58,9 +68,21 @@ class Space(_Table):
 
 
 _SPACES = TypeAdapter(dict[Annotated[str, Field(pattern=r"^E([1-9]|1[0-3])$")], Space])
+_AGREEMENT = "agreement"
 
 
 @lru_cache(maxsize=1)
 def spaces() -> Mapping[str, Space]:
     """Return the thirteen by their ids, E1 to E13, in order."""
-    return _SPACES.validate_python(tomllib.loads(shipped("config/perspectives.toml").read_text("utf-8")))
+    return _SPACES.validate_python({name: one for name, one in _tables().items() if name != _AGREEMENT})
+
+
+def least_agreement(model: str) -> float:
+    """Return the sum of topic weights from which on two memories are of one topic, by embedding model."""
+    by_model = _tables()[_AGREEMENT]
+    return float(by_model.get(model, by_model[ANY]))
+
+
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(shipped("config/perspectives.toml").read_text("utf-8"))

@@ -18,6 +18,8 @@ from pps.operations import words
 from pps.operations.inputs import Id, Label
 from pps.operations.outputs import PackView, pack_view
 from pps.operations.table import ERASES, READS, SETS, operation
+from pps.topics import calibration
+from pps.topics.calibration import PerspectiveStates
 from pps.topics.divergence import Divergence, divergence
 from pps.topics.portfolio import Portfolio, Stability
 from pps.topics.proposals import Dream, DreamRequest, Pair, Proposals, Strategy, consolidation, dream
@@ -269,7 +271,69 @@ async def inject_context(memory: Memory, given: InjectInput) -> PackView:
     return pack_view(pack)
 
 
+class PerspectivesInput(Input):
+    """Nothing: all thirteen are told."""
+
+
+class CalibrateInput(Input):
+    """Whether to measure, or to go back."""
+
+    reset: bool = Field(default=False, description="True forgets what was measured: the shipped thresholds hold again.")
+
+
+def states_words(view: PerspectiveStates) -> str:
+    """Return a line a perspective: category, weights, thresholds and where they are from."""
+    lines = [f"Embedding model: {view.model or 'none'}."]
+    lines += [f"Measured with the newest {counted(view.read, 'turn')}."] if view.read else []
+    for one in view.perspectives:
+        limits = "" if one.high is None else f"  from {one.high:.2f} on"
+        limits += "" if one.low is None else f", far below {one.low:.2f}"
+        limits += "" if one.left is None else f", left below {one.left:.2f}"
+        limits += "" if one.measured is None else f" ({one.measured})"
+        waiting = f"  {counted(one.waiting, 'feature')} to be made again" if one.waiting else ""
+        weights = f"{one.category_weight:.1f} {one.topic_weight:.1f}"
+        lines.append(f"{one.id:<3} {one.name:<9} {one.category:<10} {weights}  {one.finds}{limits}{waiting}")
+    return "\n".join(lines)
+
+
+@operation(
+    "Perspectives of a memory",
+    states_words,
+    READS,
+    toolset="perspectives",
+    command="perspectives",
+    examples=("pps perspectives ana",),
+)
+async def get_perspectives(memory: Memory, given: PerspectivesInput) -> PerspectiveStates:
+    """Use it to see the thirteen perspectives: what each finds, its category, weights and thresholds of similarity.
+
+    Says whether thresholds were measured here or for the model, and how many features wait to be made again.
+    """
+    del given
+    return await calibration.states(memory.topics.sources)
+
+
+@operation(
+    "Measure the thresholds of similarity",
+    states_words,
+    SETS,
+    toolset="perspectives",
+    command="calibrate",
+    examples=("pps calibrate ana", "pps calibrate ana --reset"),
+)
+async def calibrate_perspectives(memory: Memory, given: CalibrateInput, progress: Progress | None) -> PerspectiveStates:
+    """Use it once a memory with another embedding model has some hundred turns: it measures what similarities mean.
+
+    Reads the newest 1,000 turns; the thresholds are kept with this memory alone. Returns what get_perspectives returns.
+    """
+    if given.reset:
+        return await calibration.uncalibrate(memory.topics.sources)
+    return await calibration.calibrate(memory.topics.sources, progress)
+
+
 TOPICS = (
+    get_perspectives,
+    calibrate_perspectives,
     inject_context,
     get_topic_portfolio,
     get_topic_stability,

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 import numpy as np
 
-from pps.config.spaces import spaces
+from pps.config.spaces import Thresholds, spaces
 from pps.core.time import now
 from pps.core.values import Turn
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Sources
 from pps.recall.question import content_words
+from pps.recall.thresholds import thresholds
+from pps.topics.grouping import IN_COMMON, centred, to_middle
 
 _SPACES = ("E1", "E6", "E7", "E10", "E12", "E13")
 """Never cause: without a direction it is far from everything, and each turn would be an alert."""
 _FEWEST_WORDS, _FEWEST_TURNS, _LOOKED_AT = 5, 3, 50
 _HIGH, _MEDIUM = 0.1, 0.2
 _SUMMARY = 100
+_MIDDLE, _AROUND = 10, 200
+"""Earlier turns of the session whose middle is compared, and latest turns of all that say what they have in common."""
+_ALONE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,9 @@ class Divergence:
 async def divergence(sources: Sources, hours: int, session: str = "") -> Divergence:
     """Compare a session's newest turn of its person with those of the last hours.
 
-    Short turns, and sessions that have hardly begun, raise none; nor does a turn that is near in half of the spaces,
-    or in meaning: other words for the same are no other subject.
+    Short turns, and sessions that have hardly begun, raise none. Where the embedding model has the threshold ``left``
+    meaning alone decides, by the two newest turns. Elsewhere a turn that is near in half of the spaces, or in meaning,
+    raises none: other words for the same are no other subject.
 
     Args:
         sources: The entity's own.
@@ -67,33 +74,72 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
     before = [one for one in turns[1:] if one.occurred_at >= since]
     if not turns or turns[0].occurred_at < since or len(before) < _FEWEST_TURNS:
         return Divergence(turns=len(before))
-    alerts, compared = await _alerts(sources, turns[0], [one.uuid for one in before])
-    by_meaning = compared.get("E1", True)
-    if not by_meaning or 2 * len(alerts) < len(compared):
+    limits = await thresholds(sources)
+    alerts, compared = await _alerts(sources, turns[0], [one.uuid for one in before], limits)
+    left = limits["E1"].left
+    middle = None if left is None else await _from_middle(sources, [turns[0], *before], left)
+    if left is None or middle is None:
+        if not compared.get("E1", True) or 2 * len(alerts) < len(compared):
+            alerts = []
+    elif middle >= left:
         alerts = []
+    else:
+        others = [one for one in alerts if one.space != "E1"]
+        alerts = [_alert("E1", middle, left, turns[0]), *others]
     return Divergence(tuple(sorted(alerts, key=lambda one: one.similarity)), len(before), len(compared))
 
 
-async def _alerts(sources: Sources, new: Turn, before: list[str]) -> tuple[list[Alert], dict[str, bool]]:
+async def _alerts(
+    sources: Sources, new: Turn, before: list[str], limits: Mapping[str, Thresholds]
+) -> tuple[list[Alert], dict[str, bool]]:
     """Return an alert for each space that the turn is far in, and of each space compared whether it is."""
-    model = sources.embedder.fingerprint.model if sources.embedder else ""
     alerts: list[Alert] = []
     compared: dict[str, bool] = {}
     for id_ in _SPACES:
-        space = spaces()[id_]
-        limits, perspective = space.threshold(model), PERSPECTIVES.get(space.perspective)
-        if limits is None or limits.low is None or perspective is None or perspective.alike is None:
+        low, perspective = limits[id_].low if id_ in limits else None, PERSPECTIVES.get(spaces()[id_].perspective)
+        if low is None or perspective is None or perspective.alike is None:
             continue
         near = (await perspective.alike(sources, [new.uuid, *before]))[0, 1:]
         near = near[~np.isnan(near)]
         if len(near):
             best = float(near.max())
-            compared[id_] = best < limits.low
+            compared[id_] = best < low
             if compared[id_]:
-                severity = "high" if best < _HIGH else "medium" if best < _MEDIUM else "low"
-                summary = " ".join(new.content.split())[:_SUMMARY]
-                alerts.append(Alert(id_, severity, round(best, 3), limits.low, new.uuid, summary))
+                alerts.append(_alert(id_, best, low, new))
     return alerts, compared
+
+
+def _alert(space: str, similarity: float, threshold: float, turn: Turn) -> Alert:
+    severity = "high" if similarity < _HIGH else "medium" if similarity < _MEDIUM else "low"
+    summary = " ".join(turn.content.split())[:_SUMMARY]
+    return Alert(space, severity, round(similarity, 3), threshold, turn.uuid, summary)
+
+
+async def _from_middle(sources: Sources, turns: Sequence[Turn], left: float) -> float | None:
+    """Return how near the newest turns are to the middle of those before them, in meaning.
+
+    That is of the newest two together, or of the newest alone where it is so far that one is enough.
+
+    Args:
+        sources: The entity's own.
+        turns: Of one session, the newest first.
+        left: Below it they have left the subject; the newest alone must be ``_ALONE`` farther.
+
+    Returns:
+        A cosine less what this memory's latest turns have in common; None while there are too few of those.
+    """
+    alike = PERSPECTIVES[spaces()["E1"].perspective].alike
+    own = [one.uuid for one in turns[: _MIDDLE + 2]]
+    among = [one.uuid for one in await sources.journal.recent(_AROUND) if one.uuid not in own]
+    if alike is None or len(own) + len(among) < IN_COMMON:
+        return None
+    likeness = await alike(sources, [*own, *among])
+    known = ~np.isnan(np.diagonal(likeness))
+    if known.sum() < IN_COMMON or not known[: len(own)].all():
+        return None
+    products = centred(np.nan_to_num(likeness, nan=0.0), known)
+    alone = to_middle(products, [0], range(1, len(own)))
+    return alone if alone < left - _ALONE else to_middle(products, [0, 1], range(2, len(own)))
 
 
 def _tells(turn: Turn) -> bool:

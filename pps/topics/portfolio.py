@@ -15,15 +15,17 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pps.config.spaces import Space, spaces
+from pps.config.spaces import Space, least_agreement, spaces
 from pps.context.lines import Line, bullet
 from pps.core.errors import PPSError
 from pps.core.time import now
+from pps.core.values import Turn
 from pps.ingest.indexer import Progress
 from pps.journal.topic_rows import Member, Use
 from pps.recall.perspectives import PERSPECTIVES, Alike
 from pps.recall.query import Sources
 from pps.recall.question import IDLE
+from pps.recall.thresholds import model_of, thresholds
 from pps.topics.divergence import Divergence, divergence
 from pps.topics.grouping import (
     FEWEST,
@@ -33,6 +35,7 @@ from pps.topics.grouping import (
     entropy,
     floor_of,
     groups,
+    in_context,
     kept_ids,
     shared_clusters,
     telling_terms,
@@ -214,21 +217,24 @@ class Topics:
 
     async def _found(self, turns: Sequence[str], progress: Progress | None) -> list[tuple[list[str], list[float]]]:
         asked = comparing()
+        limits = await thresholds(self.sources)
+        places = _places(await self.sources.journal.turns(turns), turns)
         agreement: NDArray[np.float32] = np.zeros((len(turns), len(turns)), dtype=np.float32)
         for done, (id_, space, alike) in enumerate(asked if len(turns) >= FEWEST else ()):
             if progress:
                 progress(id_, done, len(asked))
-            likeness = await alike(self.sources, turns)
-            shared = await asyncio.to_thread(shared_clusters, likeness, floor_of(space, self._model()))
+            likeness, least = await alike(self.sources, turns), floor_of(limits.get(id_))
+            context = await asyncio.to_thread(in_context, likeness, places, least) if space.in_context else None
+            shared = await asyncio.to_thread(shared_clusters, likeness, least, context)
             agreement += np.float32(space.topic_weight) * shared
-        found: list[Group] = await asyncio.to_thread(groups, agreement)
+        found: list[Group] = await asyncio.to_thread(groups, agreement, least_agreement(model_of(self.sources)))
         return [([turns[at] for at in one.members], list(one.agreements)) for one in found]
 
     async def _joined(
         self, found: list[tuple[list[str], list[float]]], rest: Sequence[Use]
     ) -> list[tuple[list[str], list[float]]]:
         """Let those that were not clustered join the topic whose middle they are nearest to, if they are near."""
-        limits = spaces()["E1"].threshold(self._model())
+        limits = (await thresholds(self.sources)).get("E1")
         if not rest or not found or limits is None:
             return found
         vectors = await self.sources.indexes.vectors("episodes", [one.turn for one in rest])
@@ -280,9 +286,6 @@ class Topics:
             about[id_] = (", ".join(dict.fromkeys((*named[:1], *own[:3]))), own, named)
         return about
 
-    def _model(self) -> str:
-        return self.sources.embedder.fingerprint.model if self.sources.embedder else ""
-
 
 def comparing() -> list[tuple[str, Space, Alike]]:
     """Return the spaces that count for topics and can tell how much alike two memories are; temporal ones never do."""
@@ -292,6 +295,16 @@ def comparing() -> list[tuple[str, Space, Alike]]:
         if space.category != "temporal" and space.topic_weight > 0 and perspective and perspective.alike:
             found.append((id_, space, perspective.alike))
     return found
+
+
+def _places(turns: Sequence[Turn], ids: Sequence[str]) -> list[tuple[str, int]]:
+    """Return session and place in it of each id; one that is no turn stands alone."""
+    counts = Counter[str]()
+    places: dict[str, tuple[str, int]] = {}
+    for one in sorted(turns, key=lambda turn: (turn.occurred_at, turn.seq)):
+        places[one.uuid] = (one.session, counts[one.session])
+        counts[one.session] += 1
+    return [places.get(one, (one, 0)) for one in ids]
 
 
 def _by_topic(members: Sequence[Member]) -> dict[str, frozenset[str]]:

@@ -19,6 +19,7 @@ from pps.core.values import Turn
 from pps.ingest.indexer import Progress
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Sources
+from pps.recall.thresholds import thresholds
 from pps.topics.importance import importance
 from pps.topics.portfolio import Portfolio, comparing
 
@@ -109,7 +110,7 @@ async def dream(sources: Sources, request: DreamRequest, progress: Progress | No
     if request.dry_run or len(turns) < 2:
         return Dream(len(turns), ended="dry_run" if request.dry_run else "done")
     meaning = await _meaning(sources, turns)
-    limits = spaces()["E1"].threshold(_model(sources))
+    limits = (await thresholds(sources)).get("E1")
     replayed = [] if request.skip_nrem or limits is None else _pairs(turns, meaning, limits.high)[:_SHOWN]
     if progress:
         progress("replay", 1, 2)
@@ -188,7 +189,3 @@ async def _meaning(sources: Sources, turns: Sequence[Turn]) -> NDArray[np.float3
     if perspective.alike is None or not turns:
         return np.full((len(turns), len(turns)), np.nan, dtype=np.float32)
     return await perspective.alike(sources, [one.uuid for one in turns])
-
-
-def _model(sources: Sources) -> str:
-    return sources.embedder.fingerprint.model if sources.embedder else ""

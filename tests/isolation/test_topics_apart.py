@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pps.ingest.drafts import RememberOptions
+from pps.topics import calibration
 from pps.topics.divergence import divergence
 from pps.topics.portfolio import Portfolio
 from pps.topics.proposals import DreamRequest, consolidation, dream
@@ -32,6 +35,25 @@ async def test_topics_of_one_entity_hold_and_change_nothing_of_anothers(app: App
         await ana.topics.detect(force=True)
         after = await ben.topics.portfolio()
         assert [(one.id, one.members) for one in after.topics] == [(one.id, one.members) for one in before.topics]
+
+
+async def test_what_one_entity_measured_holds_for_it_alone(app: App) -> None:
+    for name in ("ana", "ben"):
+        await app.create(name)
+    async with app.memory("ana") as ana, app.memory("ben") as ben:
+        for memory, texts in ((ana, BREAD), (ben, BOATS)):
+            for session in ("s", "t"):
+                drafts = [(f"{text} {n}", RememberOptions(session=session)) for n in range(7) for text in texts]
+                await memory.remember_many(drafts)
+            await memory.settled()
+        shipped = await calibration.states(ben.topics.sources)
+        measured = await calibration.calibrate(ana.topics.sources)
+        assert {one.measured for one in measured.perspectives if one.name in ("dense", "bm25")} == {"here"}
+        assert await calibration.states(ben.topics.sources) == shipped
+        theirs = await calibration.calibrate(ben.topics.sources)
+        await calibration.uncalibrate(ana.topics.sources)
+        assert await calibration.states(ana.topics.sources) == shipped
+        assert replace(theirs, read=0) == await calibration.states(ben.topics.sources)
 
 
 async def test_alerts_dreams_and_proposals_of_one_entity_know_nothing_of_anothers(app: App) -> None:

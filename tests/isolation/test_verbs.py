@@ -51,6 +51,8 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "get_topic_portfolio": [{"format": "verbose"}, {"format": "brief"}],
     "get_topic_stability": [{}],
     "detect_topics": [{"force": True}],
+    "get_perspectives": [{}],
+    "calibrate_perspectives": [{"reset": True}],
     "get_divergence_alerts": [{}, {"session": "s", "lookback_hours": 48}],
     "trigger_consolidation": [{"min_similarity": 0.0}, {"strategy": "temporal", "min_similarity": 0.0}],
     "trigger_dream": [{}, {"dry_run": True}],

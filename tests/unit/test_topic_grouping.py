@@ -39,9 +39,9 @@ def test_one_subject_alone_is_one_cluster_and_unlike_things_are_none_however_lon
 
 def test_a_topic_needs_three_members_and_enough_spaces() -> None:
     three, enough = blocks(3, 2, within=1.0, between=0.0), np.float32(2.5)
-    assert [one.members for one in groups(three * enough)] == [(0, 1, 2)]
-    assert groups(three * np.float32(2.4)) == []
-    [found] = groups(three * np.float32(4.0))
+    assert [one.members for one in groups(three * enough, 2.5)] == [(0, 1, 2)]
+    assert groups(three * np.float32(2.4), 2.5) == []
+    [found] = groups(three * np.float32(4.0), 2.5)
     assert found.agreements == (4.0, 4.0, 4.0)
 
 

@@ -33,6 +33,7 @@ from pps.operations import words as render
 from pps.operations.catalog import operations_for
 from pps.operations.table import AnyOperation
 from pps.operations.topic_tools import Merged
+from pps.topics.calibration import PerspectiveState, PerspectiveStates
 from pps.topics.divergence import Alert, Divergence
 from pps.topics.portfolio import Portfolio, Stability, Topic
 from pps.topics.proposals import Dream, Pair, Proposals
@@ -44,6 +45,8 @@ NODE = Node(ID, "Mira", AT, kind="Person", summary="Bakes.", aliases=("M",), att
 FACT = Fact(ID, ID, ID, "BAKES", "Mira bakes\nrye bread.", AT, valid_at=AT, invalid_at=AT)
 TURN = Turn(ID, 1, "user", "Rye it is.", "s1", AT, AT, actor="Mira")
 EPISODE = Episode(ID, "talk", "Rye it is.", AT, AT)
+STATE = PerspectiveState("E1", "dense", "what means the same", "semantic", 1.0, 1.0, 0.7, 0.3, 0.0, "here", 2)
+STATES = PerspectiveStates("all-MiniLM-L6-v2", (STATE,), 40)
 TOPIC = Topic(ID, "rye", ("rye", "oven"), ("Mira",), 3, 0.5, "stable", 30.0, (ID,), 0.0)
 PAIR = Pair(ID, ID, "E1", 0.95, ("Rye it is.", "It is rye."))
 PASSAGE = AnchorPassage("bread", 0, "Bread", "Flour.", AT)
@@ -86,6 +89,8 @@ SAMPLES: dict[str, object] = {
     "store_memory": Receipt(ID, 7, "done", 1, 2, 3, (), ()),
     "get_topic_portfolio": Portfolio((TOPIC,), AT, 0.5, 0.8, consolidate=True),
     "detect_topics": Portfolio(()),
+    "get_perspectives": STATES,
+    "calibrate_perspectives": STATES,
     "get_topic_stability": Stability(6, 2, 1, {"stable": 1}, consolidate=False, at=AT, churn=0.5),
     "get_divergence_alerts": Divergence((Alert("E1", "high", 0.05, 0.3, ID, "Rye it is."),), 4, 1),
     "trigger_consolidation": Proposals((PAIR,), 2, more=True),

@@ -13,6 +13,7 @@ from pps.models.protocols import Matrix
 from pps.recall.perspectives import Likeness, finds
 from pps.recall.perspectives.kept import KINDS, hits, spread, unlike
 from pps.recall.query import Ask, Scored, Sources
+from pps.recall.thresholds import thresholds
 
 _SPACE = spaces()["E5"]
 
@@ -62,8 +63,8 @@ async def cause(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         count = size // (4 * width)
         best[owner] = float(near[at : at + count].max(initial=-1.0))
         at += count
-    threshold = _SPACE.threshold(embedder.fingerprint.model)
-    low = (threshold.low if threshold else None) or 0.0
+    limits = (await thresholds(ask.sources)).get("E5")
+    low = (limits.low if limits else None) or 0.0
     return await hits(ask, kind, {one: weight * score for one, score in best.items() if score >= low}, depth)
 
 

@@ -28,6 +28,8 @@ TOOLS = {
     "get_topic_portfolio",
     "get_topic_stability",
     "detect_topics",
+    "get_perspectives",
+    "calibrate_perspectives",
     "merge_concepts",
     "inject_context",
     "get_divergence_alerts",
@@ -218,6 +220,8 @@ async def use_every_tool(client: Client) -> None:
     assert "target_name" in await refused(client, "merge_concepts", **both, target_name="Nobody")
     assert (await done(client, "detect_topics", force=True))["topics"] == []
     assert (await done(client, "get_topic_portfolio"))["consolidate"] is False
+    assert "at least 40 turns" in await refused(client, "calibrate_perspectives")
+    assert await done(client, "calibrate_perspectives", reset=True) == await done(client, "get_perspectives")
     assert (await done(client, "get_topic_stability", hours=1))["topics"] == 0
     assert (await done(client, "inject_context", query="rye bread", max_tokens=500))["tokens"] <= 500
     assert (await done(client, "get_divergence_alerts"))["alerts"] == []

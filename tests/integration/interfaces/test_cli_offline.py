@@ -69,6 +69,8 @@ COMMANDS = [
     "around",
     "changes",
     "topics",
+    "perspectives",
+    "calibrate",
     "detect",
     "mcp",
     "doctor",

@@ -31,6 +31,7 @@ async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_enti
     read_only = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     writing = {"remember", "forget", "add_event", "update", "append", "merge_nodes", "undo_merge", "extract"}
     writing |= {"restore_forgotten", "forget_concept", "detect_topics", "merge_concepts", "store_memory", "jobs_retry"}
+    writing |= {"calibrate_perspectives"}
     writing |= {f"record_{one}" for one in ("save", "move", "delete", "relate", "unrelate")}
     assert read_only == TOOLS - writing - {"anchor_save", "anchor_delete", "anchor_resync"}
     destructive = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
