@@ -94,10 +94,10 @@ class Memory:
         self._parts = parts
         self._actor = ""
         self._noting: set[asyncio.Task[None]] = set()
-        journal, told = parts.journal, self.remember_many
+        journal, told, hooks = parts.journal, self.remember_many, parts.topics.in_hooks
         export = partial(Exporter, parts.client, journal, parts.self_node)
         self._documents = Documents(told, journal, parts.forgetter, parts.worker, export, self._identifier)
-        self._sessions = Sessions(self._pack, Capture(journal, told, self._identifier, self._ended), journal)
+        self._sessions = Sessions(self._pack, Capture(journal, told, self._identifier, self._ended), journal, hooks)
 
     def by(self, actor: str) -> Memory:
         """Return the same memory for an actor: what is written with it is theirs. Empty is the person."""
@@ -390,7 +390,7 @@ class Memory:
 
     async def _pack(self, request: AmbientRequest) -> Pack:
         request = replace(request, session=(session := self._identifier(request.session or "")) or None)
-        about = self._parts.topics.lines
+        about = self._parts.topics.injecting.about
         ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client, self._parts.layers.lines, about)
         pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
         tokens = pack.tokens if pack.sections else 0

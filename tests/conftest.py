@@ -34,6 +34,7 @@ _ON_BOTH_STORES = (
     "test_typed_records",
     "test_squad_sharing",
     "test_recycle_bin",
+    "test_injecting",
 )
 """Of the integration suite: what every operation does on Neo4j too, once. The other files are about what lies above
 the store, whose contract, isolation and acceptance suites run on both; the long form runs these on both as well."""

@@ -187,7 +187,9 @@ class _Opening:
         )
 
     def _topics(self, sources: Sources) -> Topics:
-        topics = Topics(sources, self._entry.entity.group)
+        wanted, names = self._shared.settings.hooks, {"topics": "topics", "alerts": "alerts", "explore": "explored"}
+        in_hooks = tuple(section for name, section in names.items() if getattr(wanted, name))
+        topics = Topics(sources, self._entry.entity.group, in_hooks)
         self._stack.push_async_callback(topics.stop)
         return topics
 

@@ -178,6 +178,20 @@ class RecallSettings(_Section):
     budget_tokens: int = Field(default=2000, ge=100, le=100_000)
 
 
+class HooksSettings(_Section):
+    """What the packs of agents' hooks hold beside what is near the prompt.
+
+    Attributes:
+        topics: The topics of what was found.
+        alerts: That the session has left its subject; often enough it has not, so it is off.
+        explore: At most 15 % of a pack for memories of topics that a prompt does not ask for.
+    """
+
+    topics: bool = False
+    alerts: bool = False
+    explore: bool = False
+
+
 class TextSettings(_Section):
     """Full text.
 
@@ -245,6 +259,7 @@ class Settings(_Section):
     server: ServerSettings = ServerSettings()
     jobs: JobsSettings = JobsSettings()
     recall: RecallSettings = RecallSettings()
+    hooks: HooksSettings = HooksSettings()
     text: TextSettings = TextSettings()
     vectors: VectorSettings = VectorSettings()
     forgetting: ForgettingSettings = ForgettingSettings()

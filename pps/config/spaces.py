@@ -38,10 +38,10 @@ class Thresholds(_Table):
 
 
 class Direction(_Table):
-    """What a likeness counts in each of two directions."""
+    """What a likeness counts the way that a question asks, and against it."""
 
-    cause_to_effect: float = Field(gt=0, le=2)
-    effect_to_cause: float = Field(gt=0, le=2)
+    along: float = Field(gt=0, le=2)
+    against: float = Field(gt=0, le=2)
 
 
 class Space(_Table):
@@ -49,6 +49,7 @@ class Space(_Table):
 
     Attributes:
         perspective: Its name among ``recall.perspectives``.
+        weight: What it counts in the relevance of a memory, beside its category.
         topic_weight: What it counts where two memories agree; 0 for what is temporal.
         in_context: For topics a memory is read with its neighbours in its session, less what all memories share.
         thresholds: By embedding model, ``any`` for every other; empty where similarity is no question.
@@ -56,6 +57,7 @@ class Space(_Table):
 
     perspective: str
     category: Category
+    weight: float = Field(default=0, ge=0, le=1)
     topic_weight: float = Field(ge=0, le=1)
     finds: str
     in_context: bool = False

@@ -18,7 +18,8 @@ from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Injected
 from pps.core.time import now
-from pps.core.values import Turn
+from pps.core.trust import Trust, lowest, trust_of
+from pps.core.values import Fact, Node, Turn
 from pps.ingest.hook_events import SessionEvent
 from pps.ingest.ingestion import no_facts
 from pps.ingest.transcripts import Capture
@@ -33,14 +34,17 @@ _TOOLS = 20
 LIMIT = 12
 """Most items a section, where nobody says."""
 _MOST = 50
-_RECENT, _SUMMARIES = 5, 2
+_RECENT, _SUMMARIES, _MENTIONS = 5, 2, 50
 _LATEST_SESSIONS = 20
 PACK_CHARS = 8_000
 """Most characters of a pack for a hook: the agent's client cuts what a hook adds at about 10,000."""
 AlwaysLoaded = Callable[[int], Awaitable[Sequence[tuple[str, Line]]]]
 """Returns so many lines of the layers that are always loaded, with their ids."""
-About = Callable[[Sequence[str], str], Awaitable[Mapping[str, Sequence[Line]]]]
-"""Returns lines of the sections alerts and topics, for what was found and a session."""
+About = Callable[[Recall, str, Sequence[str]], Awaitable[tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]]]
+"""Returns what was found, the most relevant first, and ids and lines of the wanted sections, for a session."""
+_INJECTED = {"alerts": 200, "topics": 400, "related": 300, "recent": 200, "badges": 50}
+_OF_TOKENS, _EXPLORED = 1_200, 0.15
+"""For so many tokens S4-10's maxima hold; of more, as much more; and the share of a pack that may explore."""
 Recaller = Callable[[str, RecallOptions], Awaitable[Recall]]
 
 
@@ -56,7 +60,8 @@ class AmbientRequest:
         budget_chars: See ``PackRequest``.
         reader_has_session: The reader has the session's own turns before it, so the pack has none of them; at
             start-up it has the latest turns of every session instead of the session's.
-        about: With topics of what is found, and whether the session has left its subject; at a turn only.
+        about: Sections of ``pack.ABOUT`` that are wanted too; at a turn only.
+        injected: With a maximum for each section, and the latest summary; at a turn only.
     """
 
     context: str
@@ -66,7 +71,8 @@ class AmbientRequest:
     mode: Literal["turn", "startup"] = "turn"
     budget_chars: int | None = None
     reader_has_session: bool = False
-    about: bool = False
+    about: tuple[str, ...] = ()
+    injected: bool = False
 
 
 class Ambient:
@@ -106,15 +112,16 @@ class Ambient:
             return self._silent(recalled, (clock.perf_counter() - started) * 1000)
         marks = await marks_of(self._journal)
         at_start = request.mode == "startup"
-        ids = [hit.id for channel in recalled.channels.values() for hit in channel.hits]
-        wanted = self._about if request.about and not at_start else None
+        about: Mapping[str, Sequence[tuple[str, Line]]] = {}
+        if self._about and request.about and not at_start:
+            recalled, about = await self._about(recalled, request.session or "", request.about)
         pack = build_pack(
             PackRequest(
                 entity=self._entity,
                 recall=recalled,
                 mark=marks.new(),
                 recent=await self._recent(request, seen),
-                summaries=await self._summaries(request, seen) if at_start else (),
+                summaries=await self._summaries(request, seen) if at_start or request.injected else (),
                 records=await self._records(request, seen) if at_start else (),
                 budget_tokens=request.budget_tokens,
                 budget_chars=request.budget_chars,
@@ -122,7 +129,9 @@ class Ambient:
                 started=started,
                 hint=await no_facts(self._entity, self._journal) if request.mode == "startup" else "",
                 identity=await asyncio.to_thread(identity_of, self._folder, self._entity) if at_start else "",
-                about=await wanted(ids, request.session or "") if wanted else {},
+                about=about,
+                most=_most(request),
+                trust=await self._trusted(recalled) if about else {},
                 brief=recalled.evidence is not None and recalled.evidence.level == "little",
             )
         )
@@ -139,7 +148,7 @@ class Ambient:
             return _only(found, lambda hit: hit.id not in seen.ids, limit)
         # What this session was shown, and its own turns, are the nearest of all: there must be room for others.
         wide = min(_MOST, 3 * limit) if request.session else limit
-        found = await recall(request.context, {"profile": "ambient", "limit": wide})
+        found = await recall(request.context, {"profile": "ambient", "limit": wide, "breakdown": bool(request.about)})
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
 
         def is_wanted(hit: Hit) -> bool:
@@ -153,9 +162,22 @@ class Ambient:
         return [(id_, line) for id_, line in lines if id_ not in seen.ids]
 
     async def _summaries(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
-        """Return the latest summaries, for a start; at a prompt they come as what is near it, or not at all."""
-        latest = await self._journal.of_kind("summary", min(request.limit_per_layer, _SUMMARIES))
+        """Return the latest summaries, for a start; at a prompt they come as what is near it, or where it is wanted."""
+        most = min(request.limit_per_layer, 1 if request.injected else _SUMMARIES)
+        latest = await self._journal.of_kind("summary", most)
         return tuple(turn for turn in latest if turn.uuid not in seen.ids)
+
+    async def _trusted(self, recalled: Recall) -> dict[str, Trust]:
+        """Return how far the least trusted source of each hit is; an agent's word where none is known."""
+        hits = [hit for channel in recalled.channels.values() for hit in channel.hits]
+        sources = {hit.id: (hit.id,) for hit in hits}
+        sources |= {hit.id: hit.item.episodes for hit in hits if isinstance(hit.item, Fact)}
+        nodes = [hit.id for hit in hits if isinstance(hit.item, Node)]
+        mentioned = await self._journal.mentioning(nodes, _MENTIONS) if nodes else {}
+        sources |= {id_: tuple(some) for id_, some in mentioned.items()}
+        turns = await self._journal.turns(list({one for some in sources.values() for one in some}))
+        of_turn: dict[str, Trust] = {turn.uuid: trust_of(turn) for turn in turns}
+        return {id_: lowest(of_turn[one] for one in some if one in of_turn) for id_, some in sources.items()}
 
     async def _recent(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
         if request.mode == "turn":
@@ -178,13 +200,25 @@ def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall
     return replace(found, channels=channels)
 
 
+def _most(request: AmbientRequest) -> dict[str, int]:
+    more = max(1.0, request.budget_tokens / _OF_TOKENS)
+    maxima = _INJECTED if request.injected else {name: _INJECTED[name] for name in ("alerts", "topics", "badges")}
+    explored = int(_EXPLORED * request.budget_tokens)
+    return {**{name: int(more * tokens) for name, tokens in maxima.items()}, "explored": explored}
+
+
 class Sessions:
-    """One entity's side of the sessions of coding agents."""
+    """One entity's side of the sessions of coding agents; ``in_hooks`` are further sections of their packs."""
 
     def __init__(
-        self, make_pack: Callable[[AmbientRequest], Awaitable[Pack]], capture: Capture, journal: Journal
+        self,
+        make_pack: Callable[[AmbientRequest], Awaitable[Pack]],
+        capture: Capture,
+        journal: Journal,
+        in_hooks: tuple[str, ...] = (),
     ) -> None:
         self._make_pack = make_pack
+        self._in_hooks = in_hooks
         self._capture = capture
         self._journal = journal
 
@@ -205,12 +239,14 @@ class Sessions:
             session=session,
             mode=mode,
             reader_has_session=True,
+            about=self._in_hooks,
         )
         return await self._make_pack(request)
 
-    async def inject(self, query: str, max_tokens: int, session: str | None = None) -> Pack:
+    async def inject(self, query: str, max_tokens: int, session: str | None = None, *, explore: bool = False) -> Pack:
         """Return the pack of a turn with the topics that it belongs to, and whether the session left its subject."""
-        request = AmbientRequest(context=query, budget_tokens=max_tokens, session=session, about=True)
+        wanted = ("alerts", "topics", "badges", *(("explored",) if explore else ()))
+        request = AmbientRequest(context=query, budget_tokens=max_tokens, session=session, about=wanted, injected=True)
         return await self._make_pack(request)
 
     async def capture(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool = False) -> None:

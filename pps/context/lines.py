@@ -32,6 +32,11 @@ class Line:
         return bool(short) and short in long and len(short) >= _SAME_SHARE * len(long)
 
 
+def trusted(line: Line, trust: str) -> Line:
+    """Return a line that says behind its id how far its sources are trusted, where that is known."""
+    return Line(f"{line.text[:-1]}, {trust}]", line.said) if trust and line.text.endswith("]") else line
+
+
 def line_of(hit: Hit) -> Line:
     item = hit.item
     if isinstance(item, Fact):

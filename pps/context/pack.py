@@ -11,18 +11,25 @@ from datetime import datetime
 from typing import Literal
 
 from pps.context.fence import fenced
-from pps.context.lines import Line, bullet, line_of, turn_line
+from pps.context.lines import Line, bullet, line_of, trusted, turn_line
 from pps.context.startup import LONGEST_IDENTITY
 from pps.core.recalled import Channel, Hit, Pack, Recall
 from pps.core.time import now
 from pps.core.values import ChannelName, Node, Turn
 from pps.models.token_counts import count_tokens, counter_name
 
-SECTIONS = ("alerts", "topics", "identity", "records", "nodes", "facts", "episodes", "anchors", "turns", "summaries")
+SECTIONS = (
+    *("alerts", "topics", "identity", "records", "nodes", "facts", "episodes", "anchors"),
+    *("explored", "turns", "summaries", "badges"),
+)
 """Sections in the order in which they are shown."""
+ABOUT = ("alerts", "topics", "explored", "badges")
+"""Those that tell of more than was found, or of the finding."""
 
-_MOST = {"alerts": 200, "topics": 400}
-"""Most tokens of a section, whatever room there is."""
+_GROUPS = {
+    **dict.fromkeys(("nodes", "facts", "episodes", "anchors"), "related"),
+    **dict.fromkeys(("turns", "summaries"), "recent"),
+}
 _TITLES = {
     "alerts": "Off its subject",
     "topics": "Topics",
@@ -32,8 +39,10 @@ _TITLES = {
     "facts": "Facts",
     "episodes": "Said before",
     "anchors": "Anchors",
+    "explored": "From other topics",
     "turns": "Recent turns",
     "summaries": "Summaries",
+    "badges": "Of this session",
 }
 _ONE = {
     "alerts": "alert",
@@ -44,11 +53,16 @@ _ONE = {
     "facts": "fact",
     "episodes": "episode",
     "anchors": "anchor",
+    "explored": "memory of another topic",
     "turns": "turn",
     "summaries": "summary",
+    "badges": "badge",
 }
 # What is kept first when there is no room for all: a round is one line of each section in this order.
-_ROUND = ("identity", "records", "alerts", "topics", "facts", "nodes", "episodes", "turns", "anchors", "summaries")
+_ROUND = (
+    *("identity", "records", "alerts", "topics", "facts", "nodes", "episodes", "turns", "anchors", "summaries"),
+    *("badges", "explored"),
+)
 _MANIFEST = 24
 """Tokens by which the last line may grow once it tells of every section."""
 _MANIFEST_UNITS = 160
@@ -72,7 +86,9 @@ class PackRequest:
         budget_chars: Nor than this many UTF-16 units, the characters of JavaScript; None is no bound.
         mode: ``startup`` goes by recency, ``turn`` by what is being talked about.
         identity: Who the entity is, in its own words.
-        about: Lines of further sections: alerts, topics.
+        about: Ids (or none) and lines of further sections, those of ``ABOUT``.
+        most: Most tokens of a section, or of ``related`` and ``recent`` ones together, whatever room there is.
+        trust: How far the sources of a hit are trusted, by its id; shown behind it.
         brief: There is little to say: a line or two, hardly any frame.
         clock: The moment that the pack states; None is now.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
@@ -92,7 +108,9 @@ class PackRequest:
     budget_chars: int | None = None
     hint: str = ""
     identity: str = ""
-    about: Mapping[str, Sequence[Line]] = field(default_factory=dict[str, Sequence[Line]])
+    about: Mapping[str, Sequence[tuple[str, Line]]] = field(default_factory=dict[str, Sequence[tuple[str, Line]]])
+    most: Mapping[str, int] = field(default_factory=dict[str, int])
+    trust: Mapping[str, str] = field(default_factory=dict[str, str])
     brief: bool = False
 
     def holds(self, text: str) -> bool:
@@ -184,8 +202,9 @@ def _fill(draft: _Draft, request: PackRequest) -> None:
             continue
         line = ("" if draft.kept[name] else draft.title(name)) + "\n" + one.text
         size = count_tokens(line)
-        if size <= min(room, _MOST.get(name, room) - used[name]) and _units(line) <= chars:
-            used[name] += size
+        group = _GROUPS.get(name, name)
+        if size <= min(room, request.most.get(group, room) - used[group]) and _units(line) <= chars:
+            used[group] += size
             room, chars = room - size, chars - _units(line)
             draft.kept[name].add(at)
             kept.append((name, at))
@@ -232,12 +251,16 @@ def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
     ids["records"] = [id_ for id_, _ in request.records]
     ids["turns"] = [turn.uuid for turn in reversed(request.recent)]
     ids["summaries"] += [turn.uuid for turn in request.summaries]
+    ids["explored"] = [id_ for id_, _ in request.about.get("explored", ())]
     return tuple(some[at] for name, some in ids.items() for at in sorted(draft.kept[name] | draft.again[name]))
 
 
 def _lines(request: PackRequest) -> dict[str, list[Line]]:
-    lines = {name: [line_of(hit) for hit in hits] for name, hits in _hits(request).items()}
-    lines |= {name: list(request.about.get(name, ())) for name in _MOST}
+    lines = {
+        name: [trusted(line_of(hit), request.trust.get(hit.id, "")) for hit in hits]
+        for name, hits in _hits(request).items()
+    }
+    lines |= {name: [line for _, line in request.about.get(name, ())] for name in ABOUT}
     lines["identity"] = [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
     lines["records"] = [line for _, line in request.records]
     lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]

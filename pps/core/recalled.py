@@ -40,7 +40,8 @@ class Hit:
         ranks: Rank (1 is best) in each perspective that found it: why it is here.
         item: The whole value.
         names: Names of a fact's subject and object.
-        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; empty for joined ranks.
+        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; for joined ranks
+            where it is asked for.
         path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
         relationships: The newest facts and relations that hold and join this node, where they are asked for.
     """

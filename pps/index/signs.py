@@ -87,8 +87,10 @@ def asked(query: str) -> tuple[Direction, str] | None:
     directions: tuple[Direction, ...] = ("cause", "effect")
     for direction in directions:
         cue = _cues(f"asks_{direction}").search(query)
-        if cue is not None and (rest := _trimmed(f"{query[: cue.start()]} {query[cue.end() :]}")):
-            return direction, rest
+        if cue is not None:
+            said = query[: cue.start()], *filter(None, cue.groups()), query[cue.end() :]
+            if rest := _trimmed(" ".join(said)):
+                return direction, rest
     return None
 
 
@@ -110,7 +112,8 @@ def _trimmed(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def _cues(kind: str) -> re.Pattern[str]:
-    """Return a pattern of the cues of a kind in every language, longest first."""
+    """Return a pattern of the cues of a kind in every language, longest first; the gap of a cue is a group."""
     data = tomllib.loads(shipped("config/causes.toml").read_text("utf-8"))
     cues = sorted((cue for language in data.values() for cue in language[kind]), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, cues))})\b", re.IGNORECASE)
+    each = "|".join(re.escape(cue).replace("…", "(.+)") for cue in cues)
+    return re.compile(rf"\b(?:{each})\b", re.IGNORECASE)

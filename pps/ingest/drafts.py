@@ -175,6 +175,7 @@ class RememberOptions(TextOptions, total=False):
         nodes, facts: What a calling agent read in it (*given*).
         extraction: ``given``, ``rules``, ``command``, ``model`` or ``none``; the entity's setting when not given.
         chunk: Which part of a document it is.
+        importance: 0 to 1, as the caller thinks; .5 when not given. Topics, dreams and what is explored go by it.
     """
 
     role: str
@@ -183,6 +184,7 @@ class RememberOptions(TextOptions, total=False):
     facts: Sequence[FactDraft]
     extraction: Extraction
     chunk: Chunk | None
+    importance: float
 
 
 def unset(mode: Extraction) -> frozenset[str]:
@@ -216,6 +218,9 @@ def make_draft(
     bounds.check_choice("role", options.get("role", "user"), bounds.ROLES)
     mode, extraction = extraction, options.get("extraction", extraction)
     check_extraction(extraction, mode)
+    importance = options.get("importance", 0.5)
+    if not 0 <= importance <= 1:
+        raise InvalidRequest("importance", "must be 0 to 1")
     redactor.label("kind", options.get("kind", ""))
     draft = drafted(content, options, redactor, automatic)
     occurred_at, chunk = options.get("occurred_at"), options.get("chunk")
@@ -226,6 +231,7 @@ def make_draft(
         source=draft.source or "api",
         occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
         kind=options.get("kind") or "turn",
+        importance=importance,
         chunk=replace(chunk, path=redactor.identifier(chunk.path)) if chunk else None,
     )
     nodes, facts = redactor.nodes(nodes), redactor.facts(facts)

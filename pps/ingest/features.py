@@ -18,7 +18,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.feature_rows import FAILED, Feature
 from pps.journal.journal import Journal
 
-VERSION = 1
+VERSION = 2
 """Of the rules by which features are made; where those of a memory are of another, all are made again."""
 _MARK = "features"
 _PAGE = 500

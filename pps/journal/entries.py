@@ -37,6 +37,7 @@ class TurnDraft:
         occurred_at: Event time, aware; None is the moment of receipt.
         chunk: Which part of a document it is; its path has 1 to 1,000 characters.
         title: A title that was given with it: equal texts under two titles are two. Not stored with the turn.
+        importance: 0 to 1, as whoever says it thinks.
     """
 
     content: str
@@ -50,6 +51,7 @@ class TurnDraft:
     tags: tuple[str, ...] = ()
     chunk: Chunk | None = None
     title: str = ""
+    importance: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,10 @@ class Journal(Store):
     facts_turning = reads(projection.facts_turning)
     mirror_clear = writes(projection.clear)
     mirrored = reads(projection.ids)
+    mentioning = reads(projection.mentioning)
     named_in = reads(projection.named_in)
     names_of = looks_up(projection.names_of)
+    of_kinds_in = reads(projection.of_kinds_in)
     resolve = reads(projection.resolve)
 
     fact_outlines = looks_up(links.fact_outlines)

@@ -16,11 +16,10 @@ from typing import Literal, TypeAlias, cast
 from pps.core.errors import Changed
 from pps.core.sql import LIST, listed
 from pps.core.time import from_micros, micros
+from pps.core.trust import Trust
 from pps.core.values import JSON
 from pps.journal.store import Store
 
-Trust: TypeAlias = Literal["outside", "agent", "person"]
-"""How far what something rests on is trusted, the least first: tool output and the web, an agent's word, a person's."""
 SharedState: TypeAlias = Literal["waiting", "shared", "revoked"]
 
 

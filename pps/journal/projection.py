@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
@@ -15,6 +16,7 @@ from pps.core.time import micros, utc
 from pps.core.values import Fact, ItemKind, Node
 from pps.journal import names
 
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 OPEN = 1 << 62
 """Stands for an end that is not known: before (negative) or after every instant in microseconds."""
 _BEGINNING = """
@@ -207,6 +209,35 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
         if bare.get(spelling) not in exact and (not names.is_plain(spelling.split(" ")) or names.is_meant(name, text))
     ]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
+
+
+def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
+    """Return uuids of the nodes whose kind a text names ("the search engine"), the kind of most words first.
+
+    A kind of more than ``limit`` nodes is left out: its name tells none of them from the others.
+    """
+    units = {one for unit in names.units(text) for one in (unit, names.without_s(unit))}
+    kinds = [kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM mirror_node WHERE kind <> ''")]
+    parts = {kind: names.units(_HUMPS.sub(" ", kind)) for kind in kinds}
+    meant = sorted((kind for kind in kinds if units.issuperset(parts[kind] or ["?"])), key=lambda one: -len(parts[one]))
+    found: list[str] = []
+    for kind in meant:
+        query = "SELECT uuid FROM mirror_node WHERE kind = ? ORDER BY created_at DESC LIMIT ?"
+        some = [uuid for (uuid,) in connection.execute(query, (kind, limit + 1))]
+        found += some if len(some) <= limit else []
+    return found[:limit]
+
+
+def mentioning(connection: sqlite3.Connection, nodes: Sequence[str], limit: int) -> dict[str, list[str]]:
+    """Return node → the turns that mention it, newest first; a node of more than ``limit`` turns is left out."""
+    found: dict[str, list[str]] = {}
+    for uuid, number in numbers_of(connection, nodes).items():
+        query = """SELECT t.uuid FROM mirror_mention AS m JOIN turns AS t ON t.seq = m.turn WHERE m.node = ?
+            ORDER BY m.turn DESC LIMIT ?"""
+        turns = [turn for (turn,) in connection.execute(query, (number, limit + 1))]
+        if len(turns) <= limit:
+            found[uuid] = turns
+    return found
 
 
 def facts_supported_by(connection: sqlite3.Connection, episodes: Sequence[str]) -> dict[str, list[str]]:

@@ -372,3 +372,7 @@ CREATE TABLE features (
     PRIMARY KEY (item, perspective)
 ) WITHOUT ROWID;
 CREATE INDEX features_failed ON features (perspective) WHERE version = 0;
+
+-- version 14
+-- How important a turn was said to be, see ``topics.importance``; half where nobody says.
+ALTER TABLE turns ADD COLUMN importance REAL NOT NULL DEFAULT 0.5;

@@ -27,11 +27,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A turn, when it was said, and how often sessions were shown it of late."""
+    """A turn, when it was said, how often sessions were shown it of late, and how important it was said to be."""
 
     turn: str
     at: datetime
     shown: int
+    importance: float
 
 
 def keep(db: sqlite3.Connection, at: datetime, members: Sequence[Member]) -> None:
@@ -71,10 +72,10 @@ def moments(db: sqlite3.Connection, since: datetime) -> list[datetime]:
 def uses(db: sqlite3.Connection) -> list[Use]:
     """Return every turn with its use, newest first."""
     rows = db.execute(
-        "SELECT uuid, occurred_at, coalesce(times, 0) FROM turns LEFT JOIN"
+        "SELECT uuid, occurred_at, coalesce(times, 0), importance FROM turns LEFT JOIN"
         " (SELECT id, count(*) AS times FROM shown GROUP BY id) ON id = uuid ORDER BY occurred_at DESC, seq DESC"
     )
-    return [Use(uuid, from_micros(at), times) for uuid, at, times in rows]
+    return [Use(uuid, from_micros(at), times, said) for uuid, at, times, said in rows]
 
 
 class TopicRows(Store):

@@ -82,7 +82,7 @@ def insert(connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False
     draft = turn.draft
     [row] = connection.execute(
         f"""INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content, tags, hash,
-            occurred_at, recorded_at, chunk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            occurred_at, recorded_at, chunk, importance) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             RETURNING {TURN_COLUMNS}""",  # noqa: S608 - literals
         (
             turn.uuid,
@@ -98,6 +98,7 @@ def insert(connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False
             turn.occurred_at,
             micros(now()),
             dump_chunk(draft.chunk),
+            draft.importance,
         ),
     )
     connection.executemany("INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn.uuid) for tag in draft.tags])

@@ -17,8 +17,18 @@ from numpy.typing import NDArray
 
 from pps.core.footprint import cores
 from pps.models.embedding import WindowedEmbedder, readable
-from pps.models.onnx import BGE_SMALL_FILE, MINILM_FILE, SPECIAL_TOKENS, Network, Weights, locate, wordpiece
+from pps.models.onnx import (
+    BGE_SMALL_FILE,
+    MINILM_FILE,
+    SPECIAL_TOKENS,
+    Network,
+    Weights,
+    locate,
+    read_model,
+    wordpiece,
+)
 from pps.models.protocols import Fingerprint, Matrix, Vector
+from pps.models.word_table import WordTable
 
 WINDOW_TOKENS = 256
 _CONTENT_TOKENS = WINDOW_TOKENS - SPECIAL_TOKENS
@@ -75,6 +85,7 @@ class BertEmbedder(WindowedEmbedder):
         self._lock, self._loading = threading.Lock(), threading.Lock()
         self._loaded: Network | None = None
         self._workers: ThreadPoolExecutor | None = None
+        self._words: WordTable | None = None
         locate(bert.weights, path)
 
     def embed_query(self, text: str) -> Vector:
@@ -91,6 +102,14 @@ class BertEmbedder(WindowedEmbedder):
                 said = rows[1 : len(ids[at]) - 1]
                 found[at] = said / np.maximum(np.linalg.norm(said, axis=1, keepdims=True), 1e-12)
         return found
+
+    def like_words(self, words: Sequence[str]) -> list[str]:
+        """Return the words nearest to some in the model's own table of words, each word's nearest first."""
+        with self._loading:
+            self._words = self._words or WordTable(
+                read_model(self._bert.weights, self._path), self.fingerprint.dimension
+            )
+        return self._words.like(words)
 
     def split(self, text: str) -> list[str]:
         text = readable(text)

@@ -77,7 +77,7 @@ class CachedEmbedder:
         self._lock = threading.Lock()
         self.embed_passages, self.split, self.close = embedder.embed_passages, embedder.split, embedder.close
         if isinstance(embedder, TokenEmbedder):
-            self.embed_tokens = embedder.embed_tokens
+            self.embed_tokens, self.like_words = embedder.embed_tokens, embedder.like_words
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -70,10 +70,14 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class TokenEmbedder(Protocol):
-    """An embedder that also has a vector of each token of a text; the call blocks."""
+    """An embedder that also has vectors of tokens and words; the calls block."""
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Matrix]:
         """Return the unit vectors of each text's first 128 tokens, shape (tokens, dimension), in the order given."""
+        ...
+
+    def like_words(self, words: Sequence[str]) -> list[str]:
+        """Return words that the model takes to mean nearly the same as some, in lower case; unknown ones have none."""
         ...
 
 

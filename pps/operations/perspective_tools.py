@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field
 from pps.config.spaces import spaces
 from pps.core.errors import InvalidRequest
 from pps.core.values import Receipt
+from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.operations import outputs, words
 from pps.operations.inputs import Input, Label
@@ -56,6 +57,11 @@ class SearchGraphInput(_Query):
         validation_alias=AliasChoices("min_similarity", "minSimilarity"),
     )
     session: Label | None = Field(default=None, description="Id of this conversation.")
+    breakdown: bool = Field(
+        default=False,
+        description="With 'signals' of a hit: what each perspective gave it, 0 to 1.",
+        validation_alias=AliasChoices("breakdown", "includeEmbedderBreakdown"),
+    )
 
 
 class SearchCausesInput(_Query):
@@ -93,6 +99,9 @@ class StoreMemoryInput(Input):
 
     content: str = Field(min_length=1, max_length=65_536, description="The text, word for word.")
     rationale: str = Field(default="", max_length=1024, description="Why it should last; kept beside it.")
+    importance: float = Field(
+        default=0.5, ge=0, le=1, description="How much it matters; what is often shown matters more by itself."
+    )
     session: Label | None = Field(
         default=None, description="Id of this conversation.", validation_alias=AliasChoices("session", "sessionId")
     )
@@ -106,7 +115,11 @@ async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.Recal
     """
     weights = {_named(one, "weights"): weight for one, weight in given.weights.items()}
     weights |= {_named(one, "exclude"): 0.0 for one in given.exclude}
-    options: dict[str, Any] = {"min_similarity": given.min_similarity, "session": given.session}
+    options: dict[str, Any] = {
+        "min_similarity": given.min_similarity,
+        "session": given.session,
+        "breakdown": given.breakdown,
+    }
     found = await memory.recall(
         given.query, profile=given.strategy, limit=given.top_k, channels=_TEXTS, weights=weights, **options
     )
@@ -154,7 +167,9 @@ async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> output
 async def store_memory(memory: Memory, given: StoreMemoryInput) -> Receipt:
     """Use it as 'remember', for a text with the reason why it should last. Returns its id."""
     content = f"{given.content}\n\nWhy it matters: {given.rationale}" if given.rationale.strip() else given.content
-    options: dict[str, Any] = {"session": given.session} if given.session else {}
+    options: RememberOptions = {"importance": given.importance}
+    if given.session:
+        options["session"] = given.session
     return await memory.remember(content, wait="done", timeout_s=REMEMBER_WAIT_S, **options)
 
 

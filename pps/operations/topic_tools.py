@@ -259,15 +259,20 @@ class InjectInput(Input):
     session: Label | None = Field(
         default=None, description="Id of this conversation: what it was shown is not shown again; whether it digresses."
     )
+    explore: bool = Field(
+        default=False,
+        description="Give at most 15 % of the room to memories of topics that the query does not ask for.",
+    )
 
 
 @operation("Context to inject", words.pack, READS, toolset="perspectives")
 async def inject_context(memory: Memory, given: InjectInput) -> PackView:
     """Use it in place of ambient_recall where you also want to know the topics that the matter belongs to.
 
-    Returns the same pack, with alerts where the session has left its subject; nothing where nothing is relevant.
+    Returns the same pack, the most relevant first, with alerts where the session has left its subject, and how far each
+    line's source is trusted (person, agent, outside); nothing where nothing is relevant.
     """
-    pack = await memory.sessions.inject(given.query, given.max_tokens, given.session)
+    pack = await memory.sessions.inject(given.query, given.max_tokens, given.session, explore=given.explore)
     return pack_view(pack)
 
 

@@ -249,7 +249,9 @@ class _Filling:
         if self._profile.fusion == "sum":
             joined = summed(said, self._profile.perspectives)
         else:
-            weights = led(said, self._profile.perspectives) if self._profile.led else self._profile.perspectives
+            weights: Mapping[str, float] = self._profile.perspectives
+            if self._profile.led:
+                weights = led(said, weights, len(self._ask.words.split()))
             joined = fused(said, weights, k=self._profile.k)
         only = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].recall_only]
         return {**joined, **{one.id: 0.0 for entries in only for one in entries if one.id not in joined}}

@@ -163,7 +163,7 @@ async def _routed(ask: Ask, channels: Mapping[ChannelName, ChannelProfile]) -> M
     """Return channels with the weights that they have for this kind of query."""
     if not any(channel.routing for channel in channels.values()):
         return channels
-    kinds = routes_of(ask.text, await ask.named())
+    kinds = routes_of(ask.text, await ask.meant())
     found: dict[ChannelName, ChannelProfile] = {}
     for name, channel in channels.items():
         raised = [weights for kind, weights in channel.routing.items() if kind in kinds]

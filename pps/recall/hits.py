@@ -184,7 +184,7 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
     nodes = [one for one, item in picked.items() if isinstance(item, Node)]
     records = await ask.sources.journal.records.texts(nodes) if nodes else {}
     ranks = ranks_of(lists.said, picked)
-    signals = signals_of(lists.said, picked) if lists.sums else {}
+    signals = signals_of(lists.said, picked) if lists.sums or ask.request.breakdown else {}
     paths = await _paths(ask, [one for one in nodes if one in ask.reached]) if ask.reached else {}
     return tuple(
         Hit(

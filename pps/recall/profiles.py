@@ -128,7 +128,8 @@ class ChannelProfile(_Table):
         pairs: Keep one fact of each unordered (subject, object).
         distinct: Keep one turn of those that say the same, and none that only asks the query's question again.
         mmr: Maximal marginal relevance with this lambda; None is off.
-        led: Meaning leads: where it is sure the others count half, where it is weak twice; see ``ranking.led``.
+        led: Meaning leads: where it is sure the others count half, where it is weak twice, and words by how many of
+            them match; see ``ranking.led``.
         routing: By kind of query, what some weigh instead: ``cause`` asks why, ``code`` has
             identifiers, ``intent`` asks for a purpose, ``named`` names a thing, ``exact`` quotes words.
         latest: Put the last of several statements of one thing before the others, where the query asks about now.

@@ -203,6 +203,11 @@ class Ask:
     async def named(self) -> list[str]:
         return await self.once("named", lambda: self.sources.journal.named_in(self.text, NAMED))
 
+    async def meant(self) -> list[str]:
+        """Return the nodes that the query calls by name, then those of a kind that it names ("the search engine")."""
+        kinds = self.once("kinds", lambda: self.sources.journal.of_kinds_in(self.text, NAMED))
+        return list(dict.fromkeys([*await self.named(), *await kinds]))
+
     async def times(self) -> list[Span]:
         """Return the stretches of time that the query names, read against the moment of the question.
 

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 from pps.core.text import chunks, fold, is_question, sentences_of
 from pps.core.time_reading import names_time
 from pps.core.values import AnchorPassage
+from pps.index.signs import asked
 from pps.journal.names import without_s
 
 LONGEST = 1_000
@@ -20,9 +21,6 @@ Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
 
 Route: TypeAlias = Literal["cause", "code", "intent", "named", "exact"]
 _ROUTES: dict[Route, re.Pattern[str]] = {
-    "cause": re.compile(
-        r"\b(?:why|how come|caus(?:e[sd]?|ing)|reason|led to|lead(?:s|ing)? to|due to|because|warum)\b", re.I
-    ),
     "code": re.compile(
         r"[a-z0-9]_[a-z]|[a-z][A-Z]|\w\(|`|\w/\w+[./]\w|\b\w+\.(?:py|js|ts|rs|go|java|toml|sql|md)\b|::"
     ),
@@ -31,7 +29,7 @@ _ROUTES: dict[Route, re.Pattern[str]] = {
     ),
     "exact": re.compile(r"[\"“][^\"”]{2,}[\"”]"),
 }
-"""What tells of which kind a query is; ``named`` is told by the names of nodes."""
+"""What tells of which kind a query is; ``named`` is told by nodes, ``cause`` by the cues of config/causes.toml."""
 
 LONG = 600
 """Characters above which a text is shown by its matching passage."""
@@ -91,10 +89,12 @@ def condensed(query: str) -> str:
     return " ".join(sentences[index] for index in sorted(kept)) or query[:LONGEST]
 
 
-def routes_of(query: str, names: Sequence[str]) -> set[Route]:
-    """Return the kinds of a query that a perspective is made for; ``names`` are those that it calls nodes by."""
+def routes_of(query: str, nodes: Sequence[str]) -> set[Route]:
+    """Return the kinds of a query that a perspective is made for; ``nodes`` are those that it names, or their kinds."""
     found: set[Route] = {kind for kind, cue in _ROUTES.items() if cue.search(query)}
-    return {*found, "named"} if names else found
+    told: dict[Route, bool] = {"cause": asked(query) is not None, "named": bool(nodes)}
+    found.update(kind for kind, is_so in told.items() if is_so)
+    return found
 
 
 def content_words(query: str) -> str:

@@ -43,6 +43,8 @@ _HOW_TO_ACT = re.compile(
 STRONG, WEAK = 0.8, 0.4
 """Cosines of meaning from which other perspectives only refine it, and below which they broaden it."""
 _REFINES, _BROADENS = 0.5, 2.0
+_MATCHED = 3.0
+"""BM25 for each word of a query from which on a match is taken to have all of them."""
 _SHARED, _LEAST_SHARED = 0.4, 3
 """Share of their words that two turns have in common, and words at least, that state one thing."""
 WEAK_BM25 = 8.0
@@ -71,8 +73,10 @@ def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *
     return _best_first(scores)
 
 
-def led(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float]) -> Mapping[str, float]:
+def led(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], words: int) -> Mapping[str, float]:
     """Return the weights by how sure meaning is: above .8 the others count half and refine, below .4 twice and broaden.
+
+    Full text counts less the fewer of the query's ``words`` its best match seems to have: one word in six says little.
 
     Source: acceptance row S4-17, the rule ARCH-17.
     """
@@ -80,7 +84,11 @@ def led(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float]) -> 
         (entries[0].score for name, entries in lists.items() if name.startswith("dense") and entries), default=0.0
     )
     factor = _REFINES if best > STRONG else _BROADENS if best < WEAK else 1.0
-    return {name: weight if name.startswith("dense") else factor * weight for name, weight in weights.items()}
+    found = {name: weight if name.startswith("dense") else factor * weight for name, weight in weights.items()}
+    for name, entries in lists.items():
+        if name.startswith("bm25") and entries:
+            found[name] *= min(1.0, entries[0].score / (_MATCHED * max(1, words)))
+    return found
 
 
 def unanimous(lists: Iterable[Sequence[Scored]], among: Container[str]) -> set[str]:

@@ -40,6 +40,7 @@ class RecallOptions(TypedDict, total=False):
         min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective drops what is below.
         max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
         include_relationships: With each node that is found, the newest facts and relations that hold and join it.
+        breakdown: With each hit what each perspective gave it, in [0, 1].
         connections: Which ways of the graph ``near`` goes from what the query names: ``source`` those that go out from
             it, ``target`` those that come to it, or ``both``.
         during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until`` are. A time that
@@ -57,6 +58,7 @@ class RecallOptions(TypedDict, total=False):
     min_similarity: float | None
     max_hops: int
     include_relationships: bool
+    breakdown: bool
     connections: Literal["source", "target", "both"]
     during: str
     filters: ItemFilter
@@ -97,6 +99,7 @@ class RecallRequest:
     min_similarity: float | None = None
     max_hops: int = 2
     include_relationships: bool = False
+    breakdown: bool = False
     connections: Literal["source", "target", "both"] = "both"
     filters: ItemFilter = field(default_factory=ItemFilter)
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pps.core.errors import NotFound
 from pps.core.record_values import Record
 from pps.core.text import fold
+from pps.core.trust import WEB, Trust, lowest, trust_of
 from pps.core.values import Fact, Turn
-from pps.journal.pool_rows import Trust
 from pps.memory import Memory
 
 _DEEPEST = 5
 _MINTED = frozenset(("record", "hook"))
 """Sources whose ids are made here, so that one text has many; what a caller calls a source makes no root."""
-WEB = "web"
-"""The tag of what was read outside; so is what tools said, and what came from documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +25,6 @@ class Grounds:
 
     digests: Mapping[str, Trust]
     pool: tuple[str, ...]
-
-
-def lowest(levels: Iterable[Trust]) -> Trust:
-    """Return the least trust of some; an agent's word when there is none."""
-    found = set(levels)
-    order: tuple[Trust, ...] = ("outside", "agent", "person")
-    for one in order:
-        if one in found:
-            return one
-    return "agent"
 
 
 async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Grounds:
@@ -90,12 +78,12 @@ async def _turns(memory: Memory, ids: Sequence[str]) -> list[Turn]:
 
 def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
     """Return a turn's root and trust: what an agent said itself is its own word."""
-    outside = turn.role == "tool" or turn.chunk is not None or WEB in turn.tags
-    if turn.role == "assistant" and not outside:
-        return word_of(key, member), "agent"
+    trust = trust_of(turn)
+    if turn.role == "assistant" and trust == "agent":
+        return word_of(key, member), trust
     ref = turn.chunk.path if turn.chunk else "" if turn.source in _MINTED else turn.source_ref
     what = f"ref:{ref}" if ref else f"text:{fold(turn.content)}"
-    return _digest(key, what), "outside" if outside else "person" if turn.role == "user" else "agent"
+    return _digest(key, what), trust
 
 
 def _digest(key: bytes, what: str) -> str:

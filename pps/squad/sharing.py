@@ -12,13 +12,13 @@ from typing import TypeVar
 from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.kinds import FieldSpec
 from pps.core.record_values import Record
+from pps.core.trust import Trust, lowest
 from pps.core.values import JSON
 from pps.journal.pool_rows import (
     Delivery,
     Root,
     Shared,
     SharedState,
-    Trust,
     best,
     joint,
     put_shared,
@@ -30,7 +30,7 @@ from pps.records.saving import MAX_RECORDS, RecordGiven, RelationGiven, Saved
 from pps.squad.agents import agent_id, created
 from pps.squad.delivery import deliveries
 from pps.squad.desk import Desk, settle
-from pps.squad.roots import confidence_of, grounds, lowest
+from pps.squad.roots import confidence_of, grounds
 
 PRIVATE = "private"
 """The tag of what never crosses."""

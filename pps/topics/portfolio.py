@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pps.config.spaces import Space, least_agreement, spaces
-from pps.context.lines import Line, bullet
 from pps.core.errors import PPSError
 from pps.core.time import now
 from pps.core.values import Turn
@@ -26,7 +25,6 @@ from pps.recall.perspectives import PERSPECTIVES, Alike
 from pps.recall.query import Sources
 from pps.recall.question import IDLE
 from pps.recall.thresholds import model_of, thresholds
-from pps.topics.divergence import Divergence, divergence
 from pps.topics.grouping import (
     FEWEST,
     WHOLE_AGREEMENT,
@@ -41,13 +39,13 @@ from pps.topics.grouping import (
     telling_terms,
 )
 from pps.topics.importance import importance
+from pps.topics.injecting import Injecting
 
 MOST_CLUSTERED = 2_000
 """Memories that are clustered, the newest and most important; others join a topic that they are near."""
 _ASSIGNED = 4.0
 """The agreement of one that was not clustered: less than that of the members it is near."""
 _NAMED, _TEXT = 3, 8_000
-_TOLD, _LOOKBACK_H = 5, 2
 _APART = timedelta(hours=1)
 _CONSOLIDATE_ENTROPY, _CONSOLIDATE_CHURN = 0.7, 0.5
 
@@ -114,8 +112,10 @@ class Stability:
 class Topics:
     """One entity's topics."""
 
-    def __init__(self, sources: Sources, group: str) -> None:
+    def __init__(self, sources: Sources, group: str, in_hooks: tuple[str, ...] = ()) -> None:
         self.sources = sources
+        self.in_hooks = in_hooks
+        self.injecting = Injecting(self)
         self._rows = sources.journal.topics
         self._group = group
         self._task: asyncio.Task[None] | None = None
@@ -156,7 +156,7 @@ class Topics:
         if last and not force and await journal.get_meta("topics of") == mark:
             return await self.portfolio()
         moment = now()
-        uses = sorted(uses, key=lambda use: -importance(use.shown, use.at, moment))[:max_memories]
+        uses = sorted(uses, key=lambda use: -importance(use.shown, use.at, moment, use.importance))[:max_memories]
         found = await self._found([one.turn for one in uses[:MOST_CLUSTERED]], progress)
         found = await self._joined(found, uses[MOST_CLUSTERED:])
         before = await self._rows.snapshot(last) if last else []
@@ -202,18 +202,6 @@ class Topics:
         restless = _restless(found.entropy, changed)
         held = hours, len(moments), len(found.topics), dict(phases), restless
         return Stability(*held, found.at, changed, found.entropy)
-
-    async def lines(self, ids: Sequence[str], session: str) -> dict[str, list[Line]]:
-        """Return the lines of a pack: topics of what was found, the most hit first, and alerts of its session."""
-        at = await self._rows.latest()
-        hit = {one: len(own & {*ids}) for one, own in (_by_topic(await self._rows.snapshot(at)) if at else {}).items()}
-        best = sorted((one for one in hit if hit[one]), key=lambda one: (-hit[one], one))[:_TOLD]
-        shown = {one.id: one for one in (await self.portfolio()).topics} if best else {}
-        topics = [shown[one] for one in best if one in shown]
-        said = [f"{one.name}: {one.size} memories, {one.phase}; {', '.join(one.terms)}" for one in topics]
-        found = await divergence(self.sources, _LOOKBACK_H, session) if session else Divergence()
-        alerts = [f"{one.severity} ({one.space}): {one.summary}" for one in found.alerts]
-        return {name: [Line(bullet(one), "") for one in some] for name, some in (("alerts", alerts), ("topics", said))}
 
     async def _found(self, turns: Sequence[str], progress: Progress | None) -> list[tuple[list[str], list[float]]]:
         asked = comparing()

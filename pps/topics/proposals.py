@@ -179,7 +179,8 @@ def _pair(one: Turn, other: Turn, space: str, similarity: float) -> Pair:
 
 async def _important(sources: Sources, most: int) -> list[Turn]:
     moment = now()
-    uses = sorted(await sources.journal.topics.uses(), key=lambda use: -importance(use.shown, use.at, moment))
+    every = await sources.journal.topics.uses()
+    uses = sorted(every, key=lambda use: -importance(use.shown, use.at, moment, use.importance))
     return await sources.journal.turns([one.turn for one in uses[:most]])
 
 

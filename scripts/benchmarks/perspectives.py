@@ -13,6 +13,7 @@ from benchmarks import pages
 from benchmarks.ablation import write_profile
 from benchmarks.causes import HALVES, NAME
 from benchmarks.data import Conversation
+from benchmarks.exploring import TOKENS, explored
 from benchmarks.machine import machine
 from benchmarks.measuring import throw_away
 from benchmarks.pages import Report
@@ -107,6 +108,7 @@ async def perspectives(wanted: PerspectivesWanted, env: Mapping[str, str], progr
             subjects: Row = {}
             if wanted.sessions:
                 subjects["topics"] = await topics_found(app, progress)
+                subjects["explored"] = await explored(app, "bench_topics", progress)
                 subjects["alerts"] = await alerts(app, wanted.sessions, -(-wanted.sessions // 4), progress)
     report: dict[str, Any] = {
         "benchmark": "perspectives",
@@ -361,6 +363,12 @@ def _subjects(report: Report) -> list[str]:
             what,
             pages.table(header, [["–" if value is None else str(value) for value in one.values()]]),
         ]
+    if one := report.get("explored"):
+        found.append(
+            "With `explore`, at most 15 % of a pack goes to topics that nobody asked for, by Thompson sampling: "
+            f"{one['explored']} of {one['questions']} packs of {TOKENS} tokens held such a memory, and the packs "
+            f"showed {one['with']} % of what answers the questions, without it {one['without']} %."
+        )
     if one := report.get("alerts"):
         found += [
             "## Divergence",

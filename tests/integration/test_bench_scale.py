@@ -67,7 +67,7 @@ def test_an_option_that_means_nothing_is_refused_before_anything_is_made(plan: P
     assert not any(tmp_path.iterdir())
 
 
-async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_that_is_told_less_of_what_it_was_shown(
+async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_for_which_what_it_was_shown_is_noted(
     tmp_path: Path,
 ) -> None:
     began = now()
@@ -81,7 +81,7 @@ async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_that_is_
             await asyncio.gather(*memory._noting)
 
             shown = await memory._parts.journal.shown("live", began)
-    assert max(shown.values()) > 1
+    assert shown
     assert [found["ambient_recall_by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [2, 2, 2]
 
 

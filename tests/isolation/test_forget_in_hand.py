@@ -13,6 +13,7 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import StoreConflict
 from pps.core.values import FactDraft, Turn
 from pps.ingest.batch import Batch
+from pps.ingest.work_rules import Door
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.memory import Memory
@@ -120,12 +121,12 @@ async def test_nothing_is_written_between_a_merges_look_and_its_change(
 async def test_a_forget_says_so_when_what_is_in_hand_does_not_end(
     ana: Memory, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Worker.held
+    held = Door.held
     gate.shut = True
     receipt = await ana.remember("Ana hides gold.", wait="journal")
     await gate.reached.wait()
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, "held", lambda worker: held(worker, 0.1))
+        patch.setattr(Door, "held", lambda door: held(door, 0.1))
         with pytest.raises(StoreConflict, match="try again"):
             await ana.forget([receipt.turn_id], dry_run=False)
     gate.opened.set()

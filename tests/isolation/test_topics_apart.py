@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pps.core.values import NodeDraft
 from pps.ingest.drafts import RememberOptions
 from pps.topics import calibration
 from pps.topics.divergence import divergence
@@ -71,3 +72,26 @@ async def test_alerts_dreams_and_proposals_of_one_entity_know_nothing_of_another
         ]
         assert "kanarie" not in str(told)
         assert not [one for one in theirs if one in str(told)]
+
+
+async def test_what_one_entitys_packs_explore_and_what_it_knows_by_kind_is_never_anothers(app: App) -> None:
+    for name in ("ana", "ben"):
+        await app.create(name)
+    async with app.memory("ana") as ana, app.memory("ben") as ben:
+        await tell(ana, *BREAD)
+        theirs = await tell(ben, *(f"{one} kanarie" for one in (*BREAD, *BOATS)))
+        secret = "Kanarienvogel was what we chose."
+        await ben.remember(secret, nodes=[NodeDraft("Kanarienvogel", "ORM", "kanarie")], importance=1.0)
+        for memory in (ana, ben):
+            await memory.topics.detect()
+        for seed in range(5):
+            ana.topics.injecting.chance.seed(seed)
+            pack = await ana.sessions.inject("rye dough in the oven", 2_000, "s", explore=True)
+            assert "kanarie" not in pack.text.lower()
+            assert not {*theirs} & {*pack.shown}
+        assert await ana._parts.journal.of_kinds_in("which ORM do we use", 8) == []
+        assert await ana._parts.journal.mentioning(await ben._parts.journal.of_kinds_in("which ORM", 8), 50) == {}
+        found = await ana.recall("which ORM do we use", profile="multi_space")
+        assert "kanarie" not in str(found).lower()
+        features = await ana._parts.journal.select("SELECT item FROM features")
+        assert not [one for one in features if one[0] in theirs]

@@ -61,17 +61,20 @@ def test_every_strategy_begins_with_meaning(name: str) -> None:
 def test_sure_meaning_is_refined_by_the_others_and_weak_meaning_broadened() -> None:
     weights = {"dense": 1.0, "bm25": 1.0}
 
-    def given(best: float) -> float:
-        return led({"dense": [Scored("a", best, best)], "bm25": [Scored("b", 9.0, 1.0)]}, weights)["bm25"]
+    def given(best: float, words: int = 3) -> float:
+        return led({"dense": [Scored("a", best, best)], "bm25": [Scored("b", 9.0, 1.0)]}, weights, words)["bm25"]
 
     assert (given(0.81), given(0.6), given(0.39)) == (0.5, 1.0, 2.0)
-    assert led({"dense": [Scored("a", 0.1, 0.1)]}, weights)["dense"] == 1.0
+    assert given(0.6, words=6) == 0.5  # one strong word of six says little
+    assert led({"dense": [Scored("a", 0.1, 0.1)]}, weights, 3)["dense"] == 1.0
 
 
 @pytest.mark.parametrize(
     ("query", "kind"),
     [
         ("Why did the deploy fail?", "cause"),
+        ("What did the frost cause?", "cause"),
+        ("What did the outage lead to?", "cause"),
         ("where is parseConfig defined", "code"),
         ("what does read_rows() return", "code"),
         ("what were we trying to reach with the cache", "intent"),

@@ -35,7 +35,9 @@ def test_a_text_without_a_cue_has_no_cause() -> None:
 
 def test_a_question_asks_for_one_end_of_a_cause_or_for_none() -> None:
     assert asked("Why did the cellar flood?") == ("cause", "did the cellar flood")
-    assert asked("What did the frost lead to?") == ("effect", "What did the frost")
+    assert asked("What did the frost lead to?") == ("effect", "the frost")
+    assert asked("What did the outage cause?") == ("effect", "the outage")
+    assert asked("What can cause an outage?") is None
     assert asked("Warum fiel der Flug aus?") == ("cause", "fiel der Flug aus")
     assert asked("Where is the cellar?") is None
     assert asked("why") is None

@@ -54,18 +54,20 @@ async def cause(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         return []
     wanted, said = question
     probe = await ask.sources.query_vectors.of(said, embedder)
-    # "why": from an effect back to its cause; "what did it lead to": from a cause to its effect.
-    weight, end = (direction.effect_to_cause, 1) if wanted == "cause" else (direction.cause_to_effect, 0)
-    near = pairs[:, end] @ probe / max(float(np.linalg.norm(probe)), 1e-12)
+    # "why" names an effect and asks for its cause; "what did it lead to" names a cause. What says so of the named end
+    # is the way that is asked for; what has it at its other end goes against it.
+    named = 1 if wanted == "cause" else 0
+    near = pairs @ probe / max(float(np.linalg.norm(probe)), 1e-12)
+    limits = (await thresholds(ask.sources)).get("E5")
+    near[near < ((limits.low if limits else None) or 0.0)] = -1.0
+    led = np.maximum(direction.along * near[:, named], direction.against * near[:, 1 - named])
     best: dict[str, float] = {}
     at = 0
     for owner, size in owners:
         count = size // (4 * width)
-        best[owner] = float(near[at : at + count].max(initial=-1.0))
+        best[owner] = float(led[at : at + count].max(initial=-1.0))
         at += count
-    limits = (await thresholds(ask.sources)).get("E5")
-    low = (limits.low if limits else None) or 0.0
-    return await hits(ask, kind, {one: weight * score for one, score in best.items() if score >= low}, depth)
+    return await hits(ask, kind, {one: score for one, score in best.items() if score > 0}, depth)
 
 
 def _owned(kept: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], bytes]:

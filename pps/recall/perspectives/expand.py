@@ -1,10 +1,12 @@
-"""Other words for the same: what occurs together with the query's words here. It brings candidates, and orders none."""
+"""Other words for the same: what the model takes to be like the query's words, and what stands beside them here."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from pps.core.values import ChannelName
+from pps.models.protocols import TokenEmbedder
 from pps.recall.hits import fetch, text_of
 from pps.recall.perspectives import finds
 from pps.recall.query import Ask, Scored
@@ -12,15 +14,16 @@ from pps.recall.question import IDLE, grams
 from pps.recall.ranking import best_of, textual
 
 _READ, _ADDED = 10, 8
-"""Texts nearest to the query that are read for further words, and how many words are added."""
+"""Texts nearest to the query that are read for further words, and how many words each way adds."""
 
 
 @finds(recall_only=True)
 async def expand(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
-    """Expand: texts with words that stand beside the query's own words, or beside what it means, in this memory.
+    """Expand: texts with words like the query's own (fast, quick), or that stand beside what it says in this memory.
 
-    The words that the nearest texts share beyond those of the query are searched for in its place. What only this
-    found comes after all else, unless something that orders candidates lifts it.
+    The words that the embedder's own table has nearest, and those that the nearest texts share beyond the query's, are
+    searched for in its place. It brings candidates and orders none: what only this found comes after all else, unless
+    something that orders lifts it.
 
     Source: pseudo-relevance feedback, Lavrenko and Croft 2001.
     """
@@ -30,7 +33,10 @@ async def expand(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     near = await fetch(ask, channel, [one.id for one in (*matched, *similar)])
     counts = Counter(word for item in near.values() for word in grams(text_of(item)) - words - IDLE if len(word) > 2)
     added = sorted((word for word in counts if counts[word] > 1), key=lambda word: (-counts[word], -len(word), word))
+    if isinstance(embedder := ask.sources.embedder, TokenEmbedder):
+        like = await ask.once("like words", lambda: asyncio.to_thread(embedder.like_words, sorted(words - IDLE)))
+        added = [*added[:_ADDED], *like[:_ADDED]]
     if not added:
         return []
-    found = [await ask.matches(one, " ".join(added[:_ADDED]), depth) for one in collections]
+    found = [await ask.matches(one, " ".join(added[: 2 * _ADDED]), depth) for one in collections]
     return textual(best_of(found, depth))

@@ -100,16 +100,21 @@ async def latest(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
 
 @finds(alike=by_names)
 async def named(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
-    """Named things: nodes that the query calls by name, and the facts about them.
+    """Named things: nodes that the query calls by name or by what they are, the facts and the turns about them.
 
-    Return the named nodes, longest name first; for facts, theirs when the query is only names.
+    Return the named nodes, longest name first; for facts, theirs when the query is only names; for turns, those that
+    mention one that few turns do, best by words and meaning.
 
     A query that asks more than a name ("when did Ana move?") leaves facts to the other perspectives: all of
     a person's facts, newest first, would drown the one that is asked for.
     """
-    named = await ask.named() if channel in ("nodes", "facts") else []
     if channel == "nodes":
-        return in_order(await ask.permitted("node", named), depth)
+        return in_order(await ask.permitted("node", await ask.meant()), depth)
+    if channel in ("episodes", "turns"):
+        turns = await ask.sources.journal.mentioning(await ask.meant(), depth)
+        there = await ask.permitted("episode", [one for some in turns.values() for one in some])
+        return in_order(list(await _best_among(ask, "episodes", set(there), depth)), depth)
+    named = await ask.named() if channel == "facts" else []
     names = await ask.sources.journal.names_of(named) if named else {}
     if not named or beyond_names(ask.text, [name for each in names.values() for name in each]):
         return []
@@ -207,12 +212,17 @@ async def when(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     if not near:
         return []
     collection, wanted = _DATED[channel], set(near)
-    lists = {
-        "text": await ask.matches_among(collection, ask.text, wanted, depth),
-        "dense": await ask.similar_among(collection, wanted, depth),
-    }
-    scores = {one: score * near[one] for one, score in fused(lists, {"text": 1, "dense": 1}, k=_K).items()}
+    scores = {one: score * near[one] for one, score in (await _best_among(ask, collection, wanted, depth)).items()}
     return in_order(sorted(scores, key=lambda one: -scores[one]) or list(near), depth)
+
+
+async def _best_among(ask: Ask, collection: str, ids: AbstractSet[str], depth: int) -> dict[str, float]:
+    """Return the ids that text and vectors together rank best among some, with their fused scores, best first."""
+    lists = {
+        "text": await ask.matches_among(collection, ask.text, ids, depth),
+        "dense": await ask.similar_among(collection, ids, depth),
+    }
+    return fused(lists, {"text": 1, "dense": 1}, k=_K)
 
 
 async def _near_times(ask: Ask, channel: ChannelName, spans: Sequence[Span]) -> dict[str, float]:

@@ -1,0 +1,26 @@
+"""How far the source of a text is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from pps.core.values import Turn
+
+Trust: TypeAlias = Literal["outside", "agent", "person"]
+"""The least first: tool output, documents and the web; an agent's word; a person's."""
+WEB = "web"
+"""The tag of what was read outside."""
+
+
+def trust_of(turn: Turn) -> Trust:
+    """Return how far a turn is trusted, by who said it: what tools said and what documents say is from outside."""
+    if turn.role == "tool" or turn.chunk is not None or WEB in turn.tags:
+        return "outside"
+    return "person" if turn.role == "user" else "agent"
+
+
+def lowest(levels: Iterable[Trust]) -> Trust:
+    """Return the least trust of some; an agent's word when there is none."""
+    found = {*levels}
+    return "outside" if "outside" in found else "person" if found == {"person"} else "agent"

@@ -1,0 +1,120 @@
+"""What an injected pack tells beyond what was found: its topics, a session that digresses, and what else there is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pps.context.lines import Line, bullet, trusted, turn_line
+from pps.core.recalled import Hit, Recall
+from pps.core.text import counted
+from pps.core.time import now
+from pps.core.trust import trust_of
+from pps.core.values import AnchorPassage, Episode, Fact, Turn
+from pps.recall.relevance import limits_of, recency_factor, relevance
+from pps.topics.divergence import divergence
+from pps.topics.importance import importance
+
+if TYPE_CHECKING:
+    from pps.topics.portfolio import Topic, Topics
+
+_TOLD, _LOOKBACK_H, _SESSION = 5, 2, 200
+_EXPLORED = 3
+
+
+class Injecting:
+    """Makes the sections of a pack that topics are needed for; ``chance`` draws what is explored."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._sources = topics.sources
+        self.chance = random.Random()  # noqa: S311 - it chooses among a memory's own topics
+
+    async def about(
+        self, found: Recall, session: str, wanted: Sequence[str]
+    ) -> tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]:
+        """Return what was found, the most relevant first, and ids and lines of the wanted sections."""
+        limits, moment = await limits_of(self._sources), now()
+
+        def worth(hit: Hit) -> float:
+            return relevance(hit, limits) * recency_factor(_at(hit), moment)
+
+        channels = {  # stable: what is equally relevant keeps the order of its ranks
+            name: replace(one, hits=tuple(sorted(one.hits, key=worth, reverse=True)))
+            for name, one in found.channels.items()
+        }
+        found = replace(found, channels=channels)
+        hits = {hit.id: worth(hit) for one in channels.values() for hit in one.hits}
+        topics = (await self._topics.portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
+        lines: dict[str, Sequence[tuple[str, Line]]] = {}
+        if "alerts" in wanted and session:
+            lines["alerts"] = await self._alerts(session)
+        if "topics" in wanted:
+            lines["topics"] = _told(topics, hits)
+        if "explored" in wanted:
+            lines["explored"] = await self._explored(topics, {*hits} | await self._seen(session), moment)
+        if "badges" in wanted and session:
+            lines["badges"] = await self._badges(session, hits)
+        return found, lines
+
+    async def _seen(self, session: str) -> frozenset[str]:
+        return (await self._sources.journal.given.seen(session)).ids if session else frozenset()
+
+    async def _alerts(self, session: str) -> list[tuple[str, Line]]:
+        found = await divergence(self._sources, _LOOKBACK_H, session)
+        return [_line(f"{one.severity} ({one.space}): {one.summary}", one.turn) for one in found.alerts]
+
+    async def _explored(
+        self, topics: Sequence[Topic], known: Container[str], moment: datetime
+    ) -> list[tuple[str, Line]]:
+        """Return the most important unknown memory of topics drawn by how often their memories were really shown.
+
+        Source: Thompson 1933, with Beta(1 + shown, 1 + not shown) for each topic.
+        """
+        uses = {one.turn: one for one in await self._sources.journal.topics.uses()} if topics else {}
+        drawn: list[tuple[float, str]] = []
+        for topic in topics:
+            members = [uses[one] for one in topic.members if one in uses]
+            shown = sum(one.shown > 0 for one in members)
+            draw = self.chance.betavariate(1 + shown, 1 + len(members) - shown)
+            if left := [one for one in members if one.turn not in known]:
+                best = max(left, key=lambda use: importance(use.shown, use.at, moment, use.importance))
+                drawn.append((draw, best.turn))
+        ids = [turn for _, turn in sorted(drawn, reverse=True)[:_EXPLORED]]
+        turns = {one.uuid: one for one in await self._sources.journal.turns(ids)}
+        return [(one, trusted(turn_line(turns[one]), trust_of(turns[one]))) for one in ids if one in turns]
+
+    async def _badges(self, session: str, hits: Mapping[str, float]) -> list[tuple[str, Line]]:
+        turns = await self._sources.journal.recent(_SESSION, session=session)
+        if not turns:
+            return []
+        own = sum(one.uuid in hits for one in turns)
+        since = f"{counted(len(turns), 'turn')} since {turns[-1].occurred_at:%Y-%m-%d %H:%M} UTC"
+        return [_line(f"{since}, {own} of what was found is of it")]
+
+
+def _line(text: str, of: str = "") -> tuple[str, Line]:
+    return of, Line(bullet(text, of), "")
+
+
+def _told(topics: Sequence[Topic], hits: Mapping[str, float]) -> list[tuple[str, Line]]:
+    """Return a line for each topic of what was found, by how relevant that is, then by how much of it was found."""
+    ranked = [
+        (sum(hits[one] for one in members), len(members), topic)
+        for topic in topics
+        if (members := [one for one in topic.members if one in hits])
+    ]
+    best = sorted(ranked, key=lambda one: (-one[0], -one[1], one[2].id))[:_TOLD]
+    return [_line(f"{one.name}: {one.size} memories, {one.phase}; {', '.join(one.terms)}") for _, _, one in best]
+
+
+def _at(hit: Hit) -> datetime | None:
+    item = hit.item
+    if isinstance(item, Turn):
+        return item.occurred_at
+    if isinstance(item, AnchorPassage):
+        return None
+    return item.valid_at or item.created_at if isinstance(item, Fact | Episode) else item.created_at
