@@ -26,8 +26,8 @@ from pps.server.link import Link, connect, stop
 from tests.integration.interfaces.serving import clean_env, pps
 from tests.sampling import sized
 
-KILLS = sized(3, 100)
-TURNS = sized(600, 10_000)
+KILLS = sized(2, 100)
+TURNS = sized(300, 10_000)
 EVENTS = sized(4, 100)
 SOURCES = ("whisper", "screenpipe", "mcp", "editor", "api")
 PEOPLE = 40

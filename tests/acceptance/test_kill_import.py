@@ -105,7 +105,7 @@ def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
     monkeypatch.setenv("PPS_SERVER__PORT", "0")
     monkeypatch.setenv("PPS_EXTRACTOR__MODE", "given")
-    paths = {name: FILES[name](tmp_path / name) for name in sample(FILES, 3, "server")}
+    paths = {name: FILES[name](tmp_path / name) for name in sample(FILES, 2, "server")}
     connect(home).call("entity_create", "", {"name": "ana"})
     chance = random.Random(7)  # noqa: S311 - a reproducible choice
     try:
@@ -146,7 +146,7 @@ def command_killed(served: Served, paths: list[str], stored: int) -> bool:
 
 @pytest.mark.timeout(600)
 def test_an_import_whose_command_was_killed_is_whole_when_it_is_run_again(tmp_path: Path) -> None:
-    paths = [str(FILES[name](tmp_path / name)) for name in sample(FILES, 3, "command")]
+    paths = [str(FILES[name](tmp_path / name)) for name in sample(FILES, 2, "command")]
     whole = TURNS * len(paths)
     with serving(tmp_path / "home", PPS_EXTRACTOR__MODE="given") as served:
         served.create("ana")

@@ -22,7 +22,7 @@ from pps.server import runfile
 from pps.server.link import Link, connect, stop
 from tests.sampling import sized
 
-KILLS = sized(3, 50)
+KILLS = sized(2, 50)
 CLIENTS = 3
 ENTITY = "ana"
 

@@ -14,24 +14,27 @@ from pps.core.values import GraphCounts
 from pps.graph.graph_store import GraphStore
 from tests.graph_backend import Backend
 from tests.integration.graph_items import T0, TEXT, a_fact, a_node, an_episode, new_id, two_nodes, vector
+from tests.sampling import sized
+
+ROWS = sized(2_000, 10_000)
 
 
-async def test_ten_thousand_rows_are_one_batch_and_can_be_saved_again(store: GraphStore) -> None:
-    nodes = [a_node(f"node {i}") for i in range(10_000)]
+async def test_thousands_of_rows_are_one_batch_and_can_be_saved_again(store: GraphStore) -> None:
+    nodes = [a_node(f"node {i}") for i in range(ROWS)]
     facts = [
-        a_fact(nodes[i], nodes[i * 7 % 10_000], f"fact {i}", valid_at=T0 + timedelta(seconds=i)) for i in range(10_000)
+        a_fact(nodes[i], nodes[i * 7 % ROWS], f"fact {i}", valid_at=T0 + timedelta(seconds=i)) for i in range(ROWS)
     ]
     await store.save_nodes(nodes, {})
     await store.save_facts(facts, {})
-    assert await store.counts() == GraphCounts(10_000, 10_000, 0, 0)
+    assert await store.counts() == GraphCounts(ROWS, ROWS, 0, 0)
     again = [replace(fact, text=f"again {i}", episodes=(new_id(),)) for i, fact in enumerate(facts)]
     await store.save_facts(again, {})
     await store.save_nodes([replace(node, summary="seen") for node in nodes], {})
-    assert await store.counts() == GraphCounts(10_000, 10_000, 0, 0)
+    assert await store.counts() == GraphCounts(ROWS, ROWS, 0, 0)
     some = again[::997]
     assert await store.facts([fact.uuid for fact in some]) == some
     assert [node.summary for node in await store.nodes([nodes[-1].uuid])] == ["seen"]
-    assert len(await store.scan_facts("", 10_000)) == 10_000
+    assert len(await store.scan_facts("", ROWS)) == ROWS
 
 
 async def test_a_transaction_that_raises_leaves_nothing(backend: Backend, store: GraphStore) -> None:

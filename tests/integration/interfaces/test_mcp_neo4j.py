@@ -9,6 +9,7 @@ import pytest
 from tests.integration.interfaces.every_tool import done, use_every_tool
 from tests.integration.interfaces.serving import ERAS, Served, neo4j_env, serving
 from tests.neo4j_server import Neo4jServer
+from tests.sampling import sample
 
 pytestmark = pytest.mark.neo4j
 
@@ -26,7 +27,7 @@ async def test_every_tool_does_its_work_over_http(on_neo4j: Served, era: str) ->
         assert (await done(client, "stats"))["store"] == "neo4j"
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", sample(ERAS, 1, "stdio"))
 async def test_every_tool_does_its_work_over_stdio(on_neo4j: Served, era: str) -> None:
     name = f"stdio_{ERAS.index(era)}"
     on_neo4j.create(name)
