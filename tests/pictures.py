@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.chromium import Window, chromium
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving
+from tests.importing_files import entry, lines
 from tests.squads import write_squad
 
 DOCS = Path(__file__).parents[1] / "docs" / "pictures"
@@ -17,12 +18,22 @@ _VIEWS = {
     "page-time": ("#/time?since=2026-02-01&until=2026-03-01", ".pair"),
 }
 _SETTLED_MS = 2500
+_TALK = (
+    ("user", "Good morning. I moved to Lisbon in March, and I work at Harbor Labs now."),
+    ("assistant", "Congratulations! How is the new office?"),
+    ("user", "Close to the river. My sister Rita lives in Porto, and I am allergic to walnuts."),
+)
 
 
 def _taken(window: Window, name: str) -> None:
     window.page.wait_for_timeout(_SETTLED_MS)
     window.page.screenshot(path=str(DOCS / f"{name}.png"))
     print(f"docs/pictures/{name}.png")  # noqa: T201 - a script of the house
+
+
+def talk(at: Path) -> Path:
+    """Write a transcript of Claude Code, such as a newcomer has."""
+    return lines(at, [entry(who, f"t-{number}", said) for number, (who, said) in enumerate(_TALK)])
 
 
 def _squad(served: Served) -> None:
@@ -68,6 +79,11 @@ def main() -> None:
             with browser.window(served, "iris") as iris:
                 iris.go("#/records/Task", ".board .card")
                 _taken(iris, "page-records")
+            served.create("ana")
+            served.link.call("import", "", {"entity": "ana", "paths": [str(talk(Path(folder) / "talk.jsonl"))]})
+            with browser.window(served, "ana") as ana:
+                ana.go("#/turns", ".turn")
+                _taken(ana, "page-turns")
             _squad(served)
             with browser.window(served, "trio_kublai") as kublai:
                 kublai.go("#/squad/approvals", "ins")

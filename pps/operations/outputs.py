@@ -95,7 +95,7 @@ class Items:
 class LastProof:
     """The last proof of isolation; nothing when none was run."""
 
-    proof: Proof | None
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True)

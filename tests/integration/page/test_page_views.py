@@ -126,7 +126,7 @@ def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(wi
     ended = {one["text"]: "invalid_at" in one for one in facts}
     assert (ended["Wren is allergic to walnuts."], ended["Wren is allergic to hazelnuts."]) == (True, False)
     assert window.serious() == []
-    window.go(f"#/item/{_fact(mira, 'Wren is allergic to hazelnuts.')}", "text=Show what would go")
+    window.go(f"#/item/{_fact(mira, 'Wren is allergic to hazelnuts.')}", "h1:has-text('hazelnuts')")
     window.page.click("text=Show what would go")
     window.page.wait_for_selector("text=This would go")
     _fact(mira, "Wren is allergic to hazelnuts.")  # nothing is gone yet
