@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from tests.chromium import Window, chromium
-from tests.integration.interfaces.serving import Served, clean_env, pps, serving
 from tests.importing_files import entry, lines
+from tests.integration.interfaces.serving import Served, clean_env, pps, serving
 from tests.squads import write_squad
 
 DOCS = Path(__file__).parents[1] / "docs" / "pictures"
