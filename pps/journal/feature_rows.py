@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import TypeVar, cast
@@ -42,7 +42,7 @@ class FeatureRows(Store):
         query = f"SELECT item, blob FROM features WHERE item IN {LIST} AND perspective = ? AND version > {FAILED}"  # noqa: S608 - literals
         return dict(await self.select(query, listed(items), perspective))
 
-    async def every(self, perspective: str, kind: ItemKind, make: Callable[[Mapping[str, bytes]], T]) -> T:
+    async def every(self, perspective: str, kind: ItemKind, make: Callable[..., T], *args: Hashable) -> T:
         """Return what ``make`` makes of item → feature, of all items of a kind; kept until one of them changes."""
         async with self._changing:
             key = (perspective, kind)
@@ -52,9 +52,9 @@ class FeatureRows(Store):
                 )
                 self._held[key] = dict(rows), {}
             blobs, made = self._held[key]
-            if make not in made:
-                made[make] = make(blobs)
-            return cast("T", made[make])
+            if (make, args) not in made:
+                made[make, args] = make(blobs, *args)
+            return cast("T", made[make, args])
 
     async def put(self, items: Iterable[str], features: Sequence[Feature]) -> None:
         """Make ``features`` all that is kept of ``items``; nothing is written where that is so."""

@@ -72,6 +72,7 @@ class Journal(Store):
     fact_supports = looks_up(links.supports)
     node_outlines = looks_up(links.node_outlines)
     reach = reads(links.reach)
+    joints = reads(links.joints)
 
     damage = reads(damage)
     get_meta = reads(meta.get)

@@ -86,6 +86,30 @@ class Reached:
     relation: str
 
 
+class Joint(NamedTuple):
+    """A fact or relation as a line between two nodes; ``uuid`` is its own, the others are those of its ends."""
+
+    uuid: str
+    subject: str
+    object: str
+    relation: str
+
+
+def joints(connection: sqlite3.Connection, nodes: Sequence[str], limit: int) -> list[Joint]:
+    """Return what joins any of the nodes to others: the newest by world time first, at most ``limit``."""
+    rows = connection.execute(
+        f"""WITH near AS (SELECT id FROM mirror_id WHERE uuid IN {LIST}),
+            joining AS (SELECT f.id, f.at, f.uuid FROM near JOIN mirror_fact AS f ON f.subject = near.id
+                UNION SELECT f.id, f.at, f.uuid FROM near JOIN mirror_fact AS f ON f.object = near.id
+                ORDER BY 2 DESC, 3 LIMIT ?)
+            SELECT f.uuid, s.uuid, o.uuid, f.relation FROM joining AS j JOIN mirror_fact AS f ON f.id = j.id
+            JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
+            ORDER BY j.at DESC, j.uuid""",  # noqa: S608 - literals
+        (listed(nodes), limit),
+    )
+    return [Joint(*row) for row in rows]
+
+
 def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
     """Return fact → its outline, in the order given; unknown facts are left out."""
     rows = connection.execute(

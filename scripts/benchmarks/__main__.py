@@ -276,6 +276,23 @@ def perspectives_(
     _show(found, perspectives.text, table=table)
 
 
+@app.command("lookups")
+def lookups_(
+    turns: Annotated[int, typer.Option(min=100, max=1_000_000, help="Turns of the generated memory.")] = 50_000,
+    out: Out = None,
+    table: Table = False,
+) -> None:
+    """Measure what a lookup by each perspective takes in a large memory, and what its features cost.
+
+    Example: scripts/bench lookups --turns 5000 --table
+    """
+    from benchmarks import lookups
+
+    with _progress() as progress:
+        found = asyncio.run(lookups.large(turns, os.environ, out, progress))
+    _show(found, lookups.text, table=table)
+
+
 @contextlib.contextmanager
 def _progress() -> Generator[Progress]:
     """Lend what shows progress on stderr: a bar on a terminal, else a line for each step that is done."""

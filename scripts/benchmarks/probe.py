@@ -45,7 +45,7 @@ class Asked:
         entity: Whose memory is opened.
         turns: How many turns of the world of ``seed`` it holds.
         calls: Calls behind each row of percentiles.
-        parts: Some of ``latency``, ``beside``, ``filters``, ``edges``.
+        parts: Some of ``latency``, ``beside``, ``filters``, ``edges``, ``lookups``.
         first: The way (``beside.WAYS``) of the very first recall; empty is an ambient one.
     """
 
@@ -213,7 +213,19 @@ def _against(figures: Figures, plain: Figures) -> Figures:
     return {**figures, "p95_times_unfiltered": round(figures["p95"] / plain["p95"], 2)}
 
 
-_PARTS: Mapping[str, Any] = {"latency": _latency, "beside": _beside, "filters": _filters, "edges": _edges}
+async def _lookups(memory: Memory, wanted: Asked, questions: Questions) -> dict[str, Any]:
+    from benchmarks.lookups import lookups  # which runs probes itself
+
+    return await lookups(memory, wanted, questions)
+
+
+_PARTS: Mapping[str, Any] = {
+    "latency": _latency,
+    "beside": _beside,
+    "filters": _filters,
+    "edges": _edges,
+    "lookups": _lookups,
+}
 
 
 def main() -> int:

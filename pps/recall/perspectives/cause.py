@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pps.config.spaces import spaces
 from pps.core.values import ChannelName
@@ -47,10 +48,8 @@ async def cause(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         return []
     if await ask.sources.journal.features.failed("cause", 1):
         ask.lacking.add("cause: some causes are not embedded yet; they are, once the model answers")
-    owners, ends = await ask.sources.journal.features.every("cause", kind, _owned)
-    width = embedder.fingerprint.dimension
-    pairs = _pairs(ends, width)
-    if not len(pairs):
+    ids, pairs, begins = await ask.sources.journal.features.every("cause", kind, _owned, embedder.fingerprint.dimension)
+    if not ids:
         return []
     wanted, said = question
     probe = await ask.sources.query_vectors.of(said, embedder)
@@ -61,17 +60,14 @@ async def cause(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     limits = (await thresholds(ask.sources)).get("E5")
     near[near < ((limits.low if limits else None) or 0.0)] = -1.0
     led = np.maximum(direction.along * near[:, named], direction.against * near[:, 1 - named])
-    best: dict[str, float] = {}
-    at = 0
-    for owner, size in owners:
-        count = size // (4 * width)
-        best[owner] = float(led[at : at + count].max(initial=-1.0))
-        at += count
-    return await hits(ask, kind, {one: score for one, score in best.items() if score > 0}, depth)
+    return await hits(ask, kind, ids, np.maximum.reduceat(led, begins), depth)
 
 
-def _owned(kept: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], bytes]:
-    return [(one, len(blob)) for one, blob in kept.items()], b"".join(kept.values())
+def _owned(kept: Mapping[str, bytes], width: int) -> tuple[list[str], Matrix, NDArray[np.intp]]:
+    """Return ids, the pairs of all, and at which each one's begin; those of another model are left out."""
+    known = {one: pairs for one, blob in kept.items() if len(pairs := _pairs(blob, width))}
+    begins = np.cumsum([0, *map(len, known.values())], dtype=np.intp)[:-1]
+    return list(known), np.concatenate([_pairs(b"", width), *known.values()]), begins
 
 
 def _pairs(blob: bytes, width: int) -> Matrix:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -48,13 +47,12 @@ async def code(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     asked = numbers(hashed({*identifiers(ask.text), *plain} - {""}))
     if not held.ids or not len(asked):
         return []
-    scores: dict[str, float] = defaultdict(float)
+    scores = np.zeros(len(held.ids), dtype=np.float32)
     first, last = np.searchsorted(held.terms, asked, "left"), np.searchsorted(held.terms, asked, "right")
     rarity = np.log1p(len(held.ids) / np.maximum(last - first, 1))
     for begin, end, rare in zip(first, last, rarity / rarity.sum(), strict=True):
-        for owner in held.owners[begin:end]:
-            scores[held.ids[owner]] += float(rare)
-    return await hits(ask, kind, scores, depth)
+        scores[held.owners[begin:end]] += rare  # an item has a term once
+    return await hits(ask, kind, held.ids, scores, depth)
 
 
 def _terms(kept: Mapping[str, bytes]) -> _Terms:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pps.core.values import ChannelName, Fact
+from pps.core.values import ChannelName
 from pps.journal.filters import ItemFilter
+from pps.journal.links import Joint
 from pps.recall.perspectives import finds
 from pps.recall.perspectives.likeness import by_neighbours
 from pps.recall.query import Ask, Scored
@@ -46,9 +47,9 @@ async def near(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     return in_order(await ask.permitted("episode", turns), depth)
 
 
-async def _facts(ask: Ask, nodes: Sequence[str], depth: int) -> list[Fact]:
+async def _facts(ask: Ask, nodes: Sequence[str], depth: int) -> list[Joint]:
     """Return the facts of nodes, the newest first, by the way that the request goes."""
     there, way = set(nodes), ask.request.connections
     restricted = any(one != ItemFilter() for one in ask.filters)
-    found = await ask.sources.client.facts_of_nodes(nodes, _MOST if restricted else 4 * depth)
+    found = await ask.sources.journal.joints(nodes, _MOST if restricted else 4 * depth)
     return [one for one in found if way == "both" or (one.subject if way == "source" else one.object) in there]

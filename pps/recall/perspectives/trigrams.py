@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pps.core.values import ChannelName
 from pps.index.signs import BITS, letters, numbers
+from pps.models.protocols import Vector
 from pps.recall.perspectives import Likeness, finds
 from pps.recall.perspectives.kept import KINDS, hits, spread
 from pps.recall.query import Ask, Scored, Sources
@@ -38,14 +39,14 @@ async def trigrams(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     size = int(np.bitwise_count(asked).sum())
     if kind is None or not size:
         return []
-    ids, bits = await ask.sources.journal.features.every("trigrams", kind, _matrix)
-    if not ids:
-        return []
+    ids, bits, filled = await ask.sources.journal.features.every("trigrams", kind, _matrix)
     shared = np.bitwise_count(bits & asked).sum(axis=1, dtype=np.int32) / size
-    filled = np.minimum(np.bitwise_count(bits).sum(axis=1, dtype=np.int32) / BITS, 0.99)
     scores = (shared - filled) / (1 - filled)
-    return await hits(ask, kind, {ids[at]: float(scores[at]) for at in np.flatnonzero(scores >= _LEAST)}, depth)
+    return await hits(ask, kind, ids, np.where(scores >= _LEAST, scores, 0.0), depth)
 
 
-def _matrix(kept: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.uint64]]:
-    return list(kept), numbers(b"".join(kept.values())).reshape(len(kept), BITS // 64)
+def _matrix(kept: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.uint64], Vector]:
+    """Return ids, their bits, shape (n, 16), and which share of each one's bits is set."""
+    bits = numbers(b"".join(kept.values())).reshape(len(kept), BITS // 64)
+    filled = np.minimum(np.bitwise_count(bits).sum(axis=1, dtype=np.int32) / BITS, 0.99)
+    return list(kept), bits, filled.astype(np.float32)
