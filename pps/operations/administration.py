@@ -16,7 +16,7 @@ from pps.entities.page_sessions import LINK_S
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.pack_tools import toolsets
-from pps.operations.table import ADDS, ERASES, READS, SETS, TOOLSETS, operation
+from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS, TOOLSETS
 from pps.server import RunFile, runfile
 
 _LEFT_ON_NEO4J = (
@@ -159,12 +159,10 @@ def _shown(one: EntityView) -> str:
     return f"{one.name}{rest}\nfolder {one.folder}"
 
 
-@operation(
+@REGISTRY.operation(
     "Make an entity",
     _made,
     SETS,
-    audience="operator",
-    toolset="registry",
     command="entity create",
     examples=("pps entity create ana", "pps entity create ana --pack constitution"),
 )
@@ -179,14 +177,8 @@ async def entity_create(app: App, given: CreateInput) -> EntityView:
     return _entity(entry, url=address(app), token=made.token, is_new=made.is_new)
 
 
-@operation(
-    "List the entities",
-    _listed,
-    READS,
-    audience="operator",
-    toolset="registry",
-    command="entity list",
-    examples=("pps entity list --archived",),
+@REGISTRY.operation(
+    "List the entities", _listed, READS, command="entity list", examples=("pps entity list --archived",)
 )
 async def entity_list(app: App, given: ListInput) -> Entities:
     """Returns the entities by name, with store, folder and age."""
@@ -194,26 +186,16 @@ async def entity_list(app: App, given: ListInput) -> Entities:
     return Entities(tuple(_entity(one) for one in found))
 
 
-@operation(
-    "Show an entity",
-    _shown,
-    READS,
-    audience="operator",
-    toolset="registry",
-    command="entity show",
-    examples=("pps entity show ana",),
-)
+@REGISTRY.operation("Show an entity", _shown, READS, command="entity show", examples=("pps entity show ana",))
 async def entity_show(app: App, given: Named) -> EntityView:
     """Returns where an entity's memory is kept, and where clients find it."""
     return _entity(await asyncio.to_thread(app.registry.get, given.name), url=address(app))
 
 
-@operation(
+@REGISTRY.operation(
     "Put an entity to rest",
     lambda one: f"{one.name} is {'archived' if one.archived else 'back'}.",
     SETS,
-    audience="operator",
-    toolset="registry",
     command="entity archive",
     examples=("pps entity archive ana", "pps entity archive ana --undo"),
 )
@@ -224,12 +206,10 @@ async def entity_archive(app: App, given: ArchiveInput) -> EntityView:
     return _entity(await asyncio.to_thread(app.registry.get, given.name))
 
 
-@operation(
+@REGISTRY.operation(
     "Erase an entity",
     lambda one: " ".join(filter(None, (f"{one.name} is gone.", one.left))),
     ERASES,
-    audience="operator",
-    toolset="registry",
     command="entity delete",
     examples=("pps entity delete ana --yes",),
 )
@@ -244,12 +224,8 @@ async def entity_delete(app: App, given: Named) -> Deleted:
     return Deleted(given.name, left=_LEFT_ON_NEO4J if gone.store == "neo4j" else "")
 
 
-@operation(
-    "Let a command read",
-    lambda one: f"{one.name} is read by {one.command or 'no command'}.",
-    SETS,
-    audience="owner",
-    toolset="registry",
+@OWNERS_REGISTRY.operation(
+    "Let a command read", lambda one: f"{one.name} is read by {one.command or 'no command'}.", SETS
 )
 async def entity_extract(app: App, given: CommandInput) -> Reader:
     """Lets a command of this machine read an entity's turns for facts from now on; an empty one takes that back."""
@@ -257,12 +233,10 @@ async def entity_extract(app: App, given: CommandInput) -> Reader:
     return Reader(given.name, given.command)
 
 
-@operation(
+@REGISTRY.operation(
     "Give out a token",
     lambda one: one.token,
     ADDS,
-    audience="operator",
-    toolset="registry",
     command="entity token",
     examples=("pps entity token ana", "pps entity token ana --actor plan --toolset core,records"),
 )
@@ -279,12 +253,10 @@ async def token_issue(app: App, given: IssueInput) -> Issued:
     return Issued(token, given.name, given.actor, tuple(named))
 
 
-@operation(
+@REGISTRY.operation(
     "Refuse an entity's tokens",
     lambda one: f"{one.revoked} revoked.",
     SETS,
-    audience="operator",
-    toolset="registry",
     command="entity token --revoke",
     examples=("pps entity token ana --revoke",),
 )
@@ -293,12 +265,10 @@ async def token_revoke(app: App, given: Named) -> Revoked:
     return Revoked(await asyncio.to_thread(app.registry.revoke_tokens, given.name), given.name)
 
 
-@operation(
+@OWNERS_REGISTRY.operation(
     "Give out an operator's token",
     lambda one: one.token,
     ADDS,
-    audience="owner",
-    toolset="registry",
     command="entity token --operator",
     examples=("pps entity token --operator",),
 )
@@ -307,12 +277,10 @@ async def operator_issue(app: App, _: Nothing) -> Issued:
     return Issued(await asyncio.to_thread(app.registry.operator_token))
 
 
-@operation(
+@OWNERS_REGISTRY.operation(
     "Refuse operators' tokens",
     lambda one: f"{one.revoked} revoked.",
     SETS,
-    audience="owner",
-    toolset="registry",
     command="entity token --operator --revoke",
     examples=("pps entity token --operator --revoke",),
 )
@@ -321,7 +289,7 @@ async def operator_revoke(app: App, _: Nothing) -> Revoked:
     return Revoked(await asyncio.to_thread(app.registry.revoke_operator_tokens))
 
 
-@operation("Open an entity's page", lambda one: one.url, ADDS, audience="owner", toolset="registry")
+@OWNERS_REGISTRY.operation("Open an entity's page", lambda one: one.url, ADDS)
 async def page_open(app: App, given: Named) -> PageLink:
     """Returns a link that opens an entity's page in a browser, once and soon.
 
@@ -336,13 +304,7 @@ async def page_open(app: App, given: Named) -> PageLink:
     return PageLink(given.name, f"{run.url if run else address(app)}/page/{given.name}/#open={secret}", LINK_S)
 
 
-@operation(
-    "End the sessions of an entity's page",
-    lambda one: f"{one.revoked} ended.",
-    SETS,
-    audience="owner",
-    toolset="registry",
-)
+@OWNERS_REGISTRY.operation("End the sessions of an entity's page", lambda one: f"{one.revoked} ended.", SETS)
 async def page_close(app: App, given: Named) -> Revoked:
     """Ends every session of an entity's page, and its links. Returns how many sessions there were."""
     entry = await asyncio.to_thread(app.registry.get, given.name)
@@ -372,19 +334,3 @@ def _entity(
 ) -> EntityView:
     seen = (entry.entity.name, entry.store, str(entry.folder), entry.created_at, entry.archived)
     return EntityView(*seen, url, token, is_new)
-
-
-ADMINISTRATION = (
-    entity_create,
-    entity_list,
-    entity_show,
-    entity_archive,
-    entity_delete,
-    entity_extract,
-    token_issue,
-    token_revoke,
-    operator_issue,
-    operator_revoke,
-    page_open,
-    page_close,
-)

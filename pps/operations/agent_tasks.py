@@ -20,7 +20,7 @@ from pps.operations.command_line import argument, option
 from pps.operations.inputs import Content, Id, Label
 from pps.operations.project_graph import ProjectInput, line
 from pps.operations.projects import Claimed, Projects
-from pps.operations.table import ADDS, READS, SETS, operation
+from pps.operations.table import ADDS, PROJECTS, READS, SETS, TASKS
 
 MAX_WAIT_S = 60
 """Longest that ``wait_for_agents`` waits, in seconds."""
@@ -230,13 +230,7 @@ def _task(view: TaskView) -> str:
     return f"{view.state} [{view.id}]{': ' + line(what) if what else ''}"
 
 
-@operation(
-    "Hand a task to an agent",
-    spawned,
-    ADDS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Hand a task to an agent", spawned, ADDS)
 async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
     """Use it to put a task into the project's queue, for an agent that somebody else runs here.
 
@@ -256,13 +250,7 @@ async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
     return task_view(await asyncio.to_thread(tasks.add, draft))
 
 
-@operation(
-    "Wait for tasks",
-    states,
-    READS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Wait for tasks", states, READS)
 async def wait_for_agents(projects: Projects, given: WaitForAgentsInput, progress: Progress | None) -> TaskStates:
     """Use it to wait until tasks have ended, at most a minute; call it again to wait longer.
 
@@ -281,15 +269,7 @@ async def wait_for_agents(projects: Projects, given: WaitForAgentsInput, progres
         await asyncio.sleep(min(_LOOK_S, left))
 
 
-@operation(
-    "Claim a task",
-    claimed,
-    ADDS,
-    audience="runner",
-    toolset="tasks",
-    command="task claim",
-    examples=("pps task claim --lease-s 600 --json",),
-)
+@TASKS.operation("Claim a task", claimed, ADDS, command="task claim", examples=("pps task claim --lease-s 600 --json",))
 async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
     """Takes the task that has waited longest, for a runner that carries tasks out: its own until the lease ends.
 
@@ -299,12 +279,10 @@ async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
     return claimed_view(await projects.claim(given.project, runner, given.lease_s, given.agent))
 
 
-@operation(
+@TASKS.operation(
     "Keep a task longer",
     task,
     SETS,
-    audience="runner",
-    toolset="tasks",
     command="task extend",
     examples=('pps task extend ~/work/shop TASK LEASE --note "tests run"',),
 )
@@ -315,12 +293,10 @@ async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
     return task_view(await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note))
 
 
-@operation(
+@TASKS.operation(
     "Say that a task is done",
     task,
     ADDS,
-    audience="runner",
-    toolset="tasks",
     command="task complete",
     examples=('pps task complete ~/work/shop TASK LEASE "All tests pass."',),
 )
@@ -331,12 +307,10 @@ async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskVie
     return task_view(await asyncio.to_thread(tasks.complete, given.task_id, given.lease, result))
 
 
-@operation(
+@TASKS.operation(
     "Say that a task failed",
     task,
     ADDS,
-    audience="runner",
-    toolset="tasks",
     command="task fail",
     examples=('pps task fail ~/work/shop TASK LEASE "no such branch" --no-retry',),
 )
@@ -348,20 +322,9 @@ async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
     return task_view(failed)
 
 
-@operation(
-    "List tasks",
-    tasks,
-    READS,
-    audience="runner",
-    toolset="tasks",
-    command="task list",
-    examples=("pps task list ~/work/shop",),
-)
+@TASKS.operation("List tasks", tasks, READS, command="task list", examples=("pps task list ~/work/shop",))
 async def task_list(projects: Projects, given: TaskListInput) -> TaskList:
     """Returns the tasks of a project and how they stand, newest first."""
     tasks = await projects.tasks(given.project)
     found = await asyncio.to_thread(tasks.list, given.limit)
     return TaskList(tuple(task_view(one) for one in found))
-
-
-AGENT_TASKS = (spawn_agent, wait_for_agents, task_claim, task_extend, task_complete, task_fail, task_list)

@@ -4,57 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from pps.operations.administration import ADMINISTRATION
-from pps.operations.agent_tasks import AGENT_TASKS
-from pps.operations.exchange import EXCHANGE
-from pps.operations.forgetting import FORGETTING
-from pps.operations.graph_looks import GRAPH_LOOKS
-from pps.operations.inventory import SCHEMA
-from pps.operations.journal_tools import JOURNAL_TOOLS
-from pps.operations.knowledge import KNOWLEDGE
-from pps.operations.maintenance import MAINTENANCE
-from pps.operations.pack_files import PACKS
-from pps.operations.perspective_tools import PERSPECTIVE_TOOLS
-from pps.operations.project_access import PROJECT_ACCESS
-from pps.operations.project_tools import PROJECT_TOOLS
-from pps.operations.record_asks import RECORD_ASKS
-from pps.operations.record_search import FINDING
-from pps.operations.session_start import SESSION_START
-from pps.operations.squad_admin import SQUAD_ADMIN
-from pps.operations.squad_inbox import SQUAD_INBOX
-from pps.operations.squad_tools import SQUAD_TOOLS
-from pps.operations.squad_work import SQUAD_WORK
-from pps.operations.table import AnyOperation, Audience
-from pps.operations.titled_texts import RECORDS
-from pps.operations.topic_tools import TOPICS
-from pps.operations.typed_records import TYPED_RECORDS
-from pps.operations.upkeep import UPKEEP
+from pps.operations import (
+    administration,
+    agent_tasks,
+    exchange,
+    forgetting,
+    graph_looks,
+    inventory,
+    journal_tools,
+    knowledge,
+    maintenance,
+    pack_files,
+    perspective_tools,
+    project_access,
+    project_tools,
+    record_asks,
+    record_search,
+    session_start,
+    squad_admin,
+    squad_inbox,
+    squad_tools,
+    squad_work,
+    titled_texts,
+    topic_tools,
+    typed_records,
+    upkeep,
+)
+from pps.operations.table import AnyOperation, Audience, defined_in
 
-OPERATIONS: tuple[AnyOperation, ...] = (
-    *KNOWLEDGE,
-    *FORGETTING,
-    *RECORDS,
-    *TYPED_RECORDS,
-    *RECORD_ASKS,
-    *SCHEMA,
-    *FINDING,
-    *GRAPH_LOOKS,
-    *PERSPECTIVE_TOOLS,
-    *SESSION_START,
-    *TOPICS,
-    *UPKEEP,
-    *JOURNAL_TOOLS,
-    *PROJECT_TOOLS,
-    *AGENT_TASKS,
-    *ADMINISTRATION,
-    *SQUAD_TOOLS,
-    *SQUAD_INBOX,
-    *SQUAD_WORK,
-    *SQUAD_ADMIN,
-    *PROJECT_ACCESS,
-    *EXCHANGE,
-    *MAINTENANCE,
-    *PACKS,
+OPERATIONS: tuple[AnyOperation, ...] = defined_in(
+    knowledge,
+    forgetting,
+    titled_texts,
+    typed_records,
+    record_asks,
+    inventory,
+    record_search,
+    graph_looks,
+    perspective_tools,
+    session_start,
+    topic_tools,
+    upkeep,
+    journal_tools,
+    project_tools,
+    agent_tasks,
+    administration,
+    squad_tools,
+    squad_inbox,
+    squad_work,
+    squad_admin,
+    project_access,
+    exchange,
+    maintenance,
+    pack_files,
 )
 
 

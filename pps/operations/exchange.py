@@ -23,7 +23,7 @@ from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument
 from pps.operations.inputs import Input, Label
 from pps.operations.record_import import SHOWN, RecordsImported, WantedRecords, import_records, recorded
-from pps.operations.table import ADDS, READS, SETS, operation
+from pps.operations.table import ADDS, MAINTENANCE, OWNERS_REGISTRY, READS, SETS
 
 
 class OfEntity(Input):
@@ -217,12 +217,10 @@ def told(progress: Progress | None, what: str) -> None:
         progress(what, 0, 0)
 
 
-@operation(
+@MAINTENANCE.operation(
     "Import files",
     _imported,
     SETS,
-    audience="owner",
-    toolset="maintenance",
     command="import",
     examples=(
         "pps import ana talk.jsonl",
@@ -230,9 +228,8 @@ def told(progress: Progress | None, what: str) -> None:
         "pps import ana export.zip --dry-run",
         "pps import ana goals.csv --format records --kind Goal --dry-run",
     ),
-    name="import",
 )
-async def import_files(app: App, given: ImportInput, progress: Progress | None) -> ImportView:
+async def import_(app: App, given: ImportInput, progress: Progress | None) -> ImportView:
     """Remembers what other programs kept: conversations, notes, memories, graphs; a second time adds nothing.
 
     It may be cut short and asked again: it goes on from there. What could not be read is said, and the rest is stored;
@@ -266,12 +263,10 @@ async def _records(app: App, given: ImportInput, paths: list[Path], progress: Pr
     )
 
 
-@operation(
+@MAINTENANCE.operation(
     "Export a memory",
     lambda value: f"{counted(value.lines, 'line')} written to {value.path}",
     ADDS,
-    audience="owner",
-    toolset="maintenance",
     command="export",
     examples=("pps export ana ana.jsonl",),
 )
@@ -287,15 +282,7 @@ async def export(app: App, given: FileInput, progress: Progress | None) -> Expor
         return Exported(str(path), await memory.documents.export(path))
 
 
-@operation(
-    "Follow a folder",
-    _followed,
-    SETS,
-    audience="owner",
-    toolset="maintenance",
-    command="watch add",
-    examples=("pps watch add ana ~/notes",),
-)
+@MAINTENANCE.operation("Follow a folder", _followed, SETS, command="watch add", examples=("pps watch add ana ~/notes",))
 async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> Followed:
     """Takes in a folder's Markdown files, and follows what changes in it while the server runs.
 
@@ -309,12 +296,10 @@ async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> F
     return Followed(**fields_of(folder_view(folder)), **fields_of(done), settled=settled)
 
 
-@operation(
+@MAINTENANCE.operation(
     "Follow a folder no longer",
     _unfollowed,
     SETS,
-    audience="owner",
-    toolset="maintenance",
     command="watch remove",
     carried_through=True,
     examples=("pps watch remove ana ~/notes --forget",),
@@ -336,14 +321,8 @@ async def watch_remove(app: App, given: UnwatchInput, progress: Progress | None)
     return Unfollowed(**fields_of(folder_view(folder)), forgotten=forgotten)
 
 
-@operation(
-    "List the followed folders",
-    _folders,
-    READS,
-    audience="owner",
-    toolset="registry",
-    command="watch list",
-    examples=("pps watch list",),
+@OWNERS_REGISTRY.operation(
+    "List the followed folders", _folders, READS, command="watch list", examples=("pps watch list",)
 )
 async def watch_list(app: App, given: WatchedInput) -> Folders:
     """Returns the folders that entities follow, all of them or one entity's."""
@@ -353,14 +332,8 @@ async def watch_list(app: App, given: WatchedInput) -> Folders:
     return Folders(tuple(folder_view(one) for one in found))
 
 
-@operation(
-    "Import anchors",
-    _anchors,
-    SETS,
-    audience="owner",
-    toolset="maintenance",
-    command="anchors import",
-    examples=("pps anchors import ana ~/notes",),
+@MAINTENANCE.operation(
+    "Import anchors", _anchors, SETS, command="anchors import", examples=("pps anchors import ana ~/notes",)
 )
 async def anchors_import(app: App, given: WatchInput, progress: Progress | None) -> AnchorsImported:
     """Copies a folder of Markdown files into the anchors; a second time updates them."""
@@ -386,13 +359,3 @@ def _existing(app: App, value: str, field: str, *, around: bool = False) -> Path
     if not os.path.exists(value):  # noqa: PTH110 - Path.exists raises for a name that is too long
         raise InvalidRequest(field, f"there is nothing at {value}")
     return Path(value)
-
-
-EXCHANGE = (
-    import_files,
-    export,
-    watch_add,
-    watch_remove,
-    watch_list,
-    anchors_import,
-)

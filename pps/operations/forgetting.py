@@ -14,7 +14,7 @@ from pps.memory import Memory
 from pps.operations import outputs, words
 from pps.operations.command_line import argument
 from pps.operations.inputs import ForgetInput, Id, Nothing
-from pps.operations.table import ADDS, ERASES, READS, operation
+from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP
 
 Named = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Why = Annotated[str, StringConstraints(max_length=MAX_WHY)]
@@ -53,7 +53,7 @@ class RestoreInput(Input):
     )
 
 
-@operation(
+@CORE.operation(
     "Forget",
     words.gone,
     ERASES,
@@ -71,13 +71,8 @@ async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     return await memory.forget(given.ids, dry_run=given.dry_run, soft=given.soft, why=given.reason)
 
 
-@operation(
-    "What can be restored",
-    words.restorables,
-    READS,
-    toolset="upkeep",
-    command="forgotten",
-    examples=("pps forgotten ana",),
+@UPKEEP.operation(
+    "What can be restored", words.restorables, READS, command="forgotten", examples=("pps forgotten ana",)
 )
 async def forgotten(memory: Memory, _: Nothing) -> outputs.Restorables:
     """Use it to find what was softly forgotten: what, when, by whom, why, and until when it can be restored.
@@ -87,25 +82,15 @@ async def forgotten(memory: Memory, _: Nothing) -> outputs.Restorables:
     return outputs.Restorables(tuple(await memory.forgetting.list()))
 
 
-@operation(
-    "Restore what was forgotten",
-    words.restored,
-    ADDS,
-    toolset="upkeep",
-    command="restore",
-    examples=("pps restore ana 1b4e28ba",),
+@UPKEEP.operation(
+    "Restore what was forgotten", words.restored, ADDS, command="restore", examples=("pps restore ana 1b4e28ba",)
 )
 async def restore_forgotten(memory: Memory, given: RestoreInput) -> Restored:
     """Use it to have back what was softly forgotten, whole and as it was. Returns the ids of what came back."""
     return await memory.forgetting.restore(given.id)
 
 
-@operation(
-    "Forget one thing",
-    words.gone,
-    ERASES,
-    toolset="perspectives",
-)
+@PERSPECTIVES.operation("Forget one thing", words.gone, ERASES)
 async def forget_concept(memory: Memory, given: ForgetConceptInput) -> Forgotten:
     """Use it to take one thing out of everything that you are shown, with what only it supported.
 
@@ -113,6 +98,3 @@ async def forget_concept(memory: Memory, given: ForgetConceptInput) -> Forgotten
     """
     how = Manner(soft=given.soft_delete, why=given.reason, by=given.operator)
     return await memory.forget(given.ids, dry_run=given.dry_run, **how)
-
-
-FORGETTING = (forget, forgotten, restore_forgotten, forget_concept)

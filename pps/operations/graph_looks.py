@@ -15,7 +15,7 @@ from pps.operations import words
 from pps.operations.command_line import argument
 from pps.operations.inputs import Id, Input
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
-from pps.operations.table import READS, operation
+from pps.operations.table import READS, RECORDS
 
 
 class AroundInput(Input):
@@ -86,11 +86,10 @@ def changes_words(view: ChangesView) -> str:
     return "\n".join([*lines, *(["More: ask for a shorter time or a higher limit."] if view.more else [])])
 
 
-@operation(
+@RECORDS.operation(
     "Look around a node",
     around_words,
     READS,
-    toolset="records",
     command="around",
     examples=("pps around ana", "pps around ana 1b4e28ba --max-hops 2"),
 )
@@ -108,11 +107,10 @@ async def graph_around(memory: Memory, given: AroundInput) -> Around:
     return Around(next(iter(shown)), tuple(map(node_view, nodes[: len(shown)])), facts, hops, len(nodes) > len(shown))
 
 
-@operation(
+@RECORDS.operation(
     "What changed between two moments",
     changes_words,
     READS,
-    toolset="records",
     command="changes",
     examples=(
         "pps changes ana --since 2026-01-01 --until 2026-02-01",
@@ -131,6 +129,3 @@ async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
         tuple(Replacement(fact_view(old, found.names), fact_view(new, found.names)) for old, new in found.replaced),
         found.more,
     )
-
-
-GRAPH_LOOKS = (graph_around, changes)

@@ -10,7 +10,7 @@ from pps.core.record_values import RecordQuery
 from pps.core.text import counted
 from pps.memory import Memory
 from pps.operations.inputs import Nothing
-from pps.operations.table import READS, operation
+from pps.operations.table import READS, RECORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +209,8 @@ def diagram(pack: Pack) -> str:
     return "\n".join(lines)
 
 
-@operation(
-    "What kinds of records there are",
-    schema_words,
-    READS,
-    toolset="records",
-    command="schema",
-    examples=("pps schema ana",),
+@RECORDS.operation(
+    "What kinds of records there are", schema_words, READS, command="schema", examples=("pps schema ana",)
 )
 async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
     """Use it before the first record_save: the kinds of this memory's packs with their fields and bounds.
@@ -224,6 +219,3 @@ async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
     """
     found = await memory.records.list(RecordQuery(limit=1))
     return schema_of(tuple(pack for pack in memory.kinds.packs if not pack.open), found.by_kind)
-
-
-SCHEMA = (schema_inventory,)

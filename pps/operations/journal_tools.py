@@ -17,7 +17,7 @@ from pps.memory import Memory
 from pps.operations import inputs
 from pps.operations.command_line import argument
 from pps.operations.outputs import FactView, TurnView, fact_view, turn_view
-from pps.operations.table import READS, SETS, operation
+from pps.operations.table import READS, SETS, UPKEEP
 from pps.recall.explore import SaidTurn
 
 _MOST_SHOWN, _LINE = 2_000, 200
@@ -128,7 +128,7 @@ def retried_words(value: Retried) -> str:
     return f"{len(value.retried)} retried."
 
 
-@operation("List what was said", turns_words, READS, toolset="upkeep", command="turns", examples=("pps turns ana",))
+@UPKEEP.operation("List what was said", turns_words, READS, command="turns", examples=("pps turns ana",))
 async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
     """Use it to look through what was said, newest first; to find something use 'recall'.
 
@@ -139,7 +139,7 @@ async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
     return Turns(tuple(map(_listed, page.turns)), page.sessions, page.next_cursor or None)
 
 
-@operation("List this memory's jobs", jobs_words, READS, toolset="upkeep")
+@UPKEEP.operation("List this memory's jobs", jobs_words, READS)
 async def jobs_list(memory: Memory, given: JobsInput) -> Jobs:
     """Use it to see which texts wait to be taken into graph and indexes, and which could not be, and why.
 
@@ -149,7 +149,7 @@ async def jobs_list(memory: Memory, given: JobsInput) -> Jobs:
     return Jobs(tuple(found), found[-1].id if len(found) == given.limit else None)
 
 
-@operation("Try this memory's jobs again", retried_words, SETS, toolset="upkeep")
+@UPKEEP.operation("Try this memory's jobs again", retried_words, SETS)
 async def jobs_retry(memory: Memory, given: ChosenInput) -> Retried:
     """Use it when what made jobs fail is mended: takes texts in again, the ones named, or all that failed.
 
@@ -170,6 +170,3 @@ def _listed(one: SaidTurn) -> ListedTurn:
         error=(made.error or None) if made else None,
         record=(made.record or None) if made else None,
     )
-
-
-JOURNAL_TOOLS = (turns_list, jobs_list, jobs_retry)

@@ -10,14 +10,14 @@ from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.operations import inputs, outputs, words
-from pps.operations.table import ADDS, ERASES, READS, Hints, operation
+from pps.operations.table import ADDS, ANCHORS, CORE, ERASES, READS, UPKEEP, Hints
 from pps.recall.why import Why
 
 REMEMBER_WAIT_S = 2.0
 """How long ``remember`` waits for graph and indexes before it answers ``accepted``."""
 
 
-@operation(
+@CORE.operation(
     "Recall for this turn",
     words.pack,
     READS,
@@ -33,7 +33,7 @@ async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> ou
     return outputs.pack_view(await memory.ambient_recall(**inputs.options(given)))
 
 
-@operation(
+@CORE.operation(
     "Search the memory",
     words.recall,
     READS,
@@ -48,11 +48,10 @@ async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallVie
     return outputs.recall_view(await memory.recall(given.query, **_asked(given, "query")))
 
 
-@operation(
+@UPKEEP.operation(
     "Why a recall answers so",
     words.why,
     READS,
-    toolset="upkeep",
     command="why",
     examples=('pps why ana "Who keeps bees?" --expect 1b4e28ba',),
 )
@@ -65,7 +64,7 @@ async def why(memory: Memory, given: inputs.WhyInput) -> Why:
     return await memory.why(given.query, given.expect, **_asked(given, "query", "expect"))
 
 
-@operation(
+@CORE.operation(
     "Remember a text",
     words.receipt,
     ADDS,
@@ -86,7 +85,7 @@ async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
     return await memory.remember(given.content, wait=given.wait, timeout_s=REMEMBER_WAIT_S, **options)
 
 
-@operation(
+@CORE.operation(
     "Facts in order of time",
     words.timeline,
     READS,
@@ -101,13 +100,13 @@ async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timel
     return outputs.timeline_view(await memory.timeline(**inputs.options(given)))
 
 
-@operation("Read items whole", words.items, READS, command="get", examples=("pps get ana 1b4e28ba",))
+@CORE.operation("Read items whole", words.items, READS, command="get", examples=("pps get ana 1b4e28ba",))
 async def get(memory: Memory, given: inputs.GetInput) -> outputs.Items:
     """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id."""
     return await read_items(memory, given.ids)
 
 
-@operation(
+@CORE.operation(
     "Save an anchor",
     words.anchor,
     Hints(destructive=True, idempotent=True),
@@ -122,7 +121,7 @@ async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorIn
     return await memory.anchor_save(**inputs.options(given))
 
 
-@operation(
+@CORE.operation(
     "Search the anchors",
     words.anchor_hits,
     READS,
@@ -135,24 +134,16 @@ async def anchor_search(memory: Memory, given: inputs.AnchorSearchInput) -> outp
     return outputs.AnchorHits(tuple(outputs.hit_view(hit) for hit in hits))
 
 
-@operation(
-    "List the anchors",
-    words.anchors,
-    READS,
-    toolset="anchors",
-    command="anchors list",
-    examples=("pps anchors list ana",),
-)
+@ANCHORS.operation("List the anchors", words.anchors, READS, command="anchors list", examples=("pps anchors list ana",))
 async def anchor_list(memory: Memory, _: inputs.Nothing) -> outputs.AnchorInfos:
     """Use it to see which anchors there are. Returns the slug, title and time of every one."""
     return outputs.AnchorInfos(tuple(await memory.anchor_list()))
 
 
-@operation(
+@ANCHORS.operation(
     "Read an anchor whole",
     lambda one: f"{one.title} ({one.slug}, {one.modified_at:%Y-%m-%d}, digest {one.digest})\n\n{one.text}",
     READS,
-    toolset="anchors",
     command="anchors get",
     examples=("pps anchors get ana sourdough",),
 )
@@ -161,11 +152,10 @@ async def anchor_get(memory: Memory, given: inputs.AnchorInput) -> Anchor:
     return await memory.anchor_read(given.slug)
 
 
-@operation(
+@ANCHORS.operation(
     "Delete an anchor",
     words.anchor_deleted,
     ERASES,
-    toolset="anchors",
     command="anchors delete",
     examples=("pps anchors delete ana sourdough",),
 )
@@ -175,11 +165,10 @@ async def anchor_delete(memory: Memory, given: inputs.AnchorInput) -> outputs.An
     return outputs.AnchorDeleted(given.slug)
 
 
-@operation(
+@ANCHORS.operation(
     "Index the anchors' folder",
     words.resynced,
     Hints(idempotent=True),
-    toolset="anchors",
     command="anchors resync",
     examples=("pps anchors resync ana",),
 )
@@ -197,19 +186,3 @@ async def read_items(memory: Memory, ids: Sequence[str]) -> outputs.Items:
 
 def _asked(given: inputs.RecallInput, *without: str) -> Any:
     return {**inputs.options(given, *without), "filters": given.filters.filters()}
-
-
-KNOWLEDGE = (
-    ambient_recall,
-    recall,
-    remember,
-    get,
-    timeline,
-    anchor_save,
-    anchor_search,
-    anchor_list,
-    anchor_get,
-    anchor_delete,
-    anchor_resync,
-    why,
-)

@@ -22,7 +22,7 @@ from pps.operations import journal_tools
 from pps.operations.exchange import OfEntity, fields_of, told
 from pps.operations.inputs import Input
 from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, Retried, jobs_words, retried_words
-from pps.operations.table import ERASES, READS, SETS, operation
+from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
 from pps.proof.verify import Report, verify
 
 
@@ -118,41 +118,26 @@ def _proof(report: Report) -> Proof:
     return Proof(now(), __version__, report.store, report.total, *found, round(report.seconds, 2), report.ok)
 
 
-@operation(
-    "Index anew",
-    _indexed,
-    SETS,
-    audience="owner",
-    toolset="maintenance",
-    command="reindex",
-    examples=("pps reindex ana", "pps reindex ana --index vectors"),
+@MAINTENANCE.operation(
+    "Index anew", _indexed, SETS, command="reindex", examples=("pps reindex ana", "pps reindex ana --index vectors")
 )
 async def reindex(app: App, given: ReindexInput, progress: Progress | None) -> Indexed:
     """Rebuilds an entity's text and vector index, or one of them, from journal, graph and anchors."""
     return Indexed(await app.reindex(given.entity, progress, given.index))
 
 
-@operation(
-    "Embed anew",
-    _indexed,
-    SETS,
-    audience="owner",
-    toolset="maintenance",
-    command="reembed",
-    carried_through=True,
-    examples=("pps reembed ana",),
+@MAINTENANCE.operation(
+    "Embed anew", _indexed, SETS, command="reembed", carried_through=True, examples=("pps reembed ana",)
 )
 async def reembed(app: App, given: OfEntity, progress: Progress | None) -> Indexed:
     """Makes every vector of an entity anew with the embedder that is set now."""
     return Indexed(await app.reembed(given.entity, progress))
 
 
-@operation(
+@MAINTENANCE.operation(
     "Make a graph anew",
     _rebuilt,
     ERASES,
-    audience="owner",
-    toolset="maintenance",
     command="rebuild",
     carried_through=True,
     examples=("pps rebuild ana --yes", "pps rebuild --registry"),
@@ -167,14 +152,8 @@ async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Index
     return Indexed(await app.rebuild(given.entity, progress))
 
 
-@operation(
-    "List jobs",
-    jobs_words,
-    READS,
-    audience="owner",
-    toolset="maintenance",
-    command="jobs list",
-    examples=("pps jobs list ana --state failed",),
+@MAINTENANCE.operation(
+    "List jobs", jobs_words, READS, command="jobs list", examples=("pps jobs list ana --state failed",)
 )
 async def jobs_list(app: App, given: EntityJobsInput) -> Jobs:
     """Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong."""
@@ -182,12 +161,10 @@ async def jobs_list(app: App, given: EntityJobsInput) -> Jobs:
         return await journal_tools.jobs_list.act(memory, given)
 
 
-@operation(
+@MAINTENANCE.operation(
     "Try jobs again",
     retried_words,
     SETS,
-    audience="owner",
-    toolset="maintenance",
     command="jobs retry",
     examples=("pps jobs retry ana 17 18", "pps jobs retry ana --all"),
 )
@@ -198,12 +175,10 @@ async def jobs_retry(app: App, given: EntityChosenInput) -> Retried:
         return await journal_tools.jobs_retry.act(memory, given)
 
 
-@operation(
+@MAINTENANCE.operation(
     "Give jobs up",
     lambda value: f"{len(value.dropped)} dropped.",
     ERASES,
-    audience="owner",
-    toolset="maintenance",
     command="jobs drop",
     examples=("pps jobs drop ana 17",),
 )
@@ -214,7 +189,7 @@ async def jobs_drop(app: App, given: EntityChosenInput) -> Dropped:
         return Dropped(tuple(await memory.jobs.drop(chosen)))
 
 
-@operation("Examine a memory", _examined, READS, audience="owner", toolset="maintenance")
+@MAINTENANCE.operation("Examine a memory", _examined, READS)
 async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examined:
     """Returns the health of an entity, and whether its journal, graph and indexes hold the same ids."""
     async with app.memory(given.entity, pool=True) as memory:
@@ -226,7 +201,7 @@ async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examin
     return Examined(health.ok and not ledger.problems, problems, notes, ledger)
 
 
-@operation("Attack throw-away entities", _verified, SETS, audience="owner", toolset="maintenance")
+@MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)
 async def verify_isolation(app: App, given: VerifyInput, progress: Progress | None) -> Verified:
     """Attacks throw-away entities on the store that is set. Returns whether anything of one reached another."""
 
@@ -237,15 +212,3 @@ async def verify_isolation(app: App, given: VerifyInput, progress: Progress | No
     report = await verify(app.settings, operations=given.operations, progress=tell)
     await asyncio.to_thread(last_proof.keep, app.settings.home, _proof(report))
     return Verified(**fields_of(report), ok=report.ok)
-
-
-MAINTENANCE = (
-    reindex,
-    reembed,
-    rebuild,
-    jobs_list,
-    jobs_retry,
-    jobs_drop,
-    doctor,
-    verify_isolation,
-)

@@ -22,7 +22,7 @@ from pps.operations.exchange import OfEntity
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.inventory import Schema, diagram, schema_of, schema_words
 from pps.operations.pack_tools import TYPED
-from pps.operations.table import READS, SETS, TOOLSETS, operation
+from pps.operations.table import PACKS, READS, SETS, TOOLSETS
 
 
 class PackInput(Input):
@@ -148,15 +148,7 @@ def _read(text: str, name: str, *, own: bool) -> tuple[Pack | None, tuple[Mistak
     return (None if found else pack), tuple(found)
 
 
-@operation(
-    "List the packs of kinds",
-    _listed,
-    READS,
-    audience="owner",
-    toolset="packs",
-    command="pack list",
-    examples=("pps pack list",),
-)
+@PACKS.operation("List the packs of kinds", _listed, READS, command="pack list", examples=("pps pack list",))
 async def pack_list(app: App, _: Nothing) -> PackLines:
     """Returns the packs of kinds that there are: those that are shipped, and your own in the data folder's packs."""
 
@@ -171,12 +163,10 @@ async def pack_list(app: App, _: Nothing) -> PackLines:
     return PackLines(await asyncio.to_thread(look))
 
 
-@operation(
+@PACKS.operation(
     "Show a pack of kinds",
     _shown,
     READS,
-    audience="owner",
-    toolset="packs",
     command="pack show",
     examples=("pps pack show constitution", "pps pack show constitution --diagram"),
 )
@@ -188,12 +178,10 @@ async def pack_show(app: App, given: PackInput) -> PackView:
     return PackView(pack.name, pack.version, file.own, pack.about, None if drawn else schema_of((pack,)), drawn)
 
 
-@operation(
+@PACKS.operation(
     "Give an entity a pack of kinds",
     _enabled,
     SETS,
-    audience="owner",
-    toolset="packs",
     command="pack enable",
     examples=("pps pack enable ana constitution",),
 )
@@ -209,14 +197,8 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
     return EnabledPacks(given.entity, await app.enable_pack(given.entity, given.pack))
 
 
-@operation(
-    "Check a pack's file",
-    _checked,
-    READS,
-    audience="owner",
-    toolset="packs",
-    command="pack check",
-    examples=("pps pack check garden.toml --diagram",),
+@PACKS.operation(
+    "Check a pack's file", _checked, READS, command="pack check", examples=("pps pack check garden.toml --diagram",)
 )
 async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     """Returns every mistake in a pack's file with its line; of one without mistakes, its kinds as a Mermaid diagram."""
@@ -235,6 +217,3 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
         return CheckedPack(False, mistakes)
     drawn = diagram(pack) if given.diagram else None
     return CheckedPack(True, (), len(pack.kinds), len({one.name for one in pack.relations}), drawn)
-
-
-PACKS = (pack_list, pack_show, pack_enable, pack_check)

@@ -15,7 +15,7 @@ from pps.memory import Memory
 from pps.operations import outputs, words
 from pps.operations.inputs import Input, Label
 from pps.operations.knowledge import REMEMBER_WAIT_S
-from pps.operations.table import ADDS, READS, operation
+from pps.operations.table import ADDS, PERSPECTIVES, READS
 
 _TEXTS = ("facts", "episodes")
 
@@ -107,7 +107,7 @@ class StoreMemoryInput(Input):
     )
 
 
-@operation("Search by several perspectives", words.recall, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Search by several perspectives", words.recall, READS)
 async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.RecallView:
     """Use it when plain 'recall' misses something that is there: it asks several perspectives and says what each gave.
 
@@ -126,7 +126,7 @@ async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.Recal
     return outputs.recall_view(found)
 
 
-@operation("Search for causes and effects", words.recall, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Search for causes and effects", words.recall, READS)
 async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.RecallView:
     """Use it to find why something happened, or what it led to, where the memory says so with words like 'because'.
 
@@ -138,7 +138,7 @@ async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.Rec
     return outputs.recall_view(found)
 
 
-@operation("Search for connections", words.recall, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Search for connections", words.recall, READS)
 async def search_connections(memory: Memory, given: SearchConnectionsInput) -> outputs.RecallView:
     """Use it to find what is tied to a thing that you name, and by which facts; a relation that you name comes first.
 
@@ -153,7 +153,7 @@ async def search_connections(memory: Memory, given: SearchConnectionsInput) -> o
     return outputs.recall_view(found)
 
 
-@operation("Search by intent", words.recall, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Search by intent", words.recall, READS)
 async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> outputs.RecallView:
     """Use it to find work with the same purpose in other words: say what is to be reached. Returns ranked turns."""
     weights = {"intent": 2 * (1 - given.blend), "dense_windows": 1 - given.blend, "dense": 2 * given.blend}
@@ -163,7 +163,7 @@ async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> output
     return outputs.recall_view(found)
 
 
-@operation("Store a memory", words.receipt, ADDS, toolset="perspectives")
+@PERSPECTIVES.operation("Store a memory", words.receipt, ADDS)
 async def store_memory(memory: Memory, given: StoreMemoryInput) -> Receipt:
     """Use it as 'remember', for a text with the reason why it should last. Returns its id."""
     content = f"{given.content}\n\nWhy it matters: {given.rationale}" if given.rationale.strip() else given.content
@@ -184,6 +184,3 @@ def _named(one: str, field: str) -> str:
     if one[:1] == "E" and one[1:].isdigit():
         raise InvalidRequest(field, f"{one!r} is none of {', '.join(there)}")
     return one
-
-
-PERSPECTIVE_TOOLS = (search_graph, search_causes, search_connections, search_by_intent, store_memory)

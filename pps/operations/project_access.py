@@ -15,7 +15,7 @@ from pps.entities.routing import MAX_LABEL
 from pps.operations.administration import address
 from pps.operations.command_line import argument, option
 from pps.operations.inputs import Input, Label, Nothing
-from pps.operations.table import ADDS, READS, SETS, operation
+from pps.operations.table import ADDS, OWNERS_REGISTRY, READS, SETS
 
 
 class FolderInput(Input):
@@ -125,12 +125,10 @@ def _routers(value: Routers) -> str:
     return "\n".join(lines) or "None yet: `pps router create ROOT` makes one."
 
 
-@operation(
+@OWNERS_REGISTRY.operation(
     "Map a folder",
     lambda one: f"{one.path} belongs to {one.entity}.",
     SETS,
-    audience="owner",
-    toolset="registry",
     command="route add",
     examples=("pps route add ~/work/shop shop",),
 )
@@ -139,39 +137,25 @@ async def route_add(app: App, given: RouteInput) -> RouteView:
     return _route(await asyncio.to_thread(app.registry.routes.add, given.path, given.entity))
 
 
-@operation(
-    "Whose a folder is",
-    lambda one: one.entity or "nobody's",
-    READS,
-    audience="owner",
-    toolset="registry",
-)
+@OWNERS_REGISTRY.operation("Whose a folder is", lambda one: one.entity or "nobody's", READS)
 async def route_find(app: App, given: FolderInput) -> Holder:
     """Returns the entity of the longest mapped folder that is or holds a path. Nothing is made."""
     found = await asyncio.to_thread(app.registry.route, given.path)
     return Holder(found.name if found else None)
 
 
-@operation(
-    "List the mapped folders",
-    _routes,
-    READS,
-    audience="owner",
-    toolset="registry",
-    command="route list",
-    examples=("pps route list",),
+@OWNERS_REGISTRY.operation(
+    "List the mapped folders", _routes, READS, command="route list", examples=("pps route list",)
 )
 async def route_list(app: App, _: Nothing) -> RouteViews:
     """Returns the mapped folders with their entities."""
     return RouteViews(tuple(_route(one) for one in await asyncio.to_thread(app.registry.routes.list)))
 
 
-@operation(
+@OWNERS_REGISTRY.operation(
     "Take a folder's mapping away",
     lambda one: f"{one.path} belongs to nobody now.",
     SETS,
-    audience="owner",
-    toolset="registry",
     command="route remove",
     examples=("pps route remove ~/work/shop",),
 )
@@ -181,12 +165,10 @@ async def route_remove(app: App, given: FolderInput) -> Removed:
     return Removed(given.path)
 
 
-@operation(
+@OWNERS_REGISTRY.operation(
     "Give out a router's token",
     lambda one: f"Router {one.id}. Its token, shown this once: {one.token}",
     ADDS,
-    audience="owner",
-    toolset="registry",
     command="router create",
     examples=("pps router create ~/work --label laptop",),
 )
@@ -201,26 +183,16 @@ async def router_create(app: App, given: RouterInput) -> RouterView:
     return _router(made.entry, url=address(app), token=made.token)
 
 
-@operation(
-    "List the routers",
-    _routers,
-    READS,
-    audience="owner",
-    toolset="registry",
-    command="router list",
-    examples=("pps router list",),
-)
+@OWNERS_REGISTRY.operation("List the routers", _routers, READS, command="router list", examples=("pps router list",))
 async def router_list(app: App, _: Nothing) -> Routers:
     """Returns the routers with their roots, oldest first."""
     return Routers(tuple(_router(one) for one in await asyncio.to_thread(app.registry.routers.list)))
 
 
-@operation(
+@OWNERS_REGISTRY.operation(
     "Refuse a router",
     lambda one: f"{one.id} is refused from now on.",
     SETS,
-    audience="owner",
-    toolset="registry",
     command="router revoke",
     examples=("pps router revoke 3kq0c5vtw2az",),
 )
@@ -237,14 +209,3 @@ def _route(route: MappedFolder) -> RouteView:
 def _router(entry: RouterEntry, *, url: str | None = None, token: str | None = None) -> RouterView:
     one = entry.router
     return RouterView(one.id, entry.label, one.roots, one.may_create, entry.created_at, url, token)
-
-
-PROJECT_ACCESS = (
-    route_add,
-    route_find,
-    route_list,
-    route_remove,
-    router_create,
-    router_list,
-    router_revoke,
-)

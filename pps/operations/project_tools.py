@@ -21,7 +21,7 @@ from pps.operations.inputs import Nothing
 from pps.operations.knowledge import read_items
 from pps.operations.outputs import Items
 from pps.operations.projects import Projects
-from pps.operations.table import ADDS, READS, SETS, operation
+from pps.operations.table import ADDS, PROJECTS, READS, SETS
 from pps.recall.engine import SIGNALS
 
 CREATE_WAIT_S = 60.0
@@ -36,13 +36,7 @@ _MOST = 100
 _NAMES = {SIGNALS[name]: name for name in reversed([*SIGNALS])}
 
 
-@operation(
-    "Add to a project's graph",
-    shapes.created,
-    SETS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Add to a project's graph", shapes.created, SETS)
 async def create_graph(projects: Projects, given: shapes.CreateGraphInput) -> shapes.CreatedGraph:
     """Use it to keep what you found out about a project as nodes with titles, joined by typed edges.
 
@@ -71,13 +65,7 @@ async def create_graph(projects: Projects, given: shapes.CreateGraphInput) -> sh
     )
 
 
-@operation(
-    "Search a project's graph",
-    shapes.hits,
-    READS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Search a project's graph", shapes.hits, READS)
 async def search_nodes(projects: Projects, given: shapes.SearchNodesInput) -> shapes.NodeHits:
     """Use it before you look things up yourself: a question or key words.
 
@@ -106,13 +94,7 @@ async def search_nodes(projects: Projects, given: shapes.SearchNodesInput) -> sh
     )
 
 
-@operation(
-    "Look at a project's graph",
-    shapes.graph,
-    READS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Look at a project's graph", shapes.graph, READS)
 async def get_graph(projects: Projects, given: shapes.GetGraphInput) -> shapes.GraphView:
     """Use it to see what a node is joined to, how it leads to another, or everything around it.
 
@@ -130,52 +112,28 @@ async def get_graph(projects: Projects, given: shapes.GetGraphInput) -> shapes.G
         return shapes.subgraph_view(operation, found, await _texts(memory, found.nodes))
 
 
-@operation(
-    "Read nodes of a project whole",
-    words.items,
-    READS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Read nodes of a project whole", words.items, READS)
 async def get(projects: Projects, given: shapes.GetNodesInput) -> Items:
     """Use it to read in full what another tool showed in part. Returns everything that nodes of a project say."""
     async with projects.memory(given.project) as memory:
         return await read_items(memory, given.ids)
 
 
-@operation(
-    "Change a node of a project",
-    words.event,
-    SETS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Change a node of a project", words.event, SETS)
 async def update(projects: Projects, given: shapes.UpdateNodeInput) -> EventReceipt:
     """Use it to give a node of a project another text, title, kind, tags or fields. What it was stays as a version."""
     async with projects.memory(given.project) as memory:
         return await titled_texts.change(memory, given)
 
 
-@operation(
-    "Add to a node of a project",
-    words.event,
-    ADDS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Add to a node of a project", words.event, ADDS)
 async def append(projects: Projects, given: shapes.AppendNodeInput) -> EventReceipt:
     """Use it to add a paragraph to what a node of a project says. What it was stays as a version."""
     async with projects.memory(given.project) as memory:
         return await titled_texts.add(memory, given)
 
 
-@operation(
-    "Keep what happened in a project",
-    words.event,
-    ADDS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("Keep what happened in a project", words.event, ADDS)
 async def add_event(projects: Projects, given: shapes.RoutedEventInput) -> EventReceipt:
     """Use it to keep what happened as a record of the project whose folder holds 'project_path'.
 
@@ -185,13 +143,7 @@ async def add_event(projects: Projects, given: shapes.RoutedEventInput) -> Event
         return await titled_texts.keep_event(memory, given)
 
 
-@operation(
-    "List the projects",
-    shapes.vaults,
-    READS,
-    audience="router",
-    toolset="projects",
-)
+@PROJECTS.operation("List the projects", shapes.vaults, READS)
 async def list_vaults(projects: Projects, _: Nothing) -> shapes.Vaults:
     """Use it to see which projects you may use. Returns those that have a memory, with their nodes, edges and tags."""
     return shapes.Vaults(tuple(await projects.vaults()))
@@ -253,6 +205,3 @@ def _named(signals: Mapping[str, float]) -> dict[str, float]:
 
 async def _texts(memory: Memory, nodes: Sequence[Node]) -> Mapping[str, Turn]:
     return await memory.records.texts([one.uuid for one in nodes])
-
-
-PROJECT_TOOLS = (create_graph, search_nodes, get_graph, get, update, append, add_event, list_vaults)

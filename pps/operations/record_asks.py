@@ -14,7 +14,7 @@ from pps.memory import Memory
 from pps.operations import inputs
 from pps.operations.command_line import argument, json_text, option
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
-from pps.operations.table import READS, operation
+from pps.operations.table import READS, RECORDS
 from pps.records.named_query import Found, Query, path_words
 from pps.records.ranks import LIVE, Algorithm, Ranked, Ranking, RankRequest
 
@@ -154,11 +154,10 @@ def everything_words(view: Everything) -> str:
     return "\n".join([*(lines or ["Nothing yet."]), *more])
 
 
-@operation(
+@RECORDS.operation(
     "Rank records by their relations",
     ranking_words,
     READS,
-    toolset="records",
     command="rank",
     examples=(
         "pps rank ana pagerank --layer foundation",
@@ -173,11 +172,10 @@ async def graph_rank(memory: Memory, given: GraphRankInput) -> Ranking:
     return await memory.asks.rank(RankRequest(**inputs.options(given)))
 
 
-@operation(
+@RECORDS.operation(
     "Ask records a named query",
     answer_words,
     READS,
-    toolset="records",
     command="ask",
     examples=("pps ask ana", 'pps ask ana why --with \'{"id": "Pay the bill"}\''),
 )
@@ -209,13 +207,8 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
     return RecordAnswer("", f"{len(lines)} queries can be asked.", len(lines), queries=lines)
 
 
-@operation(
-    "Read the whole graph",
-    everything_words,
-    READS,
-    toolset="records",
-    command="graph-all",
-    examples=("pps graph-all ana --json",),
+@RECORDS.operation(
+    "Read the whole graph", everything_words, READS, command="graph-all", examples=("pps graph-all ana --json",)
 )
 async def graph_all(memory: Memory, given: GraphAllInput) -> Everything:
     """Use it to export or draw everything; to find something use 'recall' or 'record_ask'.
@@ -238,6 +231,3 @@ def _ranked(one: Ranked) -> str:
 
 def _id(id_: str) -> str:
     return f" [{id_}]" if id_ else ""
-
-
-RECORD_ASKS = (graph_rank, record_ask, graph_all)

@@ -16,7 +16,7 @@ from pps.memory import Memory
 from pps.operations.command_line import argument, option
 from pps.operations.inputs import Id, Input, Label, Nothing
 from pps.operations.outputs import StatsView
-from pps.operations.table import READS, operation
+from pps.operations.table import READS, RECORDS, UPKEEP
 from pps.records.finding import FoundRecord, RecordSearch
 
 _Weight = Annotated[float, Field(ge=0, le=1)]
@@ -190,11 +190,10 @@ def _drift(value: DriftReport) -> str:
     return "\n".join([head, *(f"{one.change:.2f}  {one.id[:8]}  {one.kind} {one.title}" for one in value.drifted)])
 
 
-@operation(
+@RECORDS.operation(
     "Find records",
     _hits,
     READS,
-    toolset="records",
     command="records search",
     examples=('pps records search ana "what keeps me awake" --layer mind --limit 5',),
 )
@@ -210,14 +209,7 @@ async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
     return RecordHits(tuple(_hit(one, given) for one in found.results), stats, found.min_similarity, found.notes)
 
 
-@operation(
-    "How the indexes are",
-    _status,
-    READS,
-    toolset="upkeep",
-    command="indexes",
-    examples=("pps indexes ana",),
-)
+@UPKEEP.operation("How the indexes are", _status, READS, command="indexes", examples=("pps indexes ana",))
 async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
     """Returns how many documents the indexes of text, vectors and fields hold, what waits, and what could not be made.
 
@@ -226,20 +218,10 @@ async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
     return await memory.finding.index_status()
 
 
-@operation(
-    "Look for drift",
-    _drift,
-    READS,
-    toolset="upkeep",
-    command="drift",
-    examples=("pps drift ana --priority P0",),
-)
+@UPKEEP.operation("Look for drift", _drift, READS, command="drift", examples=("pps drift ana --priority P0",))
 async def drift(memory: Memory, given: DriftInput) -> DriftReport:
     """Embeds records anew and returns those whose vectors changed by more than 0.1 (1 - cosine); changes nothing.
 
     Use it after a model was replaced or its server changed.
     """
     return await memory.finding.drift(given.priorities)
-
-
-FINDING = (record_search, index_status, drift)

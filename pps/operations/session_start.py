@@ -14,7 +14,7 @@ from pps.core.ids import short_id
 from pps.ingest.given_input import Input
 from pps.memory import Memory
 from pps.operations.command_line import argument, option
-from pps.operations.table import READS, operation
+from pps.operations.table import READS, RECORDS
 from pps.records.session import ContextUsage, LoadedLayer, LoadedRecord, SessionContext
 from pps.records.workload import Workload
 
@@ -117,13 +117,8 @@ def usage_words(value: ContextUsage) -> str:
     return "\n".join([*lines, f"in all: {value.tokens:,} tokens ({value.counter})"])
 
 
-@operation(
-    "Begin a session",
-    context_words,
-    READS,
-    toolset="records",
-    command="session context",
-    examples=("pps session context ana",),
+@RECORDS.operation(
+    "Begin a session", context_words, READS, command="session context", examples=("pps session context ana",)
 )
 async def session_context(memory: Memory, given: SessionContextInput) -> SessionContext:
     """Call it once when a conversation begins, where the memory has a pack of kinds with layers.
@@ -136,11 +131,10 @@ async def session_context(memory: Memory, given: SessionContextInput) -> Session
     return await memory.layers.context(given.session)
 
 
-@operation(
+@RECORDS.operation(
     "How full the days are",
     workload_words,
     READS,
-    toolset="records",
     command="workload",
     examples=("pps workload ana", "pps workload ana --start 2026-12-01 --end 2026-12-08 --details"),
 )
@@ -155,11 +149,10 @@ async def workload_assess(memory: Memory, given: WorkloadInput) -> Workload:
     return found if given.include_task_details else replace(found, tasks=(), events=())
 
 
-@operation(
+@RECORDS.operation(
     "What a session was given",
     usage_words,
     READS,
-    toolset="records",
     command="session usage",
     examples=("pps session usage ana 2f6c1c1e",),
 )
@@ -170,6 +163,3 @@ async def context_usage(memory: Memory, given: ContextUsageInput) -> ContextUsag
     session_context, and the packs at its start and at its prompts.
     """
     return await memory.layers.usage(given.session)
-
-
-SESSION_START = (session_context, workload_assess, context_usage)

@@ -16,7 +16,7 @@ from pps.entities.memberships import Squad
 from pps.operations.command_line import argument, option
 from pps.operations.exchange import LocalPath
 from pps.operations.inputs import Input, Label, Nothing
-from pps.operations.table import ADDS, ERASES, READS, SETS, operation
+from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS
 from pps.squad import founding, sharing
 from pps.squad.agents import introduce
 from pps.squad.desk import desk_of, rules_of
@@ -150,12 +150,10 @@ def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
     return SquadView(squad.name, squad.pool.name, rules.pool.gate, squad.created_at, members, missing)
 
 
-@operation(
+@REGISTRY.operation(
     "Make a squad",
     _shown,
     SETS,
-    audience="operator",
-    toolset="registry",
     command="squad create",
     examples=("pps squad create team --from openclaw", "pps squad create team --member kublai=ana"),
 )
@@ -172,26 +170,16 @@ async def squad_create(app: App, given: SquadCreateInput) -> SquadView:
     return _view(made.squad, dict(made.tokens))
 
 
-@operation(
-    "Show a squad",
-    _shown,
-    READS,
-    audience="operator",
-    toolset="registry",
-    command="squad show",
-    examples=("pps squad show team",),
-)
+@REGISTRY.operation("Show a squad", _shown, READS, command="squad show", examples=("pps squad show team",))
 async def squad_show(app: App, given: SquadInput) -> SquadView:
     """Returns a squad's pool and members."""
     return _view(await asyncio.to_thread(app.registry.squads.get, given.name))
 
 
-@operation(
+@REGISTRY.operation(
     "List the squads",
     lambda value: "\n".join(map(_shown, value.squads)) or "None yet: `pps squad create NAME` makes one.",
     READS,
-    audience="operator",
-    toolset="registry",
     command="squad list",
     examples=("pps squad list",),
 )
@@ -200,15 +188,7 @@ async def squad_list(app: App, _: Nothing) -> SquadsView:
     return SquadsView(tuple(map(_view, await asyncio.to_thread(app.registry.squads.list))))
 
 
-@operation(
-    "Add a member",
-    _shown,
-    SETS,
-    audience="operator",
-    toolset="registry",
-    command="squad add",
-    examples=("pps squad add team kublai ana",),
-)
+@REGISTRY.operation("Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",))
 async def squad_add(app: App, given: SquadAddInput) -> SquadView:
     """Makes an entity a member of a squad, or makes one for it. An entity is of one squad at most."""
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)
@@ -219,12 +199,10 @@ async def squad_add(app: App, given: SquadAddInput) -> SquadView:
     return _view(await asyncio.to_thread(app.registry.squads.get, given.name), tokens)
 
 
-@operation(
+@REGISTRY.operation(
     "Remove a member",
     _left,
     ERASES,
-    audience="operator",
-    toolset="registry",
     command="squad remove",
     examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
 )
@@ -242,12 +220,10 @@ async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
     return Removed(squad.name, member, found.gone, dict(found.weaker), found.dry_run)
 
 
-@operation(
+@REGISTRY.operation(
     "Erase a squad",
     lambda one: f"{one.name} is gone, with its pool.",
     ERASES,
-    audience="operator",
-    toolset="registry",
     command="squad delete",
     examples=("pps squad delete team --yes",),
 )
@@ -257,15 +233,13 @@ async def squad_delete(app: App, given: SquadInput) -> Disbanded:
     return Disbanded(given.name)
 
 
-@operation(
+@OWNERS_REGISTRY.operation(
     "Take in OpenClaw's files",
     lambda one: (
         f"{one.new} new of {sum(one.records.values())} records; anchors: {', '.join(one.anchors) or 'none'}"
         + (f"; not read: {', '.join(one.skipped)}" if one.skipped else "")
     ),
     ADDS,
-    audience="owner",
-    toolset="registry",
     command="squad import",
     examples=("pps squad import team kublai ~/openclaw",),
 )
@@ -281,6 +255,3 @@ async def squad_import(app: App, given: SquadImportInput) -> Taken:
         raise NotFound("member")
     async with desk_of(app, squad.members[member].entity) as desk:
         return await take_in(desk, Path(given.path))
-
-
-SQUAD_ADMIN = (squad_create, squad_show, squad_list, squad_add, squad_remove, squad_delete, squad_import)

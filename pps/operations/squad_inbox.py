@@ -15,7 +15,7 @@ from pps.core.text import counted
 from pps.core.values import JSON
 from pps.operations.inputs import Input, Label
 from pps.operations.squad_tools import Ids, Known, line_view, of_pool, said
-from pps.operations.table import READS, SETS, operation
+from pps.operations.table import READS, SETS, SQUAD
 from pps.squad import knowing
 from pps.squad.agents import agent_id, saw
 from pps.squad.desk import Desk
@@ -138,7 +138,7 @@ def _worded(value: JSON) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-@operation("Read records whole", _whole, SETS, audience="member", toolset="squad")
+@SQUAD.operation("Read records whole", _whole, SETS)
 async def squad_get(desk: Desk, given: GetInput) -> WholeRecords:
     """Use it to read what memory_query, squad_inbox or heartbeat named: your own records, or the pool's.
 
@@ -151,7 +151,7 @@ async def squad_get(desk: Desk, given: GetInput) -> WholeRecords:
     )
 
 
-@operation("Look into the inbox", _inbox, READS, audience="member", toolset="squad")
+@SQUAD.operation("Look into the inbox", _inbox, READS)
 async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
     """Use it when you begin and now and then: what subscriptions, tasks and broadcasts brought you, the oldest first.
 
@@ -170,7 +170,7 @@ async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
     return Inbox(tuple(found))
 
 
-@operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS, audience="member", toolset="squad")
+@SQUAD.operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS)
 async def squad_ack(desk: Desk, given: AckInput) -> Acknowledged:
     """Use it when you have looked at deliveries of squad_inbox: they are not shown again, and count as seen by you."""
     async with desk.pool() as pool:
@@ -187,7 +187,7 @@ def _pool(value: PoolView) -> str:
     return "\n".join([*lines, f"{len(value.shared)} of {counted(value.total, 'record')}."])
 
 
-@operation("List what is shared", _pool, READS, audience="member", toolset="squad")
+@SQUAD.operation("List what is shared", _pool, READS)
 async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
     """Use it to look through the pool without a question, the latest first; it does not count as seen by you.
 
@@ -209,6 +209,3 @@ async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
             members.append(MemberView(id_, rules.title or id_, rules.role, id_ in reviewers, *beat))
     counts = dict(Counter(one.kind for one in found))
     return PoolView(desk.squad.name, desk.me.id, tuple(members), page, len(wanted), counts)
-
-
-SQUAD_INBOX = (squad_get, squad_inbox, squad_ack, squad_pool)

@@ -14,7 +14,7 @@ from pps.core.text import counted
 from pps.ingest.given_input import Tag
 from pps.journal.pool_rows import Shared
 from pps.operations.inputs import Id, Input, Label, Nothing
-from pps.operations.table import ADDS, ERASES, SETS, operation
+from pps.operations.table import ADDS, ERASES, SETS, SQUAD
 from pps.records.saving import RelationGiven
 from pps.squad import knowing, sharing
 from pps.squad.desk import Desk
@@ -234,7 +234,7 @@ def _sheet(value: WorksheetView) -> str:
     return "\n\n".join((*lines, value.task, *map(_kept, value.kept)))
 
 
-@operation("Keep what you know", _kept, ADDS, audience="member", toolset="squad")
+@SQUAD.operation("Keep what you know", _kept, ADDS)
 async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
     """Use it to keep an experience, a belief or what you made in your own memory.
 
@@ -266,7 +266,7 @@ def _kept_view(kept: knowing.Kept) -> KeptView:
     return KeptView(one.id, one.kind, one.title, one.version, _copy(kept.copy) if kept.copy else None, kept.near)
 
 
-@operation("Ask what is known", _answers, SETS, audience="member", toolset="squad")
+@SQUAD.operation("Ask what is known", _answers, SETS)
 async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
     """Use it before you work on something: what you know of it, and what the squad shares, as two lists.
 
@@ -284,7 +284,7 @@ async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
     return KnowledgeView(tuple(map(line_view, own)), tuple(map(line_view, pool)))
 
 
-@operation("Reflect", _sheet, ADDS, audience="member", toolset="squad")
+@SQUAD.operation("Reflect", _sheet, ADDS)
 async def memory_reflect(desk: Desk, given: Nothing) -> WorksheetView:
     """Use it now and then: returns your recent experiences, what is around them, your last reflections and beliefs.
 
@@ -305,7 +305,7 @@ async def memory_reflect(desk: Desk, given: Nothing) -> WorksheetView:
     return WorksheetView(seen, near, thought, held, task, tuple(map(_kept_view, found.kept)))
 
 
-@operation("Share a record", _copied, ADDS, audience="member", toolset="squad")
+@SQUAD.operation("Share a record", _copied, ADDS)
 async def memory_share(desk: Desk, given: ShareInput) -> CopyView:
     """Use it to copy one of your records into the squad's pool; again, to bring the copy up to the original.
 
@@ -314,7 +314,7 @@ async def memory_share(desk: Desk, given: ShareInput) -> CopyView:
     return _copy(await sharing.share(desk, given.id))
 
 
-@operation("Take back what was shared", _withdrawn, ERASES, audience="member", toolset="squad")
+@SQUAD.operation("Take back what was shared", _withdrawn, ERASES)
 async def memory_revoke(desk: Desk, given: RevokeInput) -> WithdrawnView:
     """Use it to take your copies out of the pool, with what rests on them alone; what has other roots stays.
 
@@ -322,12 +322,3 @@ async def memory_revoke(desk: Desk, given: RevokeInput) -> WithdrawnView:
     """
     found = await sharing.revoke(desk, given.ids, dry_run=given.dry_run)
     return WithdrawnView(found.gone, dict(found.weaker), found.dry_run)
-
-
-SQUAD_TOOLS = (
-    memory_store,
-    memory_query,
-    memory_reflect,
-    memory_share,
-    memory_revoke,
-)

@@ -14,7 +14,7 @@ from pps.core.values import JSON
 from pps.operations.inputs import Id, Input, Label, Nothing
 from pps.operations.record_asks import RecordAnswer, RecordAskInput, answer_words, listed, ranking_words
 from pps.operations.squad_tools import Known, Share, known
-from pps.operations.table import ADDS, READS, SETS, operation
+from pps.operations.table import ADDS, READS, SETS, SQUAD
 from pps.records.ranks import Ranking, RankRequest
 from pps.records.saving import RecordGiven
 from pps.squad import knowing, working
@@ -175,26 +175,26 @@ def _beat(value: HeartbeatView) -> str:
     return "\n".join([*lines, *([f"Your minimum: {value.minimum}"] if value.minimum else [])]) or "Nothing to look at."
 
 
-@operation("Give a task", _told, ADDS, audience="member", toolset="squad")
+@SQUAD.operation("Give a task", _told, ADDS)
 async def squad_task_give(desk: Desk, given: TaskInput) -> TaskView:
     """Use it to give a member of your squad something to do; it finds it in its inbox at once."""
     fields = {"type": given.type, "priority": given.priority}
     return _task(await working.give(desk, given.to, RecordGiven("Task", given.title, given.description, fields=fields)))
 
 
-@operation("Take a task", _told, SETS, audience="member", toolset="squad")
+@SQUAD.operation("Take a task", _told, SETS)
 async def squad_task_take(desk: Desk, given: TaskIdInput) -> TaskView:
     """Use it when you begin a task that was given to you: you hold it for an hour; after that it may be taken again."""
     return _task(await working.take(desk, given.id))
 
 
-@operation("End a task", _told, SETS, audience="member", toolset="squad")
+@SQUAD.operation("End a task", _told, SETS)
 async def squad_task_done(desk: Desk, given: TaskDoneInput) -> TaskView:
     """Use it when a task that you hold is done: how it ended, and how good the result is. Who asked for it is told."""
     return _task(await working.finish(desk, given.id, given.outcome, given.quality, given.notes))
 
 
-@operation("Submit a proposal", _state, SETS, audience="member", toolset="squad")
+@SQUAD.operation("Submit a proposal", _state, SETS)
 async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
     """Use it to bring a WorkflowImprovement of yours before the reviewers.
 
@@ -204,7 +204,7 @@ async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
     return _proposal(await working.submit(desk, given.id, given.to, given.notes))
 
 
-@operation("List what waits for a reviewer", _pending, READS, audience="member", toolset="squad")
+@SQUAD.operation("List what waits for a reviewer", _pending, READS)
 async def proposal_pending(desk: Desk, given: Nothing) -> PendingList:
     """Use it to see what waits for a reviewer, the oldest first, with the analyses behind it."""
     del given
@@ -224,7 +224,7 @@ async def proposal_pending(desk: Desk, given: Nothing) -> PendingList:
     )
 
 
-@operation("Review a proposal", _state, SETS, audience="member", toolset="squad")
+@SQUAD.operation("Review a proposal", _state, SETS)
 async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
     """Use it, as a reviewer, to approve, reject or give back what another proposed. Of many reviews one counts.
 
@@ -233,7 +233,7 @@ async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
     return _proposal(await working.review(desk, given.id, given.decision, given.notes, given.conditions))
 
 
-@operation("What to look at now", _beat, SETS, audience="member", toolset="squad")
+@SQUAD.operation("What to look at now", _beat, SETS)
 async def heartbeat(desk: Desk, given: Nothing) -> HeartbeatView:
     """Use it now and then to see what to look at: late approvals, tasks, what others found and you have not seen.
 
@@ -245,7 +245,7 @@ async def heartbeat(desk: Desk, given: Nothing) -> HeartbeatView:
     return HeartbeatView(tuple(items), tuple(health), desk.my_rules.minimum)
 
 
-@operation("Ask the pool a named query", answer_words, READS, audience="member", toolset="squad")
+@SQUAD.operation("Ask the pool a named query", answer_words, READS)
 async def squad_ask(desk: Desk, given: RecordAskInput) -> RecordAnswer:
     """Use it to ask what all see in the pool: unseen knowledge, concepts to synthesise, how tasks go.
 
@@ -258,20 +258,7 @@ async def squad_ask(desk: Desk, given: RecordAskInput) -> RecordAnswer:
     return RecordAnswer(asked.query, asked.said, asked.total, asked.found)
 
 
-@operation("Rank what is shared", ranking_words, READS, audience="member", toolset="squad")
+@SQUAD.operation("Rank what is shared", ranking_words, READS)
 async def squad_rank(desk: Desk, given: SquadRankInput) -> Ranking:
     """Use it to see which records of the pool matter most, join the others, or belong together, by their relations."""
     return await knowing.ranked(desk, RankRequest(given.algorithm, kinds=given.types, limit=given.limit))
-
-
-SQUAD_WORK = (
-    squad_rank,
-    squad_task_give,
-    squad_task_take,
-    squad_task_done,
-    proposal_submit,
-    proposal_pending,
-    proposal_review,
-    heartbeat,
-    squad_ask,
-)

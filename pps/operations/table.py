@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import Any, Concatenate, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,9 +22,6 @@ Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator"
 """Who may ask, and what the act is given: an entity its ``Memory``; one that is a member of a squad its ``Desk``;
 a router and a runner of tasks their ``Projects``; an operator and the owner of the machine (who may ask whatever all
 others may) the ``App``."""
-
-TOOLSETS = ("core", "anchors", "records", "upkeep", "perspectives", "squad")
-"""Those of an entity; a client gets ``core`` unless it asks for others."""
 
 Subject = TypeVar("Subject")
 In = TypeVar("In", bound=Input)
@@ -128,45 +126,66 @@ class Operation(Generic[Subject, In, Out]):
 AnyOperation: TypeAlias = Operation[Any, Any, Any]
 
 
-def operation(  # noqa: PLR0913 - a row of the table has so many columns
-    title: str,
-    words: Callable[[Any], str],
-    hints: Hints,
-    *,
-    audience: Audience = "entity",
-    toolset: str = "core",
-    command: str = "",
-    examples: tuple[str, ...] = (),
-    name: str = "",
-    carried_through: bool = False,
-) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
-    """Return a decorator that makes a function an operation of its name.
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """Operations that are offered together to one audience."""
 
-    Its docstring is the description; its second argument's type the input, its return type the output; a third
-    argument is told the progress.
-    """
+    audience: Audience
+    name: str
 
-    def made(act: Act[Subject, In, Out]) -> Operation[Subject, In, Out]:
-        types = get_type_hints(act)
-        parameters = list(inspect.signature(act).parameters)
-        return Operation(
-            name or act.__name__,
-            title,
-            " ".join((act.__doc__ or "").split()),
-            types[parameters[1]],
-            types["return"],
-            act,
-            words,
-            hints,
-            audience,
-            toolset,
-            len(parameters) > 2,
-            carried_through,
-            command,
-            examples,
-        )
+    def operation(
+        self,
+        title: str,
+        words: Callable[[Any], str],
+        hints: Hints,
+        *,
+        command: str = "",
+        examples: tuple[str, ...] = (),
+        carried_through: bool = False,
+    ) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
+        """Return a decorator that makes a function an operation of its name.
 
-    return made
+        Its docstring is the description; its second argument's type the input, its return type the output; a third
+        argument is told the progress.
+        """
+
+        def made(act: Act[Subject, In, Out]) -> Operation[Subject, In, Out]:
+            types = get_type_hints(act)
+            parameters = list(inspect.signature(act).parameters)
+            return Operation(
+                act.__name__.rstrip("_"),  # ``import_``
+                title,
+                " ".join((act.__doc__ or "").split()),
+                types[parameters[1]],
+                types["return"],
+                act,
+                words,
+                hints,
+                self.audience,
+                self.name,
+                len(parameters) > 2,
+                carried_through,
+                command,
+                examples,
+            )
+
+        return made
+
+
+CORE, ANCHORS, RECORDS = Toolset("entity", "core"), Toolset("entity", "anchors"), Toolset("entity", "records")
+UPKEEP, PERSPECTIVES, SQUAD = Toolset("entity", "upkeep"), Toolset("entity", "perspectives"), Toolset("member", "squad")
+TOOLSETS = tuple(one.name for one in (CORE, ANCHORS, RECORDS, UPKEEP, PERSPECTIVES, SQUAD))
+"""Those of an entity; a client gets ``core`` unless it asks for others."""
+PROJECTS, TASKS = Toolset("router", "projects"), Toolset("runner", "tasks")
+REGISTRY, OWNERS_REGISTRY = Toolset("operator", "registry"), Toolset("owner", "registry")
+MAINTENANCE, PACKS = Toolset("owner", "maintenance"), Toolset("owner", "packs")
+
+
+def defined_in(*modules: ModuleType) -> tuple[AnyOperation, ...]:
+    """Return the operations that modules define, in the order in which they stand there."""
+    return tuple(
+        cast("AnyOperation", one) for module in modules for one in vars(module).values() if isinstance(one, Operation)
+    )
 
 
 def plain(schema: Any, *, nulls: bool = False) -> Any:

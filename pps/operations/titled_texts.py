@@ -10,7 +10,7 @@ from pps.core.reports import Merge, MergePlan
 from pps.core.values import EventReceipt
 from pps.memory import Memory
 from pps.operations import inputs, outputs, words
-from pps.operations.table import ADDS, ERASES, READS, Hints, operation
+from pps.operations.table import ADDS, ERASES, READS, RECORDS, Hints
 
 WAIT_S = 2.0
 """How long a record is waited for before the answer is ``accepted``."""
@@ -36,11 +36,10 @@ async def add(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
     return await memory.records.append(given.id, given.content, actor=given.actor, timeout_s=WAIT_S)
 
 
-@operation(
+@RECORDS.operation(
     "Keep a record",
     words.event,
     ADDS,
-    toolset="records",
     command="event",
     examples=('pps event ana "The light is out, see [[Harbour]]. #maintenance" --source whisper',),
 )
@@ -53,11 +52,10 @@ async def add_event(memory: Memory, given: inputs.AddEventInput) -> EventReceipt
     return await keep_event(memory, given)
 
 
-@operation(
+@RECORDS.operation(
     "Change a record or a turn",
     words.event,
     Hints(destructive=False, idempotent=True),
-    toolset="records",
     command="update",
     examples=('pps update ana 1b4e28ba --text "The light is on again."',),
 )
@@ -69,11 +67,10 @@ async def update(memory: Memory, given: inputs.UpdateInput) -> EventReceipt:
     return await change(memory, given)
 
 
-@operation(
+@RECORDS.operation(
     "Add to a record or a turn",
     words.event,
     ADDS,
-    toolset="records",
     command="append",
     examples=('pps append ana 1b4e28ba "It was repaired at noon."',),
 )
@@ -82,13 +79,8 @@ async def append(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
     return await add(memory, given)
 
 
-@operation(
-    "What a text was before",
-    words.history,
-    READS,
-    toolset="records",
-    command="history",
-    examples=("pps history ana 1b4e28ba --whole",),
+@RECORDS.operation(
+    "What a text was before", words.history, READS, command="history", examples=("pps history ana 1b4e28ba --whole",)
 )
 async def history(memory: Memory, given: inputs.HistoryInput) -> outputs.HistoryView:
     """Use it to see how a record or a turn changed. Returns its versions, newest first: when, by whom, and a diff."""
@@ -98,13 +90,8 @@ async def history(memory: Memory, given: inputs.HistoryInput) -> outputs.History
     )
 
 
-@operation(
-    "Nodes that may be one thing",
-    words.duplicates,
-    READS,
-    toolset="records",
-    command="merges list",
-    examples=("pps merges list ana",),
+@RECORDS.operation(
+    "Nodes that may be one thing", words.duplicates, READS, command="merges list", examples=("pps merges list ana",)
 )
 async def find_duplicates(memory: Memory, given: inputs.FindDuplicatesInput) -> outputs.Duplicates:
     """Use it to find nodes that may be one thing.
@@ -115,11 +102,10 @@ async def find_duplicates(memory: Memory, given: inputs.FindDuplicatesInput) -> 
     return outputs.Duplicates(tuple(await merging.duplicates(limit=limit)), tuple(await merging.merges(limit=limit)))
 
 
-@operation(
+@RECORDS.operation(
     "Merge two nodes",
     words.plan,
     ERASES,
-    toolset="records",
     command="merges apply",
     examples=("pps merges apply ana 1b4e28ba 6fa459ea --yes",),
 )
@@ -132,17 +118,13 @@ async def merge_nodes(memory: Memory, given: inputs.MergeNodesInput) -> MergePla
     return await memory.records.merging.merge(given.keep, given.drop, dry_run=given.dry_run)
 
 
-@operation(
+@RECORDS.operation(
     "Undo a merge",
     words.merge,
     Hints(),
-    toolset="records",
     command="merges undo",
     examples=("pps merges undo ana 1b4e28ba-2fa1-5d2b-883f-0016d3cca427",),
 )
 async def undo_merge(memory: Memory, given: inputs.UndoMergeInput) -> Merge:
     """Use it to make two nodes of one again, exactly as they were; what the node got since the merge stays with it."""
     return await memory.records.merging.undo(given.id)
-
-
-RECORDS = (add_event, update, append, history, find_duplicates, merge_nodes, undo_merge)

@@ -17,7 +17,7 @@ from pps.memory import Memory
 from pps.operations import words
 from pps.operations.inputs import Id, Label
 from pps.operations.outputs import PackView, pack_view
-from pps.operations.table import ERASES, READS, SETS, operation
+from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
 from pps.topics import calibration
 from pps.topics.calibration import PerspectiveStates
 from pps.topics.divergence import Divergence, divergence
@@ -99,11 +99,10 @@ def _sums(churn: float | None, entropy: float | None, *, consolidate: bool) -> s
     return f"Churn {changed}, entropy {spread}.{hint}"
 
 
-@operation(
+@PERSPECTIVES.operation(
     "Topics of a memory",
     portfolio_words,
     READS,
-    toolset="perspectives",
     command="topics",
     examples=("pps topics ana", "pps topics ana --format verbose"),
 )
@@ -119,19 +118,14 @@ async def get_topic_portfolio(memory: Memory, given: PortfolioInput) -> Portfoli
     return replace(found, topics=tuple(replace(one, **bare) for one in found.topics))
 
 
-@operation("How topics hold", stability_words, READS, toolset="perspectives")
+@PERSPECTIVES.operation("How topics hold", stability_words, READS)
 async def get_topic_stability(memory: Memory, given: StabilityInput) -> Stability:
     """Use it to see whether what a memory is about changes: churn over some hours, entropy, topics by phase."""
     return await memory.topics.stability(given.hours)
 
 
-@operation(
-    "Look for topics",
-    portfolio_words,
-    SETS,
-    toolset="perspectives",
-    command="detect",
-    examples=("pps detect ana", "pps detect ana --force"),
+@PERSPECTIVES.operation(
+    "Look for topics", portfolio_words, SETS, command="detect", examples=("pps detect ana", "pps detect ana --force")
 )
 async def detect_topics(memory: Memory, given: DetectInput, progress: Progress | None) -> Portfolio:
     """Use it to look for topics anew; sessions' ends do so by themselves. Returns what get_topic_portfolio returns."""
@@ -139,11 +133,8 @@ async def detect_topics(memory: Memory, given: DetectInput, progress: Progress |
     return replace(found, topics=tuple(replace(one, members=()) for one in found.topics))
 
 
-@operation(
-    "Merge nodes into one",
-    lambda value: "\n".join(words.plan(one) for one in value.merges),
-    ERASES,
-    toolset="perspectives",
+@PERSPECTIVES.operation(
+    "Merge nodes into one", lambda value: "\n".join(words.plan(one) for one in value.merges), ERASES
 )
 async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> Merged:
     """Use it when 2 to 10 nodes are one thing: the one of the name that stays gets the others' facts and mentions.
@@ -220,7 +211,7 @@ def _pair(one: Pair) -> str:
     return f"{one.space} {one.similarity:.2f} {first} [{short_id(one.first)}]\n  {second} [{short_id(one.second)}]"
 
 
-@operation("Divergence of a session", divergence_words, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Divergence of a session", divergence_words, READS)
 async def get_divergence_alerts(memory: Memory, given: AlertsInput) -> Divergence:
     """Use it to see whether a conversation has left its subject: its newest turn against those of the last hours.
 
@@ -229,7 +220,7 @@ async def get_divergence_alerts(memory: Memory, given: AlertsInput) -> Divergenc
     return await divergence(memory.topics.sources, given.lookback_hours, given.session)
 
 
-@operation("Propose what to consolidate", proposals_words, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Propose what to consolidate", proposals_words, READS)
 async def trigger_consolidation(memory: Memory, given: ConsolidationInput) -> Proposals:
     """Use it to find memories that may say the same. Returns pairs, the most alike first; nothing is changed.
 
@@ -239,7 +230,7 @@ async def trigger_consolidation(memory: Memory, given: ConsolidationInput) -> Pr
     return await consolidation(memory.topics.sources, topics, given.strategy, given.min_similarity, given.max_memories)
 
 
-@operation("Dream", dream_words, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Dream", dream_words, READS)
 async def trigger_dream(memory: Memory, given: DreamInput, progress: Progress | None) -> Dream:
     """Use it when idle: it replays what is important and most alike, then walks from what is least explained.
 
@@ -265,7 +256,7 @@ class InjectInput(Input):
     )
 
 
-@operation("Context to inject", words.pack, READS, toolset="perspectives")
+@PERSPECTIVES.operation("Context to inject", words.pack, READS)
 async def inject_context(memory: Memory, given: InjectInput) -> PackView:
     """Use it in place of ambient_recall where you also want to know the topics that the matter belongs to.
 
@@ -301,13 +292,8 @@ def states_words(view: PerspectiveStates) -> str:
     return "\n".join(lines)
 
 
-@operation(
-    "Perspectives of a memory",
-    states_words,
-    READS,
-    toolset="perspectives",
-    command="perspectives",
-    examples=("pps perspectives ana",),
+@PERSPECTIVES.operation(
+    "Perspectives of a memory", states_words, READS, command="perspectives", examples=("pps perspectives ana",)
 )
 async def get_perspectives(memory: Memory, given: PerspectivesInput) -> PerspectiveStates:
     """Use it to see the thirteen perspectives: what each finds, its category, weights and thresholds of similarity.
@@ -318,11 +304,10 @@ async def get_perspectives(memory: Memory, given: PerspectivesInput) -> Perspect
     return await calibration.states(memory.topics.sources)
 
 
-@operation(
+@PERSPECTIVES.operation(
     "Measure the thresholds of similarity",
     states_words,
     SETS,
-    toolset="perspectives",
     command="calibrate",
     examples=("pps calibrate ana", "pps calibrate ana --reset"),
 )
@@ -334,17 +319,3 @@ async def calibrate_perspectives(memory: Memory, given: CalibrateInput, progress
     if given.reset:
         return await calibration.uncalibrate(memory.topics.sources)
     return await calibration.calibrate(memory.topics.sources, progress)
-
-
-TOPICS = (
-    get_perspectives,
-    calibrate_perspectives,
-    inject_context,
-    get_topic_portfolio,
-    get_topic_stability,
-    detect_topics,
-    merge_concepts,
-    get_divergence_alerts,
-    trigger_consolidation,
-    trigger_dream,
-)

@@ -15,18 +15,17 @@ from pps.memory import Memory
 from pps.models.token_counts import count_tokens, counter_name
 from pps.operations import record_shapes as shapes
 from pps.operations import words
-from pps.operations.table import ADDS, ERASES, READS, SETS, Hints, operation
+from pps.operations.table import ADDS, ERASES, READS, RECORDS, SETS, Hints
 from pps.operations.titled_texts import WAIT_S
 from pps.records.records import Join
 from pps.records.saving import RelationGiven
 from pps.records.session import QUERY_TOKENS, Parent, parents_of
 
 
-@operation(
+@RECORDS.operation(
     "Keep or change records of packs' kinds",
     shapes.saved,
     SETS,
-    toolset="records",
     command="records save",
     examples=("pps records save ana --file goals.json",),
 )
@@ -40,13 +39,8 @@ async def record_save(memory: Memory, given: shapes.SaveRecordsInput) -> shapes.
     return shapes.saved_views(await memory.records.save(records, timeout_s=WAIT_S))
 
 
-@operation(
-    "Read records whole",
-    shapes.whole,
-    READS,
-    toolset="records",
-    command="records get",
-    examples=("pps records get ana 1b4e28ba",),
+@RECORDS.operation(
+    "Read records whole", shapes.whole, READS, command="records get", examples=("pps records get ana 1b4e28ba",)
 )
 async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.RecordsWhole:
     """Use it to read records in full: fields, what they cite, their relations, and the moves of their life cycles."""
@@ -58,11 +52,10 @@ async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.Re
     return shapes.RecordsWhole(views, tuple(map(shapes.join_view, relations)), tuple(moves))
 
 
-@operation(
+@RECORDS.operation(
     "List records",
     shapes.listed,
     READS,
-    toolset="records",
     command="records list",
     examples=(
         "pps records list ana --kind Goal --order deadline",
@@ -142,11 +135,10 @@ def _hidden(kinds: Kinds, one: shapes.RecordView, without: Collection[str]) -> s
     return {*without, *own, *(() if spec and spec.describe else ("description",))}
 
 
-@operation(
+@RECORDS.operation(
     "Move a record through its life cycle",
     shapes.saved,
     ADDS,
-    toolset="records",
     command="records move",
     examples=('pps records move ana 1b4e28ba done --why "The shoes fit."',),
 )
@@ -159,13 +151,8 @@ async def record_move(memory: Memory, given: shapes.MoveRecordInput) -> shapes.S
     return shapes.saved_views(moved)
 
 
-@operation(
-    "Delete records",
-    words.gone,
-    ERASES,
-    toolset="records",
-    command="records delete",
-    examples=("pps records delete ana 1b4e28ba --yes",),
+@RECORDS.operation(
+    "Delete records", words.gone, ERASES, command="records delete", examples=("pps records delete ana 1b4e28ba --yes",)
 )
 async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> Forgotten:
     """Use it only to erase records that must not be kept, with their versions and relations; it cannot be undone.
@@ -176,11 +163,10 @@ async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> For
     return await memory.records.delete(given.ids, dry_run=given.dry_run)
 
 
-@operation(
+@RECORDS.operation(
     "Relate two records",
     lambda view: "\n".join(f"[{one}]{'' if view.created else ' held already'}" for one in view.ids),
     SETS,
-    toolset="records",
     command="records relate",
     examples=('pps records relate ana "Buy shoes" SERVES "Run a marathon"',),
 )
@@ -197,17 +183,13 @@ async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> sha
     return shapes.Joined(tuple(ids), created)
 
 
-@operation(
+@RECORDS.operation(
     "End relations between records",
     lambda view: f"{counted(len(view.ids), 'relation')} ended.",
     Hints(destructive=True),
-    toolset="records",
     command="records unrelate",
     examples=("pps records unrelate ana 1b4e28ba",),
 )
 async def record_unrelate(memory: Memory, given: shapes.UnrelateRecordsInput) -> shapes.Joined:
     """Use it when relations no longer hold. What was is still shown by a question with as_of."""
     return shapes.Joined(tuple(await memory.records.part(given.ids)))
-
-
-TYPED_RECORDS = (record_save, record_get, record_list, record_move, record_delete, record_relate, record_unrelate)

@@ -9,26 +9,25 @@ from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import inputs, words
 from pps.operations.outputs import LastProof
-from pps.operations.table import READS, SETS, operation
+from pps.operations.table import READS, SETS, UPKEEP
 
 
-@operation("How much is known", words.stats, READS, toolset="upkeep", command="stats", examples=("pps stats ana",))
+@UPKEEP.operation("How much is known", words.stats, READS, command="stats", examples=("pps stats ana",))
 async def stats(memory: Memory, _: inputs.Nothing) -> Stats:
     """Returns how many turns, nodes, facts and anchors there are, since when, and what is still being taken in."""
     return await memory.stats()
 
 
-@operation("Is the memory well", words.health, READS, toolset="upkeep")
+@UPKEEP.operation("Is the memory well", words.health, READS)
 async def health(memory: Memory, _: inputs.Nothing) -> Health:
     """Use it when something fails. Returns whether this memory can do its work, and for each problem what to do."""
     return await memory.health()
 
 
-@operation(
+@UPKEEP.operation(
     "Find facts in earlier turns",
     words.extracted,
     SETS,
-    toolset="upkeep",
     command="extract",
     examples=("pps extract ana --dry-run", "pps extract ana --since 2026-11-01"),
 )
@@ -40,14 +39,7 @@ async def extract(memory: Memory, given: inputs.ExtractInput, progress: Progress
     return await memory.jobs.extract(given.since, dry_run=given.dry_run, progress=progress)
 
 
-@operation(
-    "What became of a turn",
-    words.job,
-    READS,
-    toolset="upkeep",
-    command="jobs show",
-    examples=("pps jobs show ana 17",),
-)
+@UPKEEP.operation("What became of a turn", words.job, READS, command="jobs show", examples=("pps jobs show ana 17",))
 async def job_status(memory: Memory, given: inputs.JobStatusInput) -> JobReport:
     """Use it to ask whether a text that 'remember' accepted is in graph and indexes by now.
 
@@ -56,19 +48,14 @@ async def job_status(memory: Memory, given: inputs.JobStatusInput) -> JobReport:
     return await memory.jobs.status(given.id)
 
 
-@operation("How taking in goes", words.ingestion, READS, toolset="upkeep")
+@UPKEEP.operation("How taking in goes", words.ingestion, READS)
 async def ingestion_stats(memory: Memory, _: inputs.Nothing) -> IngestionStats:
     """Returns how many texts wait to be taken into graph and indexes, how many failed, and what is waited for."""
     return await memory.jobs.stats()
 
 
-@operation(
-    "What language models took",
-    words.costs,
-    READS,
-    toolset="upkeep",
-    command="costs",
-    examples=("pps costs ana --days 7",),
+@UPKEEP.operation(
+    "What language models took", words.costs, READS, command="costs", examples=("pps costs ana --days 7",)
 )
 async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
     """Returns tokens, requests and dollars that reading by a language model took, by day and model.
@@ -78,13 +65,8 @@ async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
     return await memory.costs.report(given.days)
 
 
-@operation(
-    "How much was injected",
-    words.injected,
-    READS,
-    toolset="upkeep",
-    command="injected",
-    examples=("pps injected ana --days 30",),
+@UPKEEP.operation(
+    "How much was injected", words.injected, READS, command="injected", examples=("pps injected ana --days 30",)
 )
 async def injected(memory: Memory, given: inputs.InjectedInput) -> Injected:
     """Returns how many tokens of this memory hooks and ambient_recall put before agents, by session.
@@ -94,13 +76,10 @@ async def injected(memory: Memory, given: inputs.InjectedInput) -> Injected:
     return await memory.sessions.injected(given.days)
 
 
-@operation("When isolation was last proved", words.proved, READS, toolset="upkeep")
+@UPKEEP.operation("When isolation was last proved", words.proved, READS)
 async def last_proof(memory: Memory, _: inputs.Nothing) -> LastProof:
     """Returns when it was last tried whether anything of one memory reaches another, by how many attacks, and how.
 
     What went wrong is counted. The owner of the machine tries it with `pps verify-isolation`, on throw-away memories.
     """
     return LastProof(await asyncio.to_thread(lambda: memory.last_proof))
-
-
-UPKEEP = (stats, health, extract, job_status, ingestion_stats, costs, injected, last_proof)

@@ -31,7 +31,7 @@ from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.inputs import Input
-from pps.operations.table import READS, operation
+from pps.operations.table import READS, UPKEEP
 from tests.isolation.attacks import unattacked
 from tests.reference import shown
 
@@ -49,13 +49,13 @@ class Echo:
     said: str
 
 
-@operation("Say it again", lambda echo: f"{echo.said}!", READS, toolset="upkeep", command="echo")
+@UPKEEP.operation("Say it again", lambda echo: f"{echo.said}!", READS, command="echo")
 async def echo(memory: Memory, given: EchoInput) -> Echo:
     """Use it to hear a word again. Returns the word, and whose memory said it."""
     return Echo(f"{given.word} ({memory.entity.name})")
 
 
-@operation("Count", lambda done: f"{done.said}.", READS, toolset="upkeep", command="count")
+@UPKEEP.operation("Count", lambda done: f"{done.said}.", READS, command="count")
 async def count(memory: Memory, given: EchoInput, progress: Progress | None) -> Echo:
     """Use it to hear a word letter by letter. Returns the word."""
     for done, letter in enumerate(given.word, 1):

@@ -15,7 +15,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.text import estimate_tokens
 from pps.interfaces.cli.demo import WEEK, YEAR, keep_year
 from pps.memory import Memory
-from pps.operations.session_start import SESSION_START, context_words
+from pps.operations.session_start import context_words, session_context, workload_assess
 from pps.operations.typed_records import record_list
 from pps.records.saving import RecordGiven
 from pps.records.session import QUERY_TOKENS, SESSION_TOKENS
@@ -50,7 +50,7 @@ async def test_a_year_is_shown_at_the_start_of_a_session(iris: Memory) -> None:
     text = context_words(context)
     assert text.startswith(f"<memory-{context.mark}>")
     assert "No third commission" in text
-    answer = await SESSION_START[0].answer(iris, SESSION_START[0].parse({}))
+    answer = await session_context.answer(iris, session_context.parse({}))
     sent = estimate_tokens(json.dumps(answer.data, ensure_ascii=False))
     assert estimate_tokens(answer.text) < sent <= context.total_tokens + 50
     with pytest.raises(InvalidRequest, match="nothing but what this memory recalled"):
@@ -114,7 +114,7 @@ async def test_a_session_context_holds_its_budgets_at_any_size(app: App) -> None
             assert context.total_tokens <= SESSION_TOKENS
             assert all(one.tokens <= one.budget_tokens for one in context.layers)
             assert all(one.nodes == len(one.items) + sum(one.left_out_by_kind.values()) for one in context.layers)
-            answer = await SESSION_START[0].answer(memory, SESSION_START[0].parse({}))
+            answer = await session_context.answer(memory, session_context.parse({}))
             sent = estimate_tokens(json.dumps(answer.data, ensure_ascii=False))
             assert estimate_tokens(answer.text) <= sent <= SESSION_TOKENS
         started = perf_counter()
@@ -137,7 +137,7 @@ async def test_a_session_shows_nothing_of_another_memory(app: App, iris: Memory)
 
 
 async def test_days_are_dates_of_the_callers(iris: Memory) -> None:
-    operation = SESSION_START[1]
+    operation = workload_assess
     answer = await operation.answer(iris, operation.parse({"start_date": "2026-03-16", "end_date": "2026-03-17"}))
     assert answer.data["start_date"] == "2026-03-16"
     assert "tasks" not in answer.data or answer.data["tasks"] == []

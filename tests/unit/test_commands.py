@@ -21,7 +21,7 @@ from pps.interfaces.cli.main import build
 from pps.memory import Memory
 from pps.operations.catalog import OPERATIONS
 from pps.operations.command_line import argument, json_file, option, unoffered
-from pps.operations.table import ERASES, Answer, operation
+from pps.operations.table import CORE, ERASES, Answer
 
 
 class Tea(Input):
@@ -43,7 +43,9 @@ class Cup:
     said: str
 
 
-@operation("Brew tea", lambda cup: cup.said, ERASES, command="kitchen brew", examples=("pps kitchen brew ana oolong",))
+@CORE.operation(
+    "Brew tea", lambda cup: cup.said, ERASES, command="kitchen brew", examples=("pps kitchen brew ana oolong",)
+)
 async def brew(memory: Memory, given: Tea) -> Cup:
     """Use it when somebody is thirsty; 'cups' says how many. A dry run unless dry_run=false."""
     raise NotImplementedError
