@@ -17,9 +17,6 @@ from pps.operations.catalog import operations_for
 from pps.operations.table import AnyOperation
 from pps.server import Link
 
-_LISTS = {"get": "items", "anchor_list": "anchors", "anchor_search": "hits"}
-"""What ``Memory`` returns as a list, and an operation under a name."""
-
 
 class RemoteMemory:
     """One entity's memory on the server: every operation of an entity is a method.
@@ -42,8 +39,8 @@ class RemoteMemory:
             arguments = _arguments(operation, given, named)
             operation.parse(arguments)  # what is wrong is said without asking
             answer = await asyncio.to_thread(self._link.call, name, self._name, arguments)
-            value = TypeAdapter[Any](operation.output).validate_json(json.dumps(answer["data"]))
-            return getattr(value, _LISTS[name]) if name in _LISTS else value
+            data = answer["data"][operation.items] if operation.items else answer["data"]
+            return TypeAdapter[Any](operation.output).validate_json(json.dumps(data))
 
         return ask
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
@@ -91,13 +92,6 @@ class EntityView:
 
 
 @dataclass(frozen=True, slots=True)
-class Entities:
-    """The entities by name."""
-
-    entities: tuple[EntityView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Deleted:
     """What is gone; ``left`` says what a store keeps of it."""
 
@@ -146,10 +140,10 @@ def _made(one: EntityView) -> str:
     return f"{one.name} {'is made' if one.is_new else 'is there already'}: {one.folder} ({one.store}){token}"
 
 
-def _listed(value: Entities) -> str:
+def _listed(entities: Sequence[EntityView]) -> str:
     lines = [
         f"{one.name}  {one.store}  since {one.created_at:%Y-%m-%d}{'  archived' if one.archived else ''}"
-        for one in value.entities
+        for one in entities
     ]
     return "\n".join(lines) or "None yet: `pps entity create NAME` makes one."
 
@@ -178,12 +172,17 @@ async def entity_create(app: App, given: CreateInput) -> EntityView:
 
 
 @REGISTRY.operation(
-    "List the entities", _listed, READS, command="entity list", examples=("pps entity list --archived",)
+    "List the entities",
+    _listed,
+    READS,
+    items="entities",
+    command="entity list",
+    examples=("pps entity list --archived",),
 )
-async def entity_list(app: App, given: ListInput) -> Entities:
+async def entity_list(app: App, given: ListInput) -> tuple[EntityView, ...]:
     """Returns the entities by name, with store, folder and age."""
     found = await asyncio.to_thread(app.registry.list, include_archived=given.archived)
-    return Entities(tuple(_entity(one) for one in found))
+    return tuple(map(_entity, found))
 
 
 @REGISTRY.operation("Show an entity", _shown, READS, command="entity show", examples=("pps entity show ana",))

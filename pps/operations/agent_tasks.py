@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -19,7 +20,7 @@ from pps.ingest.redact import Redactor
 from pps.operations.command_line import argument, option
 from pps.operations.inputs import Content, Id, Label
 from pps.operations.project_graph import ProjectInput, line
-from pps.operations.projects import Claimed, Projects
+from pps.operations.projects import Projects
 from pps.operations.table import ADDS, PROJECTS, READS, SETS, TASKS
 
 MAX_WAIT_S = 60
@@ -137,13 +138,6 @@ class TaskStates:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskList:
-    """Tasks, newest first."""
-
-    tasks: tuple[TaskView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ClaimedTask:
     """A task to carry out; ``lease`` is what its end is reported with."""
 
@@ -161,7 +155,7 @@ class MaybeTask:
     claimed: ClaimedTask | None = None
 
 
-def task_view(task: AgentTask) -> TaskView:
+def _view(task: AgentTask) -> TaskView:
     """Return the view of a task; what it asks for and its lease are left out."""
     return TaskView(
         task.id,
@@ -180,44 +174,16 @@ def task_view(task: AgentTask) -> TaskView:
     )
 
 
-def task_states(tasks: list[AgentTask]) -> TaskStates:
-    """Return the view of tasks that were waited for."""
-    running = tuple(one.id for one in tasks if one.state not in FINISHED)
-    return TaskStates(tuple(task_view(one) for one in tasks), running, not running)
-
-
-def claimed_view(claimed: Claimed | None) -> MaybeTask:
-    """Return the view of a task for the runner that has just got it."""
-    if claimed is None:
-        return MaybeTask()
-    task = claimed.task
-    return MaybeTask(
-        ClaimedTask(claimed.project, task.draft.prompt, task.lease, task_view(task), task.draft.node or None)
-    )
-
-
-def spawned(view: TaskView) -> str:
-    """Return that a task waits for a runner."""
-    return f"Queued for a runner. [{view.id}]"
-
-
-def states(view: TaskStates) -> str:
-    """Return one line a task, and what has not ended."""
-    lines = [_task(one) for one in view.tasks]
+def _states(view: TaskStates) -> str:
+    lines = [_told(one) for one in view.tasks]
     return "\n".join([*lines, "All ended." if view.all_done else f"Still running: {', '.join(view.running)}"])
 
 
-def tasks(view: TaskList) -> str:
-    """Return one line a task."""
-    return "\n".join(_task(one) for one in view.tasks) or "No tasks."
+def _listed(tasks: Sequence[TaskView]) -> str:
+    return "\n".join(map(_told, tasks)) or "No tasks."
 
 
-def task(view: TaskView) -> str:
-    """Return how a task stands."""
-    return _task(view)
-
-
-def claimed(view: MaybeTask) -> str:
+def _claimed(view: MaybeTask) -> str:
     """Return what is to be done, with what the runner needs to report its end."""
     if view.claimed is None:
         return "No task waits."
@@ -225,12 +191,12 @@ def claimed(view: MaybeTask) -> str:
     return f"{one.project}\ntask {one.task.id}\nlease {one.lease}\n\n{one.prompt}"
 
 
-def _task(view: TaskView) -> str:
+def _told(view: TaskView) -> str:
     what = view.result or view.error or view.note or view.title or ""
     return f"{view.state} [{view.id}]{': ' + line(what) if what else ''}"
 
 
-@PROJECTS.operation("Hand a task to an agent", spawned, ADDS)
+@PROJECTS.operation("Hand a task to an agent", lambda task: f"Queued for a runner. [{task.id}]", ADDS)
 async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
     """Use it to put a task into the project's queue, for an agent that somebody else runs here.
 
@@ -247,10 +213,10 @@ async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
     task, title = redactor.text(given.task), redactor.text(given.title)
     draft = TaskDraft(task, title, given.agent, node, given.max_attempts)
     tasks = await projects.tasks(given.project, create=True)
-    return task_view(await asyncio.to_thread(tasks.add, draft))
+    return _view(await asyncio.to_thread(tasks.add, draft))
 
 
-@PROJECTS.operation("Wait for tasks", states, READS)
+@PROJECTS.operation("Wait for tasks", _states, READS)
 async def wait_for_agents(projects: Projects, given: WaitForAgentsInput, progress: Progress | None) -> TaskStates:
     """Use it to wait until tasks have ended, at most a minute; call it again to wait longer.
 
@@ -265,23 +231,30 @@ async def wait_for_agents(projects: Projects, given: WaitForAgentsInput, progres
             progress("tasks", sum(one.state in FINISHED for one in found), len(found))
         left = until - loop.time()
         if left <= 0 or all(one.state in FINISHED for one in found):
-            return task_states(found)
+            running = tuple(one.id for one in found if one.state not in FINISHED)
+            return TaskStates(tuple(map(_view, found)), running, not running)
         await asyncio.sleep(min(_LOOK_S, left))
 
 
-@TASKS.operation("Claim a task", claimed, ADDS, command="task claim", examples=("pps task claim --lease-s 600 --json",))
+@TASKS.operation(
+    "Claim a task", _claimed, ADDS, command="task claim", examples=("pps task claim --lease-s 600 --json",)
+)
 async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
     """Takes the task that has waited longest, for a runner that carries tasks out: its own until the lease ends.
 
     Returns its project, id, lease and what is to be done.
     """
     runner = Redactor(on=projects.redacts).text(given.runner)
-    return claimed_view(await projects.claim(given.project, runner, given.lease_s, given.agent))
+    claimed = await projects.claim(given.project, runner, given.lease_s, given.agent)
+    if claimed is None:
+        return MaybeTask()
+    task = claimed.task
+    return MaybeTask(ClaimedTask(claimed.project, task.draft.prompt, task.lease, _view(task), task.draft.node or None))
 
 
 @TASKS.operation(
     "Keep a task longer",
-    task,
+    _told,
     SETS,
     command="task extend",
     examples=('pps task extend ~/work/shop TASK LEASE --note "tests run"',),
@@ -290,12 +263,12 @@ async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
     """Holds a claimed task for so many seconds from now, and notes how far it is."""
     tasks = await projects.tasks(given.project)
     note = Redactor(on=projects.redacts).text(given.note)
-    return task_view(await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note))
+    return _view(await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note))
 
 
 @TASKS.operation(
     "Say that a task is done",
-    task,
+    _told,
     ADDS,
     command="task complete",
     examples=('pps task complete ~/work/shop TASK LEASE "All tests pass."',),
@@ -304,12 +277,12 @@ async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskVie
     """Ends a claimed task with its result, which wait_for_agents then returns."""
     tasks = await projects.tasks(given.project)
     result = Redactor(on=projects.redacts).text(given.result)
-    return task_view(await asyncio.to_thread(tasks.complete, given.task_id, given.lease, result))
+    return _view(await asyncio.to_thread(tasks.complete, given.task_id, given.lease, result))
 
 
 @TASKS.operation(
     "Say that a task failed",
-    task,
+    _told,
     ADDS,
     command="task fail",
     examples=('pps task fail ~/work/shop TASK LEASE "no such branch" --no-retry',),
@@ -319,12 +292,14 @@ async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
     tasks = await projects.tasks(given.project)
     error = Redactor(on=projects.redacts).text(given.error)
     failed = await asyncio.to_thread(tasks.fail, given.task_id, given.lease, error, again=given.retry)
-    return task_view(failed)
+    return _view(failed)
 
 
-@TASKS.operation("List tasks", tasks, READS, command="task list", examples=("pps task list ~/work/shop",))
-async def task_list(projects: Projects, given: TaskListInput) -> TaskList:
+@TASKS.operation(
+    "List tasks", _listed, READS, items="tasks", command="task list", examples=("pps task list ~/work/shop",)
+)
+async def task_list(projects: Projects, given: TaskListInput) -> tuple[TaskView, ...]:
     """Returns the tasks of a project and how they stand, newest first."""
     tasks = await projects.tasks(given.project)
     found = await asyncio.to_thread(tasks.list, given.limit)
-    return TaskList(tuple(task_view(one) for one in found))
+    return tuple(map(_view, found))

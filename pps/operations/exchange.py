@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -103,12 +104,19 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """What taking in a folder did, by files, and whether graph and indexes have all of it."""
+class FolderView:
+    """A folder that leads to an entity; those of an ``archived`` one lead nowhere."""
 
     path: str
     entity: str
     created_at: datetime
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Followed(FolderView):
+    """What taking in a folder did, by files, and whether graph and indexes have all of it."""
+
     added: int
     changed: int
     removed: int
@@ -122,29 +130,10 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfollowed:
+class Unfollowed(FolderView):
     """A folder that is followed no longer, and how many passages were forgotten."""
 
-    path: str
-    entity: str
-    created_at: datetime
     forgotten: int
-
-
-@dataclass(frozen=True, slots=True)
-class FolderView:
-    """A folder that an entity follows."""
-
-    path: str
-    entity: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Folders:
-    """The folders that are followed."""
-
-    folders: tuple[FolderView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +191,8 @@ def _unfollowed(value: Unfollowed) -> str:
     return f"{value.entity} follows {value.path} no longer; {counted(value.forgotten, 'passage')} forgotten"
 
 
-def _folders(value: Folders) -> str:
-    lines = [f"{one.entity}  {one.path}" for one in value.folders]
-    return "\n".join(lines) or "None: `pps watch add NAME FOLDER` adds one."
+def _folders(folders: Sequence[FolderView]) -> str:
+    return "\n".join(f"{one.entity}  {one.path}" for one in folders) or "None: `pps watch add NAME FOLDER` adds one."
 
 
 def _anchors(value: AnchorsImported) -> str:
@@ -322,14 +310,14 @@ async def watch_remove(app: App, given: UnwatchInput, progress: Progress | None)
 
 
 @OWNERS_REGISTRY.operation(
-    "List the followed folders", _folders, READS, command="watch list", examples=("pps watch list",)
+    "List the followed folders", _folders, READS, items="folders", command="watch list", examples=("pps watch list",)
 )
-async def watch_list(app: App, given: WatchedInput) -> Folders:
+async def watch_list(app: App, given: WatchedInput) -> tuple[FolderView, ...]:
     """Returns the folders that entities follow, all of them or one entity's."""
     if given.name:
         await asyncio.to_thread(app.registry.get, given.name)
     found = await asyncio.to_thread(app.registry.watched.list, given.name or None)
-    return Folders(tuple(folder_view(one) for one in found))
+    return tuple(map(folder_view, found))
 
 
 @MAINTENANCE.operation(
@@ -345,7 +333,7 @@ async def anchors_import(app: App, given: WatchInput, progress: Progress | None)
 
 
 def folder_view(folder: MappedFolder) -> FolderView:
-    return FolderView(folder.path, folder.entity.name, folder.created_at)
+    return FolderView(folder.path, folder.entity.name, folder.created_at, folder.archived)
 
 
 def fields_of(value: Any) -> dict[str, Any]:

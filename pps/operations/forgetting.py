@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pps.core.errors import InvalidRequest
-from pps.core.reports import Forgotten, Restored
+from pps.core.reports import Forgotten, Restorable, Restored
 from pps.ingest.forget import MAX_WHY, Manner
 from pps.ingest.given_input import Input
 from pps.memory import Memory
-from pps.operations import outputs, words
+from pps.operations import words
 from pps.operations.command_line import argument
 from pps.operations.inputs import ForgetInput, Id, Nothing
 from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP
@@ -72,14 +72,19 @@ async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
 
 
 @UPKEEP.operation(
-    "What can be restored", words.restorables, READS, command="forgotten", examples=("pps forgotten ana",)
+    "What can be restored",
+    words.restorables,
+    READS,
+    items="forgotten",
+    command="forgotten",
+    examples=("pps forgotten ana",),
 )
-async def forgotten(memory: Memory, _: Nothing) -> outputs.Restorables:
+async def forgotten(memory: Memory, _: Nothing) -> tuple[Restorable, ...]:
     """Use it to find what was softly forgotten: what, when, by whom, why, and until when it can be restored.
 
     Returns the latest first, each with the id that 'restore_forgotten' takes.
     """
-    return outputs.Restorables(tuple(await memory.forgetting.list()))
+    return tuple(await memory.forgetting.list())
 
 
 @UPKEEP.operation(

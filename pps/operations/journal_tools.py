@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -93,13 +94,6 @@ class Jobs:
     next: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
-    """Numbers of the jobs that are queued again."""
-
-    retried: tuple[int, ...]
-
-
 def turns_words(value: Turns) -> str:
     """Return a line a turn, with what was made of it, then the sessions."""
     lines = [
@@ -124,8 +118,8 @@ def jobs_words(value: Jobs) -> str:
     return "\n".join([*(lines or ["No such jobs."]), *([f"More: --after {value.next}"] if value.next else [])])
 
 
-def retried_words(value: Retried) -> str:
-    return f"{len(value.retried)} retried."
+def retried_words(retried: Sequence[int]) -> str:
+    return f"{len(retried)} retried."
 
 
 @UPKEEP.operation("List what was said", turns_words, READS, command="turns", examples=("pps turns ana",))
@@ -149,13 +143,13 @@ async def jobs_list(memory: Memory, given: JobsInput) -> Jobs:
     return Jobs(tuple(found), found[-1].id if len(found) == given.limit else None)
 
 
-@UPKEEP.operation("Try this memory's jobs again", retried_words, SETS)
-async def jobs_retry(memory: Memory, given: ChosenInput) -> Retried:
+@UPKEEP.operation("Try this memory's jobs again", retried_words, SETS, items="retried")
+async def jobs_retry(memory: Memory, given: ChosenInput) -> tuple[int, ...]:
     """Use it when what made jobs fail is mended: takes texts in again, the ones named, or all that failed.
 
     What is there is not doubled. Returns the numbers of the jobs that are queued again.
     """
-    return Retried(tuple(await memory.jobs.retry(given.chosen())))
+    return tuple(await memory.jobs.retry(given.chosen()))
 
 
 def _listed(one: SaidTurn) -> ListedTurn:

@@ -100,8 +100,10 @@ async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timel
     return outputs.timeline_view(await memory.timeline(**inputs.options(given)))
 
 
-@CORE.operation("Read items whole", words.items, READS, command="get", examples=("pps get ana 1b4e28ba",))
-async def get(memory: Memory, given: inputs.GetInput) -> outputs.Items:
+@CORE.operation(
+    "Read items whole", words.items, READS, items="items", command="get", examples=("pps get ana 1b4e28ba",)
+)
+async def get(memory: Memory, given: inputs.GetInput) -> tuple[outputs.ItemView, ...]:
     """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id."""
     return await read_items(memory, given.ids)
 
@@ -125,19 +127,26 @@ async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorIn
     "Search the anchors",
     words.anchor_hits,
     READS,
+    items="hits",
     command="anchors search",
     examples=('pps anchors search ana "how the bread is made"',),
 )
-async def anchor_search(memory: Memory, given: inputs.AnchorSearchInput) -> outputs.AnchorHits:
+async def anchor_search(memory: Memory, given: inputs.AnchorSearchInput) -> tuple[outputs.HitView, ...]:
     """Use it when the answer is likely in an anchor. Returns the best anchors, each with the passage that answers."""
-    hits = await memory.anchor_search(given.query, limit=given.limit)
-    return outputs.AnchorHits(tuple(outputs.hit_view(hit) for hit in hits))
+    return tuple(map(outputs.hit_view, await memory.anchor_search(given.query, limit=given.limit)))
 
 
-@ANCHORS.operation("List the anchors", words.anchors, READS, command="anchors list", examples=("pps anchors list ana",))
-async def anchor_list(memory: Memory, _: inputs.Nothing) -> outputs.AnchorInfos:
+@ANCHORS.operation(
+    "List the anchors",
+    words.anchors,
+    READS,
+    items="anchors",
+    command="anchors list",
+    examples=("pps anchors list ana",),
+)
+async def anchor_list(memory: Memory, _: inputs.Nothing) -> tuple[AnchorInfo, ...]:
     """Use it to see which anchors there are. Returns the slug, title and time of every one."""
-    return outputs.AnchorInfos(tuple(await memory.anchor_list()))
+    return tuple(await memory.anchor_list())
 
 
 @ANCHORS.operation(
@@ -177,11 +186,11 @@ async def anchor_resync(memory: Memory, _: inputs.Nothing) -> ResyncReport:
     return await memory.anchor_resync()
 
 
-async def read_items(memory: Memory, ids: Sequence[str]) -> outputs.Items:
+async def read_items(memory: Memory, ids: Sequence[str]) -> tuple[outputs.ItemView, ...]:
     """Return items whole; a record with its text, dated by it."""
     found = await memory.get(ids)
     texts = await memory.records.texts([item.uuid for item in found])
-    return outputs.Items(tuple(outputs.item_view(item, texts.get(item.uuid)) for item in found))
+    return tuple(outputs.item_view(item, texts.get(item.uuid)) for item in found)
 
 
 def _asked(given: inputs.RecallInput, *without: str) -> Any:

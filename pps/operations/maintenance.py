@@ -21,7 +21,7 @@ from pps.ingest.indexer import Progress
 from pps.operations import journal_tools
 from pps.operations.exchange import OfEntity, fields_of, told
 from pps.operations.inputs import Input
-from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, Retried, jobs_words, retried_words
+from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, jobs_words, retried_words
 from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
 from pps.proof.verify import Report, verify
 
@@ -54,13 +54,6 @@ class Indexed:
     """How many documents were indexed, by kind."""
 
     indexed: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Numbers of the jobs that were given up."""
-
-    dropped: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +158,11 @@ async def jobs_list(app: App, given: EntityJobsInput) -> Jobs:
     "Try jobs again",
     retried_words,
     SETS,
+    items="retried",
     command="jobs retry",
     examples=("pps jobs retry ana 17 18", "pps jobs retry ana --all"),
 )
-async def jobs_retry(app: App, given: EntityChosenInput) -> Retried:
+async def jobs_retry(app: App, given: EntityChosenInput) -> tuple[int, ...]:
     """Takes turns in again, from the beginning: the ones named, or all that failed. What is there is not doubled."""
     given.chosen()  # a bound that is broken is told before the memory is opened
     async with app.memory(given.entity, pool=True) as memory:
@@ -177,16 +171,17 @@ async def jobs_retry(app: App, given: EntityChosenInput) -> Retried:
 
 @MAINTENANCE.operation(
     "Give jobs up",
-    lambda value: f"{len(value.dropped)} dropped.",
+    lambda dropped: f"{len(dropped)} dropped.",
     ERASES,
+    items="dropped",
     command="jobs drop",
     examples=("pps jobs drop ana 17",),
 )
-async def jobs_drop(app: App, given: EntityChosenInput) -> Dropped:
+async def jobs_drop(app: App, given: EntityChosenInput) -> tuple[int, ...]:
     """Gives up turns that failed or wait: the ones named, or all that failed. Texts stay; a retry takes them up."""
     chosen = given.chosen()
     async with app.memory(given.entity, pool=True) as memory:
-        return Dropped(tuple(await memory.jobs.drop(chosen)))
+        return tuple(await memory.jobs.drop(chosen))
 
 
 @MAINTENANCE.operation("Examine a memory", _examined, READS)

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from pydantic import JsonValue, model_serializer
 
 from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
-from pps.core.reports import Duplicate, Merge, Restorable, TimelinePage
+from pps.core.reports import Duplicate, Merge, TimelinePage
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.entities.last_proof import Proof
-from pps.ingest.anchors import AnchorInfo
 from pps.ingest.revising import HistoryEntry
 
 
@@ -84,11 +83,7 @@ class EpisodeView:
     type: Literal["episode"] = "episode"
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
-    """What ``get`` found, in the order asked."""
-
-    items: tuple[NodeView | FactView | TurnView | EpisodeView, ...]
+ItemView: TypeAlias = NodeView | FactView | TurnView | EpisodeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,27 +188,6 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorHits:
-    """Passages of anchors, best first, one an anchor."""
-
-    hits: tuple[HitView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnchorInfos:
-    """Every anchor, by slug."""
-
-    anchors: tuple[AnchorInfo, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Restorables:
-    """What was softly forgotten, the latest first."""
-
-    forgotten: tuple[Restorable, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AnchorDeleted:
     """Which anchor is gone."""
 
@@ -251,9 +225,7 @@ class Duplicates:
     merges: tuple[Merge, ...]
 
 
-def item_view(
-    item: Node | Fact | Episode | Turn, text: Turn | None = None
-) -> NodeView | FactView | TurnView | EpisodeView:
+def item_view(item: Node | Fact | Episode | Turn, text: Turn | None = None) -> ItemView:
     """Return the view of an item, whole; of a record with the turn whose text it is."""
     if isinstance(item, Node):
         view = node_view(item)

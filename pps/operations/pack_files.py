@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -60,13 +61,6 @@ class PackLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PackLines:
-    """The packs that there are."""
-
-    packs: tuple[PackLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PackView:
     """A pack, or its diagram alone."""
 
@@ -97,12 +91,12 @@ class CheckedPack:
     diagram: str | None = None
 
 
-def _listed(value: PackLines) -> str:
-    width = max(len(one.name) for one in value.packs)
+def _listed(packs: Sequence[PackLine]) -> str:
+    width = max(len(one.name) for one in packs)
     return "\n".join(
         f"{one.name:<{width}}  version {one.version}, {counted(one.kinds, 'kind')}{', your own' if one.own else ''}"
         f"{', ' + counted(one.mistakes, 'mistake') if one.mistakes else ''}  {one.about}".rstrip()
-        for one in value.packs
+        for one in packs
     )
 
 
@@ -148,8 +142,10 @@ def _read(text: str, name: str, *, own: bool) -> tuple[Pack | None, tuple[Mistak
     return (None if found else pack), tuple(found)
 
 
-@PACKS.operation("List the packs of kinds", _listed, READS, command="pack list", examples=("pps pack list",))
-async def pack_list(app: App, _: Nothing) -> PackLines:
+@PACKS.operation(
+    "List the packs of kinds", _listed, READS, items="packs", command="pack list", examples=("pps pack list",)
+)
+async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     """Returns the packs of kinds that there are: those that are shipped, and your own in the data folder's packs."""
 
     def look() -> tuple[PackLine, ...]:
@@ -160,7 +156,7 @@ async def pack_list(app: App, _: Nothing) -> PackLines:
             found.append(PackLine(file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)))
         return tuple(found)
 
-    return PackLines(await asyncio.to_thread(look))
+    return await asyncio.to_thread(look)
 
 
 @PACKS.operation(

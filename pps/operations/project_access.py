@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from pydantic import Field
 
 from pps.app import App
-from pps.entities import MappedFolder, RouterEntry
+from pps.entities import RouterEntry
 from pps.entities.paths import MAX_PATH
 from pps.entities.routing import MAX_LABEL
 from pps.operations.administration import address
 from pps.operations.command_line import argument, option
+from pps.operations.exchange import FolderView, folder_view
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.table import ADDS, OWNERS_REGISTRY, READS, SETS
 
@@ -53,23 +55,6 @@ class RouterIdInput(Input):
 
 
 @dataclass(frozen=True, slots=True)
-class RouteView:
-    """A mapped folder and its entity. ``archived`` ones lead nowhere."""
-
-    path: str
-    entity: str
-    created_at: datetime
-    archived: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RouteViews:
-    """The mapped folders."""
-
-    routes: tuple[RouteView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Holder:
     """Whose a path is; nobody's when ``entity`` is not there."""
 
@@ -98,13 +83,6 @@ class RouterView:
 
 
 @dataclass(frozen=True, slots=True)
-class Routers:
-    """The routers, oldest first."""
-
-    routers: tuple[RouterView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RouterGone:
     """A router that is refused from now on."""
 
@@ -112,15 +90,15 @@ class RouterGone:
     revoked: bool = True
 
 
-def _routes(value: RouteViews) -> str:
-    lines = [f"{one.path}  {one.entity}{'  archived' if one.archived else ''}" for one in value.routes]
+def _routes(routes: Sequence[FolderView]) -> str:
+    lines = [f"{one.path}  {one.entity}{'  archived' if one.archived else ''}" for one in routes]
     return "\n".join(lines) or "None yet: `pps route add PATH ENTITY` maps one."
 
 
-def _routers(value: Routers) -> str:
+def _routers(routers: Sequence[RouterView]) -> str:
     lines = [
         "  ".join(filter(None, (one.id, " ".join(one.roots), "" if one.may_create else "makes none", one.label)))
-        for one in value.routers
+        for one in routers
     ]
     return "\n".join(lines) or "None yet: `pps router create ROOT` makes one."
 
@@ -132,9 +110,9 @@ def _routers(value: Routers) -> str:
     command="route add",
     examples=("pps route add ~/work/shop shop",),
 )
-async def route_add(app: App, given: RouteInput) -> RouteView:
+async def route_add(app: App, given: RouteInput) -> FolderView:
     """Maps a folder to an entity that there is. Hooks in it, or below it, use that memory."""
-    return _route(await asyncio.to_thread(app.registry.routes.add, given.path, given.entity))
+    return folder_view(await asyncio.to_thread(app.registry.routes.add, given.path, given.entity))
 
 
 @OWNERS_REGISTRY.operation("Whose a folder is", lambda one: one.entity or "nobody's", READS)
@@ -145,11 +123,11 @@ async def route_find(app: App, given: FolderInput) -> Holder:
 
 
 @OWNERS_REGISTRY.operation(
-    "List the mapped folders", _routes, READS, command="route list", examples=("pps route list",)
+    "List the mapped folders", _routes, READS, items="routes", command="route list", examples=("pps route list",)
 )
-async def route_list(app: App, _: Nothing) -> RouteViews:
+async def route_list(app: App, _: Nothing) -> tuple[FolderView, ...]:
     """Returns the mapped folders with their entities."""
-    return RouteViews(tuple(_route(one) for one in await asyncio.to_thread(app.registry.routes.list)))
+    return tuple(map(folder_view, await asyncio.to_thread(app.registry.routes.list)))
 
 
 @OWNERS_REGISTRY.operation(
@@ -183,10 +161,12 @@ async def router_create(app: App, given: RouterInput) -> RouterView:
     return _router(made.entry, url=address(app), token=made.token)
 
 
-@OWNERS_REGISTRY.operation("List the routers", _routers, READS, command="router list", examples=("pps router list",))
-async def router_list(app: App, _: Nothing) -> Routers:
+@OWNERS_REGISTRY.operation(
+    "List the routers", _routers, READS, items="routers", command="router list", examples=("pps router list",)
+)
+async def router_list(app: App, _: Nothing) -> tuple[RouterView, ...]:
     """Returns the routers with their roots, oldest first."""
-    return Routers(tuple(_router(one) for one in await asyncio.to_thread(app.registry.routers.list)))
+    return tuple(map(_router, await asyncio.to_thread(app.registry.routers.list)))
 
 
 @OWNERS_REGISTRY.operation(
@@ -200,10 +180,6 @@ async def router_revoke(app: App, given: RouterIdInput) -> RouterGone:
     """Refuses a router's token from now on."""
     await asyncio.to_thread(app.registry.routers.revoke, given.id)
     return RouterGone(given.id)
-
-
-def _route(route: MappedFolder) -> RouteView:
-    return RouteView(route.path, route.entity.name, route.created_at, route.archived)
 
 
 def _router(entry: RouterEntry, *, url: str | None = None, token: str | None = None) -> RouterView:

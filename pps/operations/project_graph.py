@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -253,13 +253,6 @@ class GraphView:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Vaults:
-    """The projects that have a memory, the newest first."""
-
-    vaults: tuple[Vault, ...]
-
-
 def node_hit(hit: Hit, item: Node, text: Turn | None) -> NodeHit:
     """Return the view of a node that was found, with the text that makes it a record."""
     signals = {name: round(value, 4) for name, value in hit.signals.items()}
@@ -317,9 +310,9 @@ def graph(view: GraphView) -> str:
     return "\n".join([*lines, *(["… and more nodes"] if view.truncated else [])])
 
 
-def vaults(view: Vaults) -> str:
+def vaults(them: Sequence[Vault]) -> str:
     """Return one line a project."""
-    return "\n".join(_vault(one) for one in view.vaults) or "No projects yet: create_graph makes the first."
+    return "\n".join(map(_vault, them)) or "No projects yet: create_graph makes the first."
 
 
 def _clipped(text: str) -> str:

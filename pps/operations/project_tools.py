@@ -19,8 +19,8 @@ from pps.operations import project_graph as shapes
 from pps.operations import titled_texts, words
 from pps.operations.inputs import Nothing
 from pps.operations.knowledge import read_items
-from pps.operations.outputs import Items
-from pps.operations.projects import Projects
+from pps.operations.outputs import ItemView
+from pps.operations.projects import Projects, Vault
 from pps.operations.table import ADDS, PROJECTS, READS, SETS
 from pps.recall.engine import SIGNALS
 
@@ -112,8 +112,8 @@ async def get_graph(projects: Projects, given: shapes.GetGraphInput) -> shapes.G
         return shapes.subgraph_view(operation, found, await _texts(memory, found.nodes))
 
 
-@PROJECTS.operation("Read nodes of a project whole", words.items, READS)
-async def get(projects: Projects, given: shapes.GetNodesInput) -> Items:
+@PROJECTS.operation("Read nodes of a project whole", words.items, READS, items="items")
+async def get(projects: Projects, given: shapes.GetNodesInput) -> tuple[ItemView, ...]:
     """Use it to read in full what another tool showed in part. Returns everything that nodes of a project say."""
     async with projects.memory(given.project) as memory:
         return await read_items(memory, given.ids)
@@ -143,10 +143,10 @@ async def add_event(projects: Projects, given: shapes.RoutedEventInput) -> Event
         return await titled_texts.keep_event(memory, given)
 
 
-@PROJECTS.operation("List the projects", shapes.vaults, READS)
-async def list_vaults(projects: Projects, _: Nothing) -> shapes.Vaults:
+@PROJECTS.operation("List the projects", shapes.vaults, READS, items="vaults")
+async def list_vaults(projects: Projects, _: Nothing) -> tuple[Vault, ...]:
     """Use it to see which projects you may use. Returns those that have a memory, with their nodes, edges and tags."""
-    return shapes.Vaults(tuple(await projects.vaults()))
+    return tuple(await projects.vaults())
 
 
 async def _related(memory: Memory, given: shapes.CreateGraphInput, ids: Mapping[str, str]) -> tuple[int, list[Skipped]]:

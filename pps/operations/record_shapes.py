@@ -203,19 +203,6 @@ class RecordView:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinView:
-    """A relation between two nodes."""
-
-    id: str
-    source: str
-    type: str
-    target: str
-    created_at: datetime
-    properties: Mapping[str, JSON]
-    actor: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SavedView:
     """What became of a record; ``relations`` are the ids of those given with it."""
 
@@ -254,7 +241,7 @@ class RecordList:
     """A page of records; ``next_cursor`` is empty on the last."""
 
     items: tuple[RecordView, ...]
-    relationships: tuple[JoinView, ...]
+    relationships: tuple[Relation, ...]
     stats: ListStats
     next_cursor: str = ""
 
@@ -264,7 +251,7 @@ class RecordsWhole:
     """Records with what joins them, and the moves of their life cycles."""
 
     records: tuple[RecordView, ...]
-    relationships: tuple[JoinView, ...]
+    relationships: tuple[Relation, ...]
     transitions: tuple[Transition, ...]
 
 
@@ -281,12 +268,6 @@ def record_view(record: Record, cites: Sequence[Cite] = ()) -> RecordView:
     own: dict[str, Any] = {one.name: getattr(record, one.name) for one in fields(Record)}
     own |= {"state": record.state or None, "cites": tuple(cites) or None}
     return RecordView(**own)
-
-
-def join_view(relation: Relation) -> JoinView:
-    """Return a relation as it is shown."""
-    own: dict[str, Any] = {one.name: getattr(relation, one.name) for one in fields(Relation)}
-    return JoinView(**own)
 
 
 def chosen(view: RecordView, only: Collection[str], without: Collection[str]) -> RecordView:
@@ -340,7 +321,7 @@ def _below(one: RecordView) -> list[str]:
     return [f"  {line}" for line in (*own, *above)]
 
 
-def _joins(relations: Sequence[JoinView], titles: Mapping[str, str]) -> list[str]:
+def _joins(relations: Sequence[Relation], titles: Mapping[str, str]) -> list[str]:
     return [
         f"{titles.get(one.source, one.source)} -{one.type}-> {titles.get(one.target, one.target)} [{one.id}]"
         for one in relations

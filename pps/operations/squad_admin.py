@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
 from pps.entities.memberships import Squad
+from pps.operations.administration import Deleted
 from pps.operations.command_line import argument, option
 from pps.operations.exchange import LocalPath
 from pps.operations.inputs import Input, Label, Nothing
@@ -108,21 +109,6 @@ class SquadView:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SquadsView:
-    """The squads by name."""
-
-    squads: tuple[SquadView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Disbanded:
-    """A squad that is gone."""
-
-    name: str
-    deleted: bool = True
-
-
 def _shown(one: SquadView) -> str:
     lines = [f"{one.name}  pool {one.pool}, gate {one.gate}, since {one.created_at:%Y-%m-%d}"]
     for member in one.members:
@@ -178,14 +164,15 @@ async def squad_show(app: App, given: SquadInput) -> SquadView:
 
 @REGISTRY.operation(
     "List the squads",
-    lambda value: "\n".join(map(_shown, value.squads)) or "None yet: `pps squad create NAME` makes one.",
+    lambda squads: "\n".join(map(_shown, squads)) or "None yet: `pps squad create NAME` makes one.",
     READS,
+    items="squads",
     command="squad list",
     examples=("pps squad list",),
 )
-async def squad_list(app: App, _: Nothing) -> SquadsView:
+async def squad_list(app: App, _: Nothing) -> tuple[SquadView, ...]:
     """Returns the squads with their members."""
-    return SquadsView(tuple(map(_view, await asyncio.to_thread(app.registry.squads.list))))
+    return tuple(map(_view, await asyncio.to_thread(app.registry.squads.list)))
 
 
 @REGISTRY.operation("Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",))
@@ -227,10 +214,10 @@ async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
     command="squad delete",
     examples=("pps squad delete team --yes",),
 )
-async def squad_delete(app: App, given: SquadInput) -> Disbanded:
+async def squad_delete(app: App, given: SquadInput) -> Deleted:
     """Erases a squad with all that is in its pool. The members keep their own memories."""
     await founding.disband(app, await asyncio.to_thread(app.registry.squads.get, given.name))
-    return Disbanded(given.name)
+    return Deleted(given.name)
 
 
 @OWNERS_REGISTRY.operation(

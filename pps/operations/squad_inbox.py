@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -86,21 +86,14 @@ class DeliveryView:
 
 
 @dataclass(frozen=True, slots=True)
-class Inbox:
-    """What subscriptions, tasks and broadcasts brought and was not acknowledged."""
-
-    deliveries: tuple[DeliveryView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Acknowledged:
     """How many deliveries are not shown again."""
 
     acknowledged: int
 
 
-def _inbox(value: Inbox) -> str:
-    return "\n".join(f"{one.seq} ({one.why}) {said(one.record)}" for one in value.deliveries) or "Nothing new."
+def _inbox(deliveries: Sequence[DeliveryView]) -> str:
+    return "\n".join(f"{one.seq} ({one.why}) {said(one.record)}" for one in deliveries) or "Nothing new."
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +106,7 @@ class WholeRecord:
     relations: tuple[Joined, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WholeRecords:
-    """Your own, then the pool's."""
-
-    records: tuple[WholeRecord, ...]
-
-
-def _whole(value: WholeRecords) -> str:
+def _whole(records: Sequence[WholeRecord]) -> str:
     return "\n\n".join(
         "\n".join(
             [
@@ -130,7 +116,7 @@ def _whole(value: WholeRecords) -> str:
                 *(f"  {edge.source} {edge.type} {edge.target}" for edge in one.relations),
             ]
         )
-        for one in value.records
+        for one in records
     )
 
 
@@ -138,21 +124,19 @@ def _worded(value: JSON) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-@SQUAD.operation("Read records whole", _whole, SETS)
-async def squad_get(desk: Desk, given: GetInput) -> WholeRecords:
+@SQUAD.operation("Read records whole", _whole, SETS, items="records")
+async def squad_get(desk: Desk, given: GetInput) -> tuple[WholeRecord, ...]:
     """Use it to read what memory_query, squad_inbox or heartbeat named: your own records, or the pool's.
 
     Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and what it is joined to.
     It is noted that you saw what is of the pool.
     """
     found = await knowing.whole(desk, given.ids)
-    return WholeRecords(
-        tuple(WholeRecord(line_view(one.line), one.line.record.fields, one.cites, one.joined) for one in found)
-    )
+    return tuple(WholeRecord(line_view(one.line), one.line.record.fields, one.cites, one.joined) for one in found)
 
 
-@SQUAD.operation("Look into the inbox", _inbox, READS)
-async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
+@SQUAD.operation("Look into the inbox", _inbox, READS, items="deliveries")
+async def squad_inbox(desk: Desk, given: InboxInput) -> tuple[DeliveryView, ...]:
     """Use it when you begin and now and then: what subscriptions, tasks and broadcasts brought you, the oldest first.
 
     Each comes again until squad_ack says that you have seen it.
@@ -162,12 +146,11 @@ async def squad_inbox(desk: Desk, given: InboxInput) -> Inbox:
         due = await rows.due(desk.me.id, desk.now(), given.limit)
         ids = [one.record for one in due]
         records, shared = await pool.records.find(ids), await rows.shared(ids)
-    found = [
+    return tuple(
         DeliveryView(one.seq, one.why, one.due_at, of_pool(records[one.record], shared))
         for one in due
         if one.record in records
-    ]
-    return Inbox(tuple(found))
+    )
 
 
 @SQUAD.operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Literal
@@ -123,13 +123,6 @@ class PendingView:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingList:
-    """What waits, the oldest first."""
-
-    pending: tuple[PendingView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class HeartbeatView:
     """What to look at now, what matters most first; how the squad's tasks of the last week went."""
 
@@ -157,9 +150,9 @@ def _state(one: ProposalView) -> str:
     return f"{one.id} of {one.author} is {one.state or 'decided'}: {one.title}"
 
 
-def _pending(value: PendingList) -> str:
+def _pending(pending: Sequence[PendingView]) -> str:
     lines: list[str] = []
-    for one in value.pending:
+    for one in pending:
         head = f"{one.record.id} {one.record.type} of {one.proposer}, since {one.since:%Y-%m-%d %H:%M}"
         lines.append(f"{head}: {one.record.title}: {one.record.content}")
         lines += [f"  in place of: {one.stands}", f"  proposed: {one.proposed}"] if one.stands else []
@@ -204,24 +197,23 @@ async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
     return _proposal(await working.submit(desk, given.id, given.to, given.notes))
 
 
-@SQUAD.operation("List what waits for a reviewer", _pending, READS)
-async def proposal_pending(desk: Desk, given: Nothing) -> PendingList:
+@SQUAD.operation("List what waits for a reviewer", _pending, READS, items="pending")
+async def proposal_pending(desk: Desk, given: Nothing) -> tuple[PendingView, ...]:
     """Use it to see what waits for a reviewer, the oldest first, with the analyses behind it."""
     del given
-    return PendingList(
-        tuple(
-            PendingView(
-                known(one.record),
-                one.proposer,
-                one.since,
-                tuple(map(known, one.backing)),
-                str(one.record.fields.get("proposed_state") or one.record.summary),
-                one.stands,
-                one.record.fields,
-            )
-            for one in await working.pending(desk)
+    found = [
+        PendingView(
+            known(one.record),
+            one.proposer,
+            one.since,
+            tuple(map(known, one.backing)),
+            str(one.record.fields.get("proposed_state") or one.record.summary),
+            one.stands,
+            one.record.fields,
         )
-    )
+        for one in await working.pending(desk)
+    ]
+    return tuple(found)
 
 
 @SQUAD.operation("Review a proposal", _state, SETS)

@@ -68,6 +68,7 @@ class Operation(Generic[Subject, In, Out]):
         toolset: Which tools it is offered with.
         long: The act takes a third argument, a callback that is told how far it is.
         carried_through: A long one that leaves a memory out of use in its middle: it goes on when nobody listens.
+        items: Where the act returns a sequence, the name that it has in the answer's data.
         command: Its path on the command line, such as ``entity create``; empty when it has none.
         examples: Command lines for its help.
     """
@@ -84,6 +85,7 @@ class Operation(Generic[Subject, In, Out]):
     toolset: str
     long: bool
     carried_through: bool
+    items: str
     command: str
     examples: tuple[str, ...]
 
@@ -112,7 +114,7 @@ class Operation(Generic[Subject, In, Out]):
     def shown(self, value: Out) -> Answer:
         """Return an output as data, without the fields that do not apply, and as text."""
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
-        return Answer(cast("dict[str, JSON]", data), self.words(value))
+        return Answer({self.items: data} if self.items else cast("dict[str, JSON]", data), self.words(value))
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the arguments, without what only a command line reads."""
@@ -120,7 +122,11 @@ class Operation(Generic[Subject, In, Out]):
 
     def output_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the answer's data."""
-        return plain(_adapter(self.output).json_schema(ref_template=refs), nulls=True)
+        schema = plain(_adapter(self.output).json_schema(ref_template=refs), nulls=True)
+        if not self.items:
+            return schema
+        defs = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+        return {"type": "object", "properties": {self.items: schema}, "required": [self.items], **defs}
 
 
 AnyOperation: TypeAlias = Operation[Any, Any, Any]
@@ -133,7 +139,7 @@ class Toolset:
     audience: Audience
     name: str
 
-    def operation(
+    def operation(  # noqa: PLR0913 - a row of the table has so many columns
         self,
         title: str,
         words: Callable[[Any], str],
@@ -141,6 +147,7 @@ class Toolset:
         *,
         command: str = "",
         examples: tuple[str, ...] = (),
+        items: str = "",
         carried_through: bool = False,
     ) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
         """Return a decorator that makes a function an operation of its name.
@@ -165,6 +172,7 @@ class Toolset:
                 self.name,
                 len(parameters) > 2,
                 carried_through,
+                items,
                 command,
                 examples,
             )

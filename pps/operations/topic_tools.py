@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -60,13 +60,6 @@ class MergeConceptsInput(Input):
         description="Why they are one, for whoever reads the call; it is not kept."
     )
     dry_run: bool = Field(default=True, description="True only says what would come of it.")
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """What each merge did or would do; 'undo_merge' takes one back, the last one first."""
-
-    merges: tuple[MergePlan, ...]
 
 
 def portfolio_words(view: Portfolio) -> str:
@@ -134,9 +127,9 @@ async def detect_topics(memory: Memory, given: DetectInput, progress: Progress |
 
 
 @PERSPECTIVES.operation(
-    "Merge nodes into one", lambda value: "\n".join(words.plan(one) for one in value.merges), ERASES
+    "Merge nodes into one", lambda merges: "\n".join(map(words.plan, merges)), ERASES, items="merges"
 )
-async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> Merged:
+async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> tuple[MergePlan, ...]:
     """Use it when 2 to 10 nodes are one thing: the one of the name that stays gets the others' facts and mentions.
 
     By default a dry run: show what it returns, and only then call again with dry_run=false. 'undo_merge' takes each
@@ -152,7 +145,7 @@ async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> Merged:
     plans = [await merging.merge(named[0], one, dry_run=True) for one in others]  # all can, before one is done
     if not given.dry_run:
         plans = [await merging.merge(named[0], one, dry_run=False) for one in others]
-    return Merged(tuple(plans))
+    return tuple(plans)
 
 
 class AlertsInput(Input):

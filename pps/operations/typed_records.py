@@ -49,7 +49,7 @@ async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.Re
     cites, relations = await memory.records.cites(ids), await memory.records.relations(ids)
     moves = [move for id_ in dict.fromkeys(ids) for move in await memory.records.transitions(id_)]
     views = tuple(shapes.record_view(one, cites.get(one.id, ())) for one in found)
-    return shapes.RecordsWhole(views, tuple(map(shapes.join_view, relations)), tuple(moves))
+    return shapes.RecordsWhole(views, tuple(relations), tuple(moves))
 
 
 @RECORDS.operation(
@@ -103,7 +103,7 @@ async def _page(memory: Memory, given: shapes.ListRecordsInput, query: RecordQue
         views = _by_horizon(memory.kinds, views, parents_of(await memory.records.graph(), [one.id for one in views]))
     items = tuple(shapes.chosen(one, only, _hidden(memory.kinds, one, without)) for one in views)
     relations = await memory.records.relations([one.id for one in items]) if given.include_relationships else ()
-    joins = tuple(map(shapes.join_view, relations))
+    joins = tuple(relations)
     said = json.dumps([asdict(one) for one in (*items, *joins)], ensure_ascii=False, default=str)
     stats = shapes.ListStats(page.total, page.by_kind, count_tokens(said), counter_name())
     return shapes.RecordList(items, joins, stats, page.next_cursor)

@@ -17,6 +17,7 @@ from pps.core.reports import (
     JobReport,
     Merge,
     MergePlan,
+    Restorable,
     Restored,
     Stats,
 )
@@ -26,20 +27,16 @@ from pps.core.values import EventReceipt, Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.operations.outputs import (
     AnchorDeleted,
-    AnchorHits,
-    AnchorInfos,
     ChannelView,
     Duplicates,
-    EpisodeView,
     FactView,
     HistoryView,
     HitView,
-    Items,
+    ItemView,
     LastProof,
     NodeView,
     PackView,
     RecallView,
-    Restorables,
     Timeline,
     TurnView,
     VersionView,
@@ -75,9 +72,8 @@ def recall(view: RecallView) -> str:
     return "\n".join(lines) or "Nothing found."
 
 
-def anchor_hits(view: AnchorHits) -> str:
-    """Return one line an anchor."""
-    return "\n".join(f"{number}. {_hit(hit)}" for number, hit in enumerate(view.hits, 1)) or "No anchor found."
+def anchor_hits(hits: Sequence[HitView]) -> str:
+    return "\n".join(f"{number}. {_hit(hit)}" for number, hit in enumerate(hits, 1)) or "No anchor found."
 
 
 def receipt(value: Receipt) -> str:
@@ -102,9 +98,8 @@ def timeline(view: Timeline) -> str:
     return "\n".join(lines)
 
 
-def items(view: Items) -> str:
-    """Return each item whole, in the order asked."""
-    return "\n\n".join(_item(item) for item in view.items)
+def items(found: Sequence[ItemView]) -> str:
+    return "\n\n".join(map(_item, found))
 
 
 def gone(value: Forgotten) -> str:
@@ -121,12 +116,11 @@ def gone(value: Forgotten) -> str:
     return f"Erased {what} for good.{kept}"
 
 
-def restorables(view: Restorables) -> str:
-    """Return one line each: what was forgotten, when, by whom, why, and until when it can be restored."""
+def restorables(forgotten: Sequence[Restorable]) -> str:
     lines = [
         f"{iso(one.at)} {', '.join(map(repr, one.what))} ({_counts(*counts)})"
         f"{f' by {one.by}' if one.by else ''}{f': {one.why}' if one.why else ''}; until {iso(one.until)} [{one.id}]"
-        for one in view.forgotten
+        for one in forgotten
         for counts in [[range(number) for number in (one.turns, one.facts, one.nodes, one.anchors)]]
     ]
     return "\n".join(lines) or "Nothing that could be restored."
@@ -147,11 +141,8 @@ def anchor(value: AnchorInfo) -> str:
     return f"Saved '{value.title}' as {value.slug}.{redacted(value.redacted)}"
 
 
-def anchors(view: AnchorInfos) -> str:
-    """Return one line an anchor."""
-    return (
-        "\n".join(f"{one.slug}: {_line(one.title)} ({_day(one.modified_at)})" for one in view.anchors) or "No anchors."
-    )
+def anchors(them: Sequence[AnchorInfo]) -> str:
+    return "\n".join(f"{one.slug}: {_line(one.title)} ({_day(one.modified_at)})" for one in them) or "No anchors."
 
 
 def anchor_deleted(view: AnchorDeleted) -> str:
@@ -360,7 +351,7 @@ def fact_line(fact: FactView) -> str:
     return f"{_line(fact.text)}{_span(fact.valid_at, fact.invalid_at)} [{fact.id}]"
 
 
-def _item(item: NodeView | FactView | TurnView | EpisodeView) -> str:
+def _item(item: ItemView) -> str:
     if isinstance(item, NodeView):
         names = f" (also {', '.join(item.aliases)})" if item.aliases else ""
         return f"node {item.name}{names}, {item.kind} [{item.id}]\n{item.content or item.summary}".rstrip()

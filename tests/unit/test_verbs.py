@@ -32,7 +32,6 @@ from pps.operations import outputs
 from pps.operations import words as render
 from pps.operations.catalog import operations_for
 from pps.operations.table import AnyOperation
-from pps.operations.topic_tools import Merged
 from pps.topics.calibration import PerspectiveState, PerspectiveStates
 from pps.topics.divergence import Alert, Divergence
 from pps.topics.portfolio import Portfolio, Stability, Topic
@@ -78,9 +77,9 @@ SAMPLES: dict[str, object] = {
     "ambient_recall": outputs.pack_view(Pack("text", 3, "estimate", {"nodes": 1}, {"facts": 2}, "m", RECALL, 1.234)),
     "remember": Receipt(ID, 7, "done", 1, 2, 3, ("a",), (Skipped("a fact", "its node is gone"),)),
     "timeline": outputs.timeline_view(TimelinePage((FACT,), {ID: "Mira"}, "next")),
-    "get": outputs.Items(tuple(outputs.item_view(item) for item in (NODE, FACT, TURN, EPISODE))),
+    "get": tuple(outputs.item_view(item) for item in (NODE, FACT, TURN, EPISODE)),
     "forget": Forgotten(True, (ID,), (ID,), (ID,), (), ("bread",)),
-    "forgotten": outputs.Restorables((Restorable(ID, ("Rye it is.",), AT, AT, "Mira", "moot", 1, 1, 2, 0),)),
+    "forgotten": (Restorable(ID, ("Rye it is.",), AT, AT, "Mira", "moot", 1, 1, 2, 0),),
     "restore_forgotten": Restored(ID, (ID,), (ID,), (), ("bread",)),
     "search_graph": outputs.recall_view(RECALL),
     "search_causes": outputs.recall_view(RECALL),
@@ -96,10 +95,10 @@ SAMPLES: dict[str, object] = {
     "trigger_consolidation": Proposals((PAIR,), 2, more=True),
     "trigger_dream": Dream(2, (PAIR,), (PAIR,), 1),
     "inject_context": outputs.pack_view(Pack("text", 3, "estimate", {"topics": 1}, {}, "m", RECALL, 1.234)),
-    "merge_concepts": Merged((MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),)),
+    "merge_concepts": (MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),),
     "forget_concept": Forgotten(False, (ID,), restorable_as=ID, restorable_until=AT),
-    "anchor_search": outputs.AnchorHits((outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),)),
-    "anchor_list": outputs.AnchorInfos(()),
+    "anchor_search": (outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),),
+    "anchor_list": (),
     "anchor_delete": outputs.AnchorDeleted("bread"),
     "stats": Stats("mira", "embedded", 1, 2, 3, 4, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
     "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
