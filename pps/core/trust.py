@@ -9,6 +9,8 @@ from pps.core.values import Turn
 
 Trust: TypeAlias = Literal["outside", "agent", "person"]
 """The least first: tool output, documents and the web; an agent's word; a person's."""
+CAPTURED = frozenset(("claude", "claude-code", "cli", "graphiti", "import", "markdown", "mem0"))
+"""Sources of what hooks, imports and the owner's commands keep; a member of a squad may not call its own texts so."""
 WEB = "web"
 """The tag of what was read outside."""
 

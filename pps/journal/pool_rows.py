@@ -7,6 +7,7 @@ rests on a record of the pool.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,11 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a record rests on: a digest, and through which record of the pool (empty: of itself)."""
+    """What a record rests on: a digest, and through which record of the pool (empty: of itself).
+
+    Attributes:
+        digest: Of a source; ``source:member`` where only a member's own word says that there is one.
+    """
 
     via: str
     digest: str
@@ -81,10 +86,21 @@ class PoolCite:
 
 def joint(roots: Iterable[Root]) -> float:
     """Return the confidence of roots together: min(.99, 1 − Π(1 − best confidence of a root))."""
-    doubt = 1.0
-    for confidence in best(roots).values():
-        doubt *= 1 - confidence
-    return round(min(0.99, 1 - doubt), 4)
+    return round(min(0.99, 1 - math.prod(1 - confidence for confidence in counted(roots))), 4)
+
+
+def counted(roots: Iterable[Root]) -> list[float]:
+    """Return the confidences of the roots that count, the best first: each source once, and each member's word once.
+
+    So a member who stores many texts of its own adds one root, and many who store the same text add one.
+    """
+    found, taken = list[float](), set[str]()
+    for digest, confidence in sorted(best(roots).items(), key=lambda one: (-one[1], one[0])):
+        source, _, member = digest.partition(":")
+        if taken.isdisjoint(ends := {source, member or source}):
+            taken |= ends
+            found.append(confidence)
+    return found
 
 
 def best(roots: Iterable[Root]) -> dict[str, float]:

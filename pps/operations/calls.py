@@ -17,9 +17,10 @@ from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.log_context import serving
 from pps.core.reports import Forgotten
+from pps.core.trust import CAPTURED
 from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
-from pps.operations.inputs import Input
+from pps.operations.inputs import AddEventInput, Input, RememberInput
 from pps.operations.pack_tools import TYPED, PackTools, tool_name
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
@@ -243,6 +244,8 @@ class Calls:
         outcome = "internal"
         try:
             given = found.parse(arguments)
+            if isinstance(given, RememberInput | AddEventInput) and given.source in CAPTURED:
+                self._check_captures(caller, given.source)
             async with self._subject(caller, found.audience) as subject:
                 if found.hints.destructive and found.audience == "entity" and "member" in self._audiences(caller):
                     answer = await self._forgotten(caller, found, given, subject)
@@ -277,6 +280,11 @@ class Calls:
             yield Projects(app, caller.router)
         else:
             yield app
+
+    def _check_captures(self, caller: Caller, source: str) -> None:
+        """Raise InvalidRequest where a member calls a text of its own by a source that hooks and imports have."""
+        if "owner" not in caller.audiences and "member" in self._audiences(caller):
+            raise InvalidRequest("source", f"{source!r} is that of hooks and imports: give another one")
 
     async def _forgotten(
         self, caller: Caller, found: AnyOperation, given: Input, subject: Memory | Desk | Projects | App

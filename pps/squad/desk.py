@@ -15,6 +15,7 @@ from pps.core.ids import EntityId
 from pps.entities.memberships import Member, Squad
 from pps.journal.pool_rows import drop
 from pps.memory import Memory
+from pps.records.saving import MAX_RECORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,12 @@ async def settle(desk: Desk, pool: Memory) -> None:
     for member in desk.squad.members.values():
         async with desk.app.memory(member.entity) as memory:
             await memory.records.pool.mark_gone(gone)
-    for id_ in gone:
-        with contextlib.suppress(NotFound):  # forgotten before a kill, or by another call
-            await pool.records.by("").delete([id_], dry_run=False)
-    await pool.records.pool.write(lambda db: drop(db, gone))
+    for at in range(0, len(gone), MAX_RECORDS):
+        if there := await pool.records.find(gone[at : at + MAX_RECORDS]):
+            with contextlib.suppress(NotFound):  # another call forgot some of them; the rest is for the next
+                await pool.records.by("").delete([*there], dry_run=False)
+    left = await pool.records.find(gone)
+    await pool.records.pool.write(lambda db: drop(db, [one for one in gone if one not in left]))
 
 
 @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.record_values import Record, RecordQuery, Relation
 from pps.core.values import JSON
-from pps.journal.pool_rows import PoolCite, Shared, Uses, best
+from pps.journal.pool_rows import PoolCite, Shared, Uses, counted
 from pps.memory import Memory
 from pps.records.finding import RecordSearch
 from pps.records.ranks import Ranking, RankRequest, cut, ranking
@@ -226,7 +226,7 @@ async def _provenance(pool: Memory, found: Sequence[Line]) -> list[Line]:
             one,
             confidence=whose.confidence if whose else one.confidence,
             shared=whose,
-            roots=len(best(roots.get(id_, ()))),
+            roots=len(counted(roots.get(id_, ()))),
             uses=uses.get(id_),
         )
         for one in found

@@ -1,4 +1,7 @@
-"""What a record rests on: digests of its sources, which tell nothing without the squad's key, and their trust."""
+"""What a record rests on: digests of its sources, which tell nothing without the squad's key, and their trust.
+
+What a member stored by itself is followed by the member's own digest (``source:member``): see ``counted``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 from pps.core.errors import NotFound
 from pps.core.record_values import Record
 from pps.core.text import fold
-from pps.core.trust import WEB, Trust, lowest, trust_of
+from pps.core.trust import CAPTURED, WEB, Trust, lowest, trust_of
 from pps.core.values import Fact, Turn
 from pps.memory import Memory
 
@@ -82,8 +85,10 @@ def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
     if turn.role == "assistant" and trust == "agent":
         return word_of(key, member), trust
     ref = turn.chunk.path if turn.chunk else "" if turn.source in _MINTED else turn.source_ref
-    what = f"ref:{ref}" if ref else f"text:{fold(turn.content)}"
-    return _digest(key, what), trust
+    digest = _digest(key, f"ref:{ref}" if ref else f"text:{fold(turn.content)}")
+    if turn.chunk or turn.source in CAPTURED:
+        return digest, trust
+    return f"{digest}:{word_of(key, member)}", lowest([trust, "agent"])
 
 
 def _digest(key: bytes, what: str) -> str:

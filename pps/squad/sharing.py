@@ -20,6 +20,7 @@ from pps.journal.pool_rows import (
     Shared,
     SharedState,
     best,
+    counted,
     joint,
     put_shared,
     withdraw,
@@ -99,7 +100,7 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
         if not await desk.memory.records.find([record.id]):  # forgotten while it was copied
             await take_out(desk, pool, [saved.id])
             raise NotFound()
-    return SharedCopy(saved, shared, len(best(roots)), tuple(dict.fromkeys(one.member for one in made)))
+    return SharedCopy(saved, shared, len(counted(roots)), tuple(dict.fromkeys(one.member for one in made)))
 
 
 async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:

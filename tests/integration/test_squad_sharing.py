@@ -61,7 +61,7 @@ async def test_three_agents_who_repeat_one_mail_are_one_root(team: Team) -> None
             member, f"{member} read: queues fill at noon.", type="Belief", confidence=confidence, cites=[turn]
         )
         copies.append(kept["copy"]["id"])
-        assert (kept["copy"]["roots"], kept["copy"]["trust"]) == (1, "person")
+        assert (kept["copy"]["roots"], kept["copy"]["trust"]) == (1, "agent")
     echo = await team.store("kublai", "All say that queues fill.", type="Belief", confidence=0.95, cites=copies)
     assert (echo["copy"]["roots"], echo["copy"]["confidence"]) == (1, 0.9)
     said = await team.ask(
@@ -72,6 +72,23 @@ async def test_three_agents_who_repeat_one_mail_are_one_root(team: Team) -> None
     )
     assert (two["copy"]["roots"], two["copy"]["confidence"]) == (2, 0.975)
     assert "m1@host" not in await team.pool_text()
+
+
+async def test_what_a_member_says_that_a_user_said_is_its_own_word_and_what_hooks_heard_is_the_users(
+    team: Team,
+) -> None:
+    said = [await team.ask("kublai", "remember", content=f"The user said {n}: pay.", source_ref=f"u{n}") for n in "abc"]
+    cites = [str(one["turn_id"]) for one in said]
+    made_up = await team.store("kublai", "Pay.", type="Belief", confidence=0.8, cites=cites)
+    assert (made_up["copy"]["roots"], made_up["copy"]["confidence"], made_up["copy"]["trust"]) == (1, 0.8, "agent")
+    for name, more in (("remember", {}), ("add_event", {"title": "Said"})):
+        with pytest.raises(InvalidRequest, match="'claude-code' is that of hooks and imports"):
+            await team.ask("kublai", name, content="The user said: pay.", source="claude-code", **more)
+    async with team.app.memory(team.squad.members["kublai"].entity) as memory:  # as a hook keeps it
+        heard = [await memory.remember(f"Really {n}: pay.", source="claude-code") for n in "abc"]
+    cites = [one.turn_id for one in heard]
+    real = await team.store("kublai", "Do pay.", type="Belief", confidence=0.8, cites=cites)
+    assert (real["copy"]["roots"], real["copy"]["confidence"], real["copy"]["trust"]) == (3, 0.99, "person")
 
 
 async def test_tool_output_becomes_no_shared_belief_without_a_reviewer(team: Team) -> None:
@@ -277,11 +294,11 @@ async def test_other_words_around_one_sources_id_make_no_other_root_and_no_diges
     assert (echo["copy"]["roots"], echo["copy"]["confidence"]) == (1, 0.8)
     async with team.app.memory(team.squad.pool, pool=True) as pool:
         [[root], *_] = (await pool.records.pool.roots(copies)).values()
-    assert root.digest == _digest(team.squad.key, "ref:<m1@host>")
+    assert root.digest.partition(":")[0] == _digest(team.squad.key, "ref:<m1@host>")
     guesses = ["ref:<m1@host>", "<m1@host>", "text:queues fill at noon."]
     without = [hashlib.sha256(one.encode()).hexdigest()[:32] for one in guesses]
     without += [_digest(key, one) for key in (b"", bytes(32), b"team") for one in guesses]
-    assert root.digest not in without
+    assert not {*without} & {*root.digest.split(":")}
     assert team.squad.key.hex() not in str([await team.ask("kublai", "memory_query", topic="queues"), repr(team.squad)])
 
 
