@@ -16,7 +16,8 @@ from pps.core.time import now
 from pps.core.values import ChannelName, Fact, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
-from pps.recall.hits import holds, text_of
+from pps.journal.links import holds
+from pps.recall.hits import text_of
 
 LONGEST_IDENTITY = 1_500
 """Most characters of an identity in a pack."""

@@ -6,9 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pps.core.errors import InvalidRequest
 
-Collection: TypeAlias = Literal[
-    "facts", "past_facts", "nodes", "records", "episodes", "windows", "anchors", "communities"
-]
+Collection: TypeAlias = Literal["facts", "past_facts", "nodes", "records", "episodes", "windows", "anchors"]
 """``nodes`` has the vectors of names and the words of records,
 ``records`` the vectors of what they say."""
 

@@ -12,11 +12,11 @@ from pps.core.errors import PPSError
 from pps.core.time import now
 from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.index.signs import causal_pairs, hashed, identifiers, letters
-from pps.ingest.index_docs import holds
 from pps.ingest.passage_vectors import PassageVectors
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.feature_rows import FAILED, Feature
 from pps.journal.journal import Journal
+from pps.journal.links import holds
 
 VERSION = 2
 """Of the rules by which features are made; where those of a memory are of another, all are made again."""

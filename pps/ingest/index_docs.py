@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import taken_back
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
+from pps.journal.links import holds
 from pps.models.protocols import Matrix, Vector
 
 COLLECTIONS: Mapping[ItemKind, tuple[str, ...]] = {
@@ -67,11 +67,6 @@ def fact_docs(facts: Sequence[Fact]) -> list[tuple[IndexDoc, str]]:
         (IndexDoc("fact", one.uuid, where, one.text, at=micros(one.valid_at) if one.valid_at else None), one.text)
         for one, where in found
     ]
-
-
-def holds(fact: Fact, at: datetime) -> bool:
-    """Tell whether a fact has not ended at an instant of world time and is still believed."""
-    return fact.expired_at is None if fact.invalid_at is None else fact.invalid_at > at
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,11 @@ class FactOutline:
         return cls(fact.subject, fact.object, fact.valid_at, fact.invalid_at, fact.expired_at)
 
 
+def holds(fact: Fact | FactOutline, at: datetime) -> bool:
+    """Tell whether a fact has not ended at an instant of world time and is still believed."""
+    return fact.expired_at is None if fact.invalid_at is None else fact.invalid_at > at
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """What a fact stands on.

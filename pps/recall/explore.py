@@ -19,8 +19,8 @@ from pps.graph.traverse import MAX_HOPS, Link
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
+from pps.journal.links import holds
 from pps.journal.turns import SessionTurns
-from pps.recall.hits import holds
 from pps.recall.request import TimelineOptions, checked_utc
 
 MAX_NODES = 1_000

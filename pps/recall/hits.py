@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pps.core.errors import NotFound
 from pps.core.recalled import Hit, Relationship, Step
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn, spoken
-from pps.journal.links import FactOutline, NodeOutline, Support
+from pps.journal.links import FactOutline, NodeOutline, Support, holds
 from pps.recall.query import Ask, Candidate, Item, Scored
 from pps.recall.question import most_like, passage_of
 
@@ -110,13 +110,6 @@ async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, dateti
 def age_d(ask: Ask, at: datetime) -> float:
     """Return how many days before the moment of the question something happened; 0 for the future."""
     return max(0.0, (ask.moment - at).total_seconds() / 86_400)
-
-
-def holds(fact: Fact | FactOutline, at: datetime) -> bool:
-    """Tell whether a fact has not ended at an instant of world time and is still believed."""
-    if fact.invalid_at is None:
-        return fact.expired_at is None
-    return fact.invalid_at > at
 
 
 def _current(ask: Ask, item: Item | Candidate) -> bool:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pps.config import Settings
-from pps.ingest.index_docs import holds
+from pps.journal.links import holds
 from tests.acceptance.killed_changes import STEPS, killed_at, read, text
 from tests.acceptance.killed_steps import killed, process, taken_up
 from tests.model_server import ModelServer, memory_read_by, model_server, reading_by

@@ -71,7 +71,6 @@ async def test_an_entity_has_all_that_it_knew(old_settings: Settings) -> None:
         assert (stats.turns, stats.nodes, stats.facts, stats.episodes, stats.anchors) == (10, 10, 7, 10, 2)
         assert stats.vector_indexed == {
             "facts": 4, "past_facts": 1, "nodes": 10, "records": 2, "episodes": 10, "windows": 10, "anchors": 2,
-            "communities": 0,
         }  # fmt: skip
         assert stats.text_indexed == {**stats.vector_indexed, "records": 0}
         await check_found(memory)

@@ -13,10 +13,10 @@ from pps.app import App
 from pps.config import ExtractorSettings, Settings
 from pps.core.errors import StoreUnavailable
 from pps.core.values import Fact, NodeDraft
-from pps.ingest.index_docs import holds
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
+from pps.journal.links import holds
 from pps.memory import Memory
 from tests.model_server import ModelServer, memory_read_by, model_server, reading_by
 
