@@ -15,9 +15,6 @@ from typing import Any, cast
 import httpx
 from graphiti_core.llm_client.client import LLMClient
 from graphiti_core.llm_client.config import LLMConfig
-from graphiti_core.llm_client.openai_client import OpenAIClient
-from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
-from openai import AsyncOpenAI
 
 from pps.core.errors import ConfigError
 from pps.models.protocols import OLLAMA_URL, ExtractorModel, Provider
@@ -138,13 +135,15 @@ def _options(extractor: ExtractorModel) -> dict[str, Any]:
 
 
 def _openai(extractor: ExtractorModel) -> Connection:
-    sdk = AsyncOpenAI(**_options(extractor))
-    return Connection(OpenAIClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
+    sdk = _package("openai", extractor.provider).AsyncOpenAI(**_options(extractor))
+    made = _package("graphiti_core.llm_client.openai_client", extractor.provider)
+    return Connection(made.OpenAIClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
 
 
 def _compatible(extractor: ExtractorModel) -> Connection:
-    sdk = AsyncOpenAI(**_options(extractor))
-    return Connection(OpenAIGenericClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
+    sdk = _package("openai", extractor.provider).AsyncOpenAI(**_options(extractor))
+    made = _package("graphiti_core.llm_client.openai_generic_client", extractor.provider)
+    return Connection(made.OpenAIGenericClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
 
 
 def _ollama(extractor: ExtractorModel) -> Connection:

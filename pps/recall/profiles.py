@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, time
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
@@ -315,6 +316,7 @@ def _read(file: Path) -> str:
         raise ConfigError(f"{file}: cannot be read as UTF-8 text: {error}") from error
 
 
+@lru_cache(maxsize=256)
 def _parsed(place: str, text: str) -> _File | None:
     try:
         tree = tomllib.loads(text)

@@ -18,7 +18,7 @@ import httpx
 from pps.config.settings import CalendarSettings, Settings
 from pps.core.text import first_line
 from pps.core.time import now
-from pps.records.ics import Agenda
+from pps.records.agenda import Agenda
 from pps.records.ics_child import READ_S, read_apart
 
 MOST_BYTES = 10_000_000

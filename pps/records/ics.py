@@ -18,6 +18,7 @@ from ical.exceptions import CalendarError
 from ical.recur_adapter import RecurAdapter
 
 from pps.core.text import first_line
+from pps.records.agenda import Agenda, Busy
 
 _RECURS = 20_000
 """Most times of one event that are counted from its first: 54 years of every day."""
@@ -35,34 +36,6 @@ _DAY_OF = re.compile(
 )
 _MALFORMED = (CalendarError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
 """What the library raises of a text that is no calendar."""
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """One event, or one time of one that recurs; half-open.
-
-    Attributes:
-        all_day: It says days, not hours.
-        title: As the calendar has it, one line.
-    """
-
-    start: datetime
-    end: datetime
-    all_day: bool
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Agenda:
-    """What calendars say of a stretch of time.
-
-    Attributes:
-        events: By their start; cancelled ones and those that leave one free are not among them.
-        problems: What could not be read, named by file and line; all the rest was.
-    """
-
-    events: tuple[Busy, ...] = ()
-    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

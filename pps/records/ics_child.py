@@ -11,7 +11,7 @@ from datetime import datetime
 from threading import Timer
 from zoneinfo import ZoneInfo
 
-from pps.records.ics import Agenda, Busy, read_ics
+from pps.records.agenda import Agenda, Busy
 
 READ_S = 15.0
 """Most seconds that one text takes; 10,000 events that recur take half of it on a loaded machine."""
@@ -43,6 +43,8 @@ async def read_apart(text: str, source: str, start: datetime, end: datetime, zon
 
 def main() -> None:
     """Read what is asked from the standard input and write what was found to the standard output."""
+    from pps.records.ics import read_ics  # its library takes a tenth of a server's start, and is needed here alone
+
     text, source, start, end, key, most_s = json.load(sys.stdin.buffer)
     last = Timer(most_s, os._exit, (1,))  # when the parent is gone and ends it no more
     last.daemon = True

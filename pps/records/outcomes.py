@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from typing import Annotated, Any, Literal, cast
 
-import networkx as _networkx
 import numpy as np
 from pydantic import Field
 
@@ -43,8 +43,6 @@ from pps.records.named_query import (
     text,
 )
 from pps.records.reasons import leads_up
-
-networkx = cast("Any", _networkx)  # its stubs are unknown types to a strict checker
 
 _LATELY = timedelta(days=90)
 _DEADLINES = ("due_date", "deadline", "end_date")
@@ -343,6 +341,7 @@ def _along(web: Web) -> Iterator[Found]:
 
 def _circles(web: Web) -> Iterator[Found]:
     """Yield records that wait for themselves."""
+    networkx: Any = import_module("networkx")  # three hundred modules, which no start of a server needs
     graph = networkx.DiGraph()
     graph.add_edges_from((one.source, one.target) for one in web.graph.relations if one.type == "DEPENDS_ON")
     for part in cast("Iterable[set[str]]", networkx.strongly_connected_components(graph)):

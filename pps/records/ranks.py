@@ -12,9 +12,9 @@ import time as clock
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal, TypeAlias, cast
 
-import networkx as _networkx
 import rustworkx
 
 from pps.core.errors import InvalidRequest
@@ -22,8 +22,6 @@ from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph, Relation
 from pps.records.named_query import LIVE, Step, Web, step, strength
 from pps.records.reading import RecordReads
-
-networkx = cast("Any", _networkx)  # its stubs are unknown types to a strict checker
 
 Algorithm: TypeAlias = Literal["pagerank", "communities", "betweenness", "shortest_path"]
 
@@ -214,6 +212,7 @@ def betweenness(ties: Ties) -> dict[str, float]:
 
 def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
     """Return the communities, the largest first, and their modularity; None where no relation joins any."""
+    networkx: Any = import_module("networkx")  # three hundred modules, which no start of a server needs
     graph = networkx.Graph()
     graph.add_nodes_from(ties.records)
     graph.add_weighted_edges_from((a, b, _sum(them)) for (a, b), them in ties.undirected().items())

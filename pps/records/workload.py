@@ -14,8 +14,8 @@ from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph
 from pps.core.text import first_line
 from pps.core.time import now
+from pps.records.agenda import Agenda
 from pps.records.calendar import Calendars
-from pps.records.ics import Agenda
 from pps.records.reading import RecordReads
 
 Zone: TypeAlias = Literal["green", "yellow", "red"]
