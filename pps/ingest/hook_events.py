@@ -16,12 +16,11 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros
 from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.redact import clipped, cut
+from pps.ingest.importing.items import Passed, pieces
+from pps.ingest.redact import clipped
 
 SOURCE = "claude-code"
 """The ``source`` of every turn that a hook brought."""
-PIECE = 60_000
-"""Characters of one turn; a longer text becomes several."""
 
 _Short = Annotated[str, StringConstraints(max_length=200)]
 _Path = Annotated[str, StringConstraints(max_length=4_096)]
@@ -201,11 +200,8 @@ def tool_line(tool: str, given: Mapping[str, str]) -> str:
 
 
 def _items(text: str, reference: str, at: datetime, session: str, role: str, actor: str = "") -> list[Item]:
-    text = text.replace("\0", "")
-    found: list[Item] = []
-    for number, piece in enumerate(cut(text, PIECE)):
-        ref = f"{reference}#{number}" if number else reference
-        options = RememberOptions(role=role, actor=actor, session=session, source=SOURCE, source_ref=ref)
-        if piece.strip():
-            found.append((piece, {**options, "occurred_at": at}))
-    return found
+    options = RememberOptions(
+        role=role, actor=actor, session=session, source=SOURCE, source_ref=reference, occurred_at=at
+    )
+    # As an import cuts them: what a hook brought is known when its transcript is read.
+    return [one.given for one in pieces(text.replace("\0", ""), options, reference) if not isinstance(one, Passed)]

@@ -19,7 +19,7 @@ from pps.core.text import counted
 from pps.core.values import Skipped
 from pps.entities import MappedFolder
 from pps.entities.paths import MAX_PATH, outside, real_path
-from pps.ingest.importing import Imported, Wanted
+from pps.ingest.importing.run import Imported, Wanted
 from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument
 from pps.operations.inputs import Input, Label

@@ -15,7 +15,7 @@ from pps.app import App
 from pps.config import Neo4jSettings, Settings, shipped
 from pps.core.recalled import Recall
 from pps.core.time import parse
-from pps.ingest.importing import read_lines
+from pps.ingest.importing.formats import read_lines
 from pps.memory import Memory
 from tests.neo4j_server import Neo4jServer
 

@@ -18,7 +18,8 @@ from pps.core.errors import InvalidRequest, Overloaded, StoreError
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, Turn
 from pps.ingest import documents
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing import FORMATS, Into, Wanted, import_files
+from pps.ingest.importing.formats import FORMATS
+from pps.ingest.importing.run import Into, Wanted, import_files
 from pps.memory import Memory
 from tests import importing_files as made
 

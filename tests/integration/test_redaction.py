@@ -23,8 +23,8 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk, FactDraft, NodeDraft, RelationDraft, Turn
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.hook_events import read_event
-from pps.ingest.importing import Wanted
 from pps.ingest.importing.markdown import session_of
+from pps.ingest.importing.run import Wanted
 from pps.ingest.redact import redact
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory

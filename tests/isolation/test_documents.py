@@ -12,7 +12,7 @@ from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.values import FactDraft
 from pps.entities.routing import Watched
 from pps.entities.routing import owner as router
-from pps.ingest.importing import Wanted
+from pps.ingest.importing.run import Wanted
 from pps.memory import Memory
 from pps.operations.calls import Calls, owner
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import InvalidRequest
-from pps.ingest.importing import read_lines
+from pps.ingest.importing.formats import read_lines
 
 
 def write(folder: Path, *lines: object) -> Path:

@@ -153,6 +153,16 @@ def test_a_prompt_is_known_as_the_hook_knew_it_whatever_lay_beside_it(tmp_path: 
     assert found.options.get("session") == hooked.get("session")
 
 
+def test_a_long_prompt_is_known_as_the_hook_knew_it_piece_by_piece(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(12_000))
+    told = {"id": "0" * 32, "at": 1.0, "event": "UserPromptSubmit", "session": made.SESSION, "prompt": "p-1"}
+    hooked = [(content, options.get("source_ref")) for content, options in said_in(read_event({**told, "text": text}))]
+    found = items(made.lines(tmp_path / "t.jsonl", [made.entry("user", "u", text, promptId="p-1")]))
+    assert len(hooked) == 3
+    assert [one.options.get("source_ref") for one in found] == [ref for _, ref in hooked]
+    assert "".join(content for content, _ in hooked).strip() == "".join(one.content for one in found).strip()
+
+
 def test_what_was_typed_while_the_model_worked_is_kept_and_notices_are_not(tmp_path: Path) -> None:
     def queued(uuid: str, prompt: Any, **more: Any) -> dict[str, Any]:
         about = {"type": "queued_command", "prompt": prompt, **more}

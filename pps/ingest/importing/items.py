@@ -59,7 +59,7 @@ def joined(texts: Iterable[str]) -> str:
     return "\n\n".join(text for text in texts if text.strip())
 
 
-def pieces(content: str, options: RememberOptions, where: str) -> Iterator[Read]:
+def pieces(content: str, options: RememberOptions, where: str) -> Iterator[Item | Passed]:
     """Yield a message as one item, or as several when it is longer than a turn; nothing of it is lost."""
     if not content.strip():
         yield Passed("empty messages")
@@ -68,7 +68,7 @@ def pieces(content: str, options: RememberOptions, where: str) -> Iterator[Read]
         yield Item(content, options, where)
         return
     ref = options.get("source_ref", where)
-    for number, piece in enumerate(cut(content.strip(), LONGEST), 1):
+    for number, piece in enumerate(filter(str.strip, cut(content, LONGEST)), 1):
         given: RememberOptions = {**options, "source_ref": short(f"{ref}/{number}")}
         if number > 1:  # what was read in it belongs to its beginning
             given = {**given, "nodes": (), "facts": ()}

@@ -25,7 +25,7 @@ from pps.core.recalled import Channel, Recall
 from pps.core.reports import Stats
 from pps.core.time import parse
 from pps.core.values import AnchorPassage
-from pps.ingest.importing import read_lines
+from pps.ingest.importing.formats import read_lines
 from pps.operations.record_asks import record_ask
 from pps.operations.session_start import context_words, workload_words
 from pps.records.saving import RecordGiven, RelationGiven
