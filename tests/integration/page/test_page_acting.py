@@ -202,7 +202,9 @@ def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(b
         jochi.page.click("text=Share this fact")
         jochi.page.wait_for_selector("text=All members can read it now")
         kublai.go("#/squad", "text=Ana likes tea.")
-        kublai.page.wait_for_selector("text=Hand over in writing.")
+        kublai.page.click("li:has-text('Hand over in writing.') >> text=All of it")
+        kublai.page.wait_for_selector("dd:has-text('By letter.')")
+        assert kublai.serious() == []
         jochi.go("#/squad/approvals", "text=Nothing waits")
         jochi.go("#/squad", "text=Take back …")
         assert jochi.serious() == []

@@ -11,10 +11,20 @@ export const isMember = (schema) => Boolean(schema?.packs.squad);
 const Whose = ({ of, me }) => html`<p class="faint">${of.shared_by === me ? "you" : of.shared_by} · <${When} at=${of.shared_at || of.created_at} />${" "}
   · sure by ${percent(of.confidence)}${of.trust === "outside" ? " · rests on what was read outside" : ""}${of.state && ` · ${of.state.replaceAll("_", " ")}`}</p>`;
 
+function Whole({ id, title }) {
+  const [open, turn] = useState(false);
+  const of = useCall("squad_get", open ? { ids: [id] } : null);
+  if (!open) return html`<p><button class="quiet" aria-label=${`All of it: ${title}`} onClick=${() => turn(true)}>All of it</button></p>`;
+  return html`<${Answer} of=${of}>${({ records: [{ fields, cites, relations }] }) => html`
+    <dl class="times">${Object.entries(fields).map(([name, field]) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd class="said">${told(field)}</dd></div>`)}</dl>
+    <p class="faint">It rests on ${counted(cites.length, "record")} that you may read, and is joined to ${counted(relations.length, "other")}.</p>`}<//>`;
+}
+
 const Known = ({ of, me, children }) => html`<li class="card">
   <p class="row"><span class="tag">${of.type}</span> <b>${of.title}</b></p>
   ${of.content !== of.title && html`<p class="said">${of.content}</p>`}
   <${Whose} of=${of} me=${me} />
+  <${Whole} id=${of.id} title=${of.title} />
   ${children}
 </li>`;
 
