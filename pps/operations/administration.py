@@ -15,7 +15,7 @@ from pps.core.errors import InvalidRequest
 from pps.entities import Entry
 from pps.entities.page_sessions import LINK_S
 from pps.operations.command_line import argument, option, unoffered
-from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.inputs import Input, Label, Labels, Nothing
 from pps.operations.pack_tools import toolsets
 from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS, TOOLSETS
 from pps.server import RunFile, runfile
@@ -47,9 +47,8 @@ class CreateInput(Named):
 class IssueInput(Named):
     """A token to give out."""
 
-    toolsets: tuple[Label, ...] = Field(
+    toolsets: Labels = Field(
         default=(),
-        max_length=50,
         description="A toolset it opens: core, anchors, records, upkeep, perspectives, or one of the entity's packs; "
         "commas between, or repeated. All if not given.",
         json_schema_extra=option("--toolset"),

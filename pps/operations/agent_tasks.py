@@ -18,7 +18,7 @@ from pps.ingest.given_input import Input
 from pps.ingest.indexer import Progress
 from pps.ingest.redact import Redactor
 from pps.operations.command_line import argument, option
-from pps.operations.inputs import Content, Id, Label
+from pps.operations.inputs import Content, Id, Ids, Label
 from pps.operations.project_graph import ProjectInput, line
 from pps.operations.projects import Projects
 from pps.operations.table import ADDS, PROJECTS, READS, SETS, TASKS
@@ -47,7 +47,7 @@ class SpawnAgentInput(ProjectInput):
 class WaitForAgentsInput(ProjectInput):
     """Tasks to wait for."""
 
-    task_ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Ids that spawn_agent returned.")
+    task_ids: Ids = Field(description="Ids that spawn_agent returned.")
     timeout_s: float = Field(
         default=20, ge=0, le=MAX_WAIT_S, description="Longest wait, in seconds; then it says what still runs."
     )
@@ -244,8 +244,7 @@ async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
 
     Returns its project, id, lease and what is to be done.
     """
-    runner = Redactor(on=projects.redacts).text(given.runner)
-    claimed = await projects.claim(given.project, runner, given.lease_s, given.agent)
+    claimed = await projects.claim(given.project, projects.redacted(given.runner), given.lease_s, given.agent)
     if claimed is None:
         return MaybeTask()
     task = claimed.task
@@ -262,7 +261,7 @@ async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
 async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
     """Holds a claimed task for so many seconds from now, and notes how far it is."""
     tasks = await projects.tasks(given.project)
-    note = Redactor(on=projects.redacts).text(given.note)
+    note = projects.redacted(given.note)
     return _view(await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note))
 
 
@@ -276,7 +275,7 @@ async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
 async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskView:
     """Ends a claimed task with its result, which wait_for_agents then returns."""
     tasks = await projects.tasks(given.project)
-    result = Redactor(on=projects.redacts).text(given.result)
+    result = projects.redacted(given.result)
     return _view(await asyncio.to_thread(tasks.complete, given.task_id, given.lease, result))
 
 
@@ -290,7 +289,7 @@ async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskVie
 async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
     """Ends a claimed task that did not succeed; it is tried again while attempts are left."""
     tasks = await projects.tasks(given.project)
-    error = Redactor(on=projects.redacts).text(given.error)
+    error = projects.redacted(given.error)
     failed = await asyncio.to_thread(tasks.fail, given.task_id, given.lease, error, again=given.retry)
     return _view(failed)
 

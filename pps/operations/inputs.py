@@ -25,6 +25,10 @@ from pps.operations.command_line import argument, json_file, json_text, option, 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """Of a turn, node or fact, whole or its first characters, 8 at least, as a pack shows them."""
 Label = Annotated[str, StringConstraints(max_length=200)]
+Labels = Annotated[tuple[Label, ...], Field(max_length=50)]
+Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=100)]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=bounds.MAX_TAGS)]
+Question = Annotated[str, StringConstraints(min_length=1, max_length=8_000)]
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_CONTENT)]
@@ -75,9 +79,7 @@ class RememberInput(Input):
         description="'turn', or 'summary' for a summary of what went before.",
         json_schema_extra=unoffered(),
     )
-    tags: tuple[Tag, ...] = Field(
-        default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text.", json_schema_extra=_TAG
-    )
+    tags: Tags = Field(default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG)
     extraction: Extraction | None = Field(
         default=None, description="'none' keeps only the text; the memory's own setting when not given."
     )
@@ -91,20 +93,16 @@ class RememberInput(Input):
 class FilterInput(Input):
     """What to leave out before ranking. Values of one field are alternatives; fields add up."""
 
-    kinds: tuple[Label, ...] = Field(default=(), max_length=50, description="Of nodes, such as Person; of turns.")
+    kinds: Labels = Field(default=(), description="Of nodes, such as Person; of turns.")
     tags: tuple[Tag, ...] = Field(default=(), max_length=50)
-    sources: tuple[Label, ...] = Field(default=(), max_length=50, description="Where turns came from.")
+    sources: Labels = Field(default=(), description="Where turns came from.")
     relations: tuple[Name, ...] = Field(default=(), max_length=50, description="Of facts, such as LIVES_IN.")
-    sessions: tuple[Label, ...] = Field(default=(), max_length=50)
+    sessions: Labels = ()
     roles: tuple[Label, ...] = Field(default=(), max_length=4)
-    layers: tuple[Label, ...] = Field(
-        default=(),
-        max_length=50,
-        description="Of a layered graph, such as vision: each stands for the kinds of nodes in it.",
+    layers: Labels = Field(
+        default=(), description="Of a layered graph, such as vision: each stands for the kinds of nodes in it."
     )
-    statuses: tuple[Label, ...] = Field(
-        default=(), max_length=50, description="The 'status' attribute of nodes, such as active."
-    )
+    statuses: Labels = Field(default=(), description="The 'status' attribute of nodes, such as active.")
     since: Annotated[Moment | None, described_time("Nothing before.")] = None
     until: Annotated[Moment | None, described_time("Nothing at or after.")] = None
 
@@ -116,12 +114,7 @@ class FilterInput(Input):
 class RecallInput(Input):
     """A question to the memory."""
 
-    query: str = Field(
-        min_length=1,
-        max_length=8000,
-        description="A question or key words, in any language.",
-        json_schema_extra=argument(),
-    )
+    query: Question = Field(description="A question or key words, in any language.", json_schema_extra=argument())
     channels: tuple[ChannelName, ...] | Literal["auto"] | None = Field(
         default=None,
         description="Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if not given.",
@@ -197,9 +190,7 @@ class TimelineInput(Input):
 class GetInput(Input):
     """Ids that another operation returned."""
 
-    ids: tuple[Id, ...] = Field(
-        min_length=1,
-        max_length=100,
+    ids: Ids = Field(
         description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them.",
         json_schema_extra=argument(),
     )
@@ -238,16 +229,14 @@ class AnchorSaveInput(Input):
         default=None,
         description="Lower-case letters, digits and '-'; made from the title if not given. An old one is replaced.",
     )
-    tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS, json_schema_extra=_TAG)
+    tags: Tags = Field(default=(), json_schema_extra=_TAG)
     expected: Label = Field(default="", description="'digest' of anchor_get: replace it only if it is still that.")
 
 
 class AnchorSearchInput(Input):
     """A question to the anchors alone."""
 
-    query: str = Field(
-        min_length=1, max_length=8000, description="A question or key words.", json_schema_extra=argument()
-    )
+    query: Question = Field(description="A question or key words.", json_schema_extra=argument())
     limit: int = Field(default=10, ge=1, le=100, description="Most anchors.")
 
 
@@ -284,9 +273,7 @@ class AddEventInput(Input):
         description="Id or title of the record that it is a part of.",
         json_schema_extra=option("--parent"),
     )
-    tags: tuple[Tag, ...] = Field(
-        default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text.", json_schema_extra=_TAG
-    )
+    tags: Tags = Field(default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG)
     metadata: Mapping[str, JsonValue] = Field(
         default={}, description="Any fields of your own, as JSON.", json_schema_extra=json_text("--metadata")
     )
@@ -313,11 +300,8 @@ class UpdateInput(Input):
     )
     title: Title | None = Field(default=None, description="Of a record.")
     kind: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
-    tags: tuple[Tag, ...] | None = Field(
-        default=None,
-        max_length=bounds.MAX_TAGS,
-        description="All of them; the #tags of the text join them.",
-        json_schema_extra=_TAG,
+    tags: Tags | None = Field(
+        default=None, description="All of them; the #tags of the text join them.", json_schema_extra=_TAG
     )
     metadata: Mapping[str, JsonValue] | None = Field(
         default=None, description="Joined with a record's own fields.", json_schema_extra=json_text("--metadata")

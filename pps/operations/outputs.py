@@ -6,7 +6,7 @@ Fields that do not apply are left out of the JSON. Times are ISO 8601 in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
@@ -133,11 +133,7 @@ class StatsView:
     @model_serializer
     def _with_null(self) -> dict[str, int | float | None]:
         """Return every field: that there is no average is said, not left out."""
-        return {
-            "total_results": self.total_results,
-            "avg_score": self.avg_score,
-            "token_estimate": self.token_estimate,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +315,10 @@ def _names(one: Relationship) -> dict[str, str]:
 
 def _channel(channel: Channel) -> ChannelView:
     hits = tuple(hit_view(hit) for hit in channel.hits)
-    return ChannelView(hits, channel.error or None, channel.notes, None if channel.error else _stats(channel.stats))
+    return ChannelView(hits, channel.error or None, channel.notes, None if channel.error else stats_view(channel.stats))
 
 
-def _stats(stats: SearchStats) -> StatsView:
+def stats_view(stats: SearchStats) -> StatsView:
     average = None if stats.avg_score is None else round(stats.avg_score, 6)
     return StatsView(stats.total_results, average, stats.token_estimate)
 

@@ -13,7 +13,7 @@ from pps.core.values import Receipt
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.operations import outputs, words
-from pps.operations.inputs import Input, Label
+from pps.operations.inputs import Input, Label, Question
 from pps.operations.knowledge import REMEMBER_WAIT_S
 from pps.operations.table import ADDS, PERSPECTIVES, READS
 
@@ -21,7 +21,7 @@ _TEXTS = ("facts", "episodes")
 
 
 class _Query(Input):
-    query: str = Field(min_length=1, max_length=8000, description="A question or key words.")
+    query: Question = Field(description="A question or key words.")
     top_k: int = Field(
         default=10,
         ge=1,

@@ -21,7 +21,18 @@ from pps.graph.traverse import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
 from pps.operations.command_line import argument
-from pps.operations.inputs import AddEventInput, AppendInput, Content, GetInput, Id, Label, Title, UpdateInput
+from pps.operations.inputs import (
+    AddEventInput,
+    AppendInput,
+    Content,
+    GetInput,
+    Id,
+    Labels,
+    Question,
+    Tags,
+    Title,
+    UpdateInput,
+)
 from pps.operations.projects import Vault
 
 MOST_CONTENT = 2_000
@@ -53,7 +64,7 @@ class GraphNode(Input):
 
     title: Name = Field(description="Its name, by which others link to it.")
     content: Content = Field(description="The text, Markdown. [[Title]] links to another node, #tag tags it.")
-    tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS, description="Beside the #tags of the text.")
+    tags: Tags = Field(default=(), description="Beside the #tags of the text.")
     node_type: Kind | None = Field(default=None, description="One word; 'agent' when not given.")
     parent_id: Title | None = Field(default=None, description="Id or title of the node that it is a part of.")
 
@@ -78,12 +89,10 @@ class CreateGraphInput(ProjectInput):
 class NodeFilter(Input):
     """What to leave out before ranking. Values of one field are alternatives; fields add up."""
 
-    node_types: tuple[Label, ...] = Field(default=(), max_length=50)
+    node_types: Labels = ()
     tags: tuple[Tag, ...] = Field(default=(), max_length=50)
     relation_types: tuple[Name, ...] = Field(default=(), max_length=50, description="Nodes that such a relation joins.")
-    source_types: tuple[Label, ...] = Field(
-        default=(), max_length=50, description="Where it came from, or was spoken of, such as mcp."
-    )
+    source_types: Labels = Field(default=(), description="Where it came from, or was spoken of, such as mcp.")
     since: Annotated[Moment | None, described_time("Nothing before.")] = None
     until: Annotated[Moment | None, described_time("Nothing at or after.")] = None
 
@@ -118,7 +127,7 @@ class Weights(Input):
 class SearchNodesInput(ProjectInput):
     """A question to a project's graph."""
 
-    query: str = Field(min_length=1, max_length=8000, description="A question or key words, in any language.")
+    query: Question = Field(description="A question or key words, in any language.")
     limit: int = Field(default=10, ge=1, le=100, description="Most nodes.")
     filters: NodeFilter = NodeFilter()
     weights: Weights = Weights()

@@ -18,6 +18,7 @@ from pps.core.ids import EntityId
 from pps.entities import MappedFolder, Router
 from pps.entities.paths import is_inside, name_of, plain_path, real_path
 from pps.entities.tasks import AgentTask, Tasks
+from pps.ingest.redact import Redactor
 from pps.journal.db import tally
 from pps.memory import Memory
 
@@ -51,6 +52,9 @@ class Projects:
         self._app = app
         self._router = router
         self.redacts = app.settings.redaction == "on"
+
+    def redacted(self, text: str) -> str:
+        return Redactor(on=self.redacts).text(text)
 
     @contextlib.asynccontextmanager
     async def memory(self, project: str, *, create: bool = False) -> AsyncGenerator[Memory]:

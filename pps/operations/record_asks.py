@@ -33,14 +33,11 @@ class GraphRankInput(inputs.Input):
     layers: tuple[inputs.Label, ...] = Field(
         default=(), max_length=20, description="Only records of these layers.", json_schema_extra=option("--layer")
     )
-    kinds: tuple[inputs.Label, ...] = Field(
-        default=(), max_length=50, description="Only records of these kinds.", json_schema_extra=option("--kind")
+    kinds: inputs.Labels = Field(
+        default=(), description="Only records of these kinds.", json_schema_extra=option("--kind")
     )
-    relations: tuple[inputs.Label, ...] = Field(
-        default=(),
-        max_length=50,
-        description="Only over these relations, such as SERVES.",
-        json_schema_extra=option("--relation"),
+    relations: inputs.Labels = Field(
+        default=(), description="Only over these relations, such as SERVES.", json_schema_extra=option("--relation")
     )
     statuses: tuple[inputs.Label, ...] = Field(
         default=LIVE, max_length=4, description="Only records with one of these."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, StringConstraints
+from pydantic import AliasChoices, Field
 
 from pps.core.kinds import STATUSES, Status
 from pps.core.reports import IndexStatus
@@ -14,8 +14,8 @@ from pps.core.text import counted
 from pps.ingest.drift import DriftReport
 from pps.memory import Memory
 from pps.operations.command_line import argument, option
-from pps.operations.inputs import Id, Input, Label, Nothing
-from pps.operations.outputs import StatsView
+from pps.operations.inputs import Id, Input, Label, Nothing, Question, options
+from pps.operations.outputs import StatsView, stats_view
 from pps.operations.table import READS, RECORDS, UPKEEP
 from pps.records.finding import FoundRecord, RecordSearch
 
@@ -26,9 +26,7 @@ _Names = Annotated[tuple[Label, ...], Field(max_length=50)]
 class RecordSearchInput(Input):
     """A question to the records."""
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=8_000)] = Field(
-        description="What is looked for, in your own words.", json_schema_extra=argument()
-    )
+    query: Question = Field(description="What is looked for, in your own words.", json_schema_extra=argument())
     layers: _Names = Field(default=(), description="Only these layers.", json_schema_extra=option("--layer"))
     types: _Names = Field(
         validation_alias=AliasChoices("types", "kinds"),
@@ -57,22 +55,6 @@ class RecordSearchInput(Input):
     structural_weight: _Weight = Field(default=0.6, description="Of nearness, with an anchor.")
     semantic_weight: _Weight = Field(default=0.4, description="Of meaning, with an anchor.")
     max_depth: int = Field(default=2, ge=1, le=4, description="Most hops from the anchor.")
-
-    def wanted(self) -> RecordSearch:
-        """Return the value that the search takes."""
-        return RecordSearch(
-            self.query,
-            self.layers,
-            self.types,
-            self.status,
-            self.top_k,
-            self.min_similarity,
-            self.include_relationships,
-            self.anchor_node_id or "",
-            self.structural_weight,
-            self.semantic_weight,
-            self.max_depth,
-        )
 
 
 class DriftInput(Input):
@@ -203,10 +185,9 @@ async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
     Returns the best, each with its scores and, from an anchor, the way to it; and how many there are, their average
     score and their tokens. For exact conditions use 'record_list'.
     """
-    found = await memory.finding.search(given.wanted())
-    average = None if found.stats.avg_score is None else round(found.stats.avg_score, 4)
-    stats = StatsView(found.stats.total_results, average, found.stats.token_estimate)
-    return RecordHits(tuple(_hit(one, given) for one in found.results), stats, found.min_similarity, found.notes)
+    found = await memory.finding.search(RecordSearch(**options(given)))
+    hits = tuple(_hit(one, given) for one in found.results)
+    return RecordHits(hits, stats_view(found.stats), found.min_similarity, found.notes)
 
 
 @UPKEEP.operation("How the indexes are", _status, READS, command="indexes", examples=("pps indexes ana",))

@@ -17,7 +17,7 @@ from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option
-from pps.operations.inputs import ForgetInput, Id, Title
+from pps.operations.inputs import ForgetInput, Id, Ids, Title
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
 from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven
@@ -87,7 +87,7 @@ class SaveRecordsInput(Input):
 class GetRecordsInput(Input):
     """Ids that another operation returned."""
 
-    ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Of records.", json_schema_extra=argument())
+    ids: Ids = Field(description="Of records.", json_schema_extra=argument())
 
 
 class ConditionInput(Input):
@@ -158,7 +158,7 @@ class MoveRecordInput(Input):
 class DeleteRecordsInput(ForgetInput):
     """What to erase for good."""
 
-    ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Of records.", json_schema_extra=argument())
+    ids: Ids = Field(description="Of records.", json_schema_extra=argument())
 
 
 class RelateRecordsInput(Input):
@@ -175,7 +175,7 @@ class RelateRecordsInput(Input):
 class UnrelateRecordsInput(Input):
     """Which relations no longer hold."""
 
-    ids: tuple[Id, ...] = Field(min_length=1, max_length=100, description="Of relations.", json_schema_extra=argument())
+    ids: Ids = Field(description="Of relations.", json_schema_extra=argument())
 
 
 @dataclass(frozen=True, slots=True)

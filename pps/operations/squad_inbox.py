@@ -13,8 +13,8 @@ from pydantic import Field
 
 from pps.core.text import counted
 from pps.core.values import JSON
-from pps.operations.inputs import Input, Label
-from pps.operations.squad_tools import Ids, Known, line_view, of_pool, said
+from pps.operations.inputs import Ids, Input, Labels
+from pps.operations.squad_tools import Known, line_view, of_pool, said
 from pps.operations.table import READS, SETS, SQUAD
 from pps.squad import knowing
 from pps.squad.agents import agent_id, saw
@@ -46,7 +46,7 @@ class AckInput(Input):
 class PoolInput(Input):
     """Which part of the pool."""
 
-    types: tuple[Label, ...] = Field(default=(), max_length=50, description="Only these, such as Belief.")
+    types: Labels = Field(default=(), description="Only these, such as Belief.")
     limit: int = Field(default=50, ge=1, le=200, description="Most records.")
     offset: int = Field(default=0, ge=0, le=1_000_000, description="How many of the latest are passed over.")
 

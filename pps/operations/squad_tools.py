@@ -13,7 +13,7 @@ from pps.core.record_values import Record
 from pps.core.text import counted
 from pps.ingest.given_input import Tag
 from pps.journal.pool_rows import Shared
-from pps.operations.inputs import Id, Input, Label, Nothing
+from pps.operations.inputs import Id, Ids, Input, Label, Labels, Nothing, options
 from pps.operations.table import ADDS, ERASES, SETS, SQUAD
 from pps.records.saving import RelationGiven
 from pps.squad import knowing, sharing
@@ -21,7 +21,6 @@ from pps.squad.desk import Desk
 from pps.squad.reflecting import reflect
 from pps.squad.roots import confidence_of
 
-Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=100)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -64,7 +63,7 @@ class QueryInput(Input):
     topic: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(description="What it is about.")
     min_confidence: Share = Field(default=0.0, description="Least confidence of what is returned.")
     include_shared: bool = Field(default=True, description="The pool's too.")
-    types: tuple[Label, ...] = Field(default=(), max_length=50, description="Only these, such as Belief.")
+    types: Labels = Field(default=(), description="Only these, such as Belief.")
     limit: int = Field(default=10, ge=1, le=50, description="Most of each.")
 
 
@@ -242,23 +241,9 @@ async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
     wait for a reviewer. Returns its id, its copy in the pool, and beliefs that say nearly the same.
     """
     relations = tuple(RelationGiven(one.type, one.target, one.properties) for one in given.relations)
-    kept = await knowing.store(
-        desk,
-        knowing.Knowledge(
-            given.content,
-            given.type,
-            given.title,
-            given.confidence,
-            given.domain,
-            given.fields,
-            given.cites,
-            relations,
-            given.supersedes or "",
-            given.private,
-            given.tags,
-        ),
-    )
-    return _kept_view(kept)
+    own = options(given, "type", "relations", "supersedes")
+    knowledge = knowing.Knowledge(**own, kind=given.type, relations=relations, supersedes=given.supersedes or "")
+    return _kept_view(await knowing.store(desk, knowledge))
 
 
 def _kept_view(kept: knowing.Kept) -> KeptView:

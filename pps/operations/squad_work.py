@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from pps.core.record_values import Record
 from pps.core.values import JSON
-from pps.operations.inputs import Id, Input, Label, Nothing
+from pps.operations.inputs import Id, Input, Label, Labels, Nothing
 from pps.operations.record_asks import RecordAnswer, RecordAskInput, answer_words, listed, ranking_words
 from pps.operations.squad_tools import Known, Share, known
 from pps.operations.table import ADDS, READS, SETS, SQUAD
@@ -69,7 +69,7 @@ class SquadRankInput(Input):
     algorithm: Literal["pagerank", "communities", "betweenness"] = Field(
         description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, 'communities'."
     )
-    types: tuple[Label, ...] = Field(default=(), max_length=50, description="Only these, such as Concept.")
+    types: Labels = Field(default=(), description="Only these, such as Concept.")
     limit: int = Field(default=20, ge=1, le=200, description="Most records; most communities, and members of each.")
 
 

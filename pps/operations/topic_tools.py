@@ -15,7 +15,7 @@ from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import words
-from pps.operations.inputs import Id, Label
+from pps.operations.inputs import Id, Label, Question
 from pps.operations.outputs import PackView, pack_view
 from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
 from pps.topics import calibration
@@ -238,7 +238,7 @@ async def trigger_dream(memory: Memory, given: DreamInput, progress: Progress | 
 class InjectInput(Input):
     """What is being talked about, and how much room there is."""
 
-    query: str = Field(min_length=1, max_length=8_000, description="The last message or two as they are.")
+    query: Question = Field(description="The last message or two as they are.")
     max_tokens: int = Field(default=1_200, ge=100, le=100_000, description="Most tokens of the text; never exceeded.")
     session: Label | None = Field(
         default=None, description="Id of this conversation: what it was shown is not shown again; whether it digresses."

@@ -24,8 +24,8 @@ from pps.records.named_query import LEAST, Asked, Ground, Query, Web
 from pps.records.outcomes import OUTCOMES
 from pps.records.queries import NAMED
 from pps.records.ranks import Ranking, RankRequest, Ranks
-from pps.records.reading import RecordReads
 from pps.records.reasons import REASONS
+from pps.records.records import Records
 
 QUERIES: Final[tuple[Query, ...]] = (*NAMED, *REASONS, *OUTCOMES)
 _FACTS, _PAGE = 5_000, 1_000
@@ -52,7 +52,7 @@ class Asks:
         queries: The table of named queries; a room above may add its own.
     """
 
-    reads: RecordReads
+    reads: Records
     kinds: Kinds
     client: IsolatedGraphitiClient
     engine: RecallEngine

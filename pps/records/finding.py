@@ -36,20 +36,20 @@ class RecordSearch:
     """What records are looked for by.
 
     Attributes:
-        layers, types, statuses: Only these; those of one are alternatives, none is no restriction.
+        layers, types, status: Only these; those of one are alternatives, none is no restriction.
         min_similarity: Least cosine of what meaning brings; None is the model's own threshold.
-        anchor: Id of a node: what is near it in the graph counts too, by ``structural_weight``.
+        anchor_node_id: Id of a node: what is near it in the graph counts too, by ``structural_weight``.
         max_depth: Most hops from it, 1 to 4.
     """
 
     query: str
     layers: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
-    statuses: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
     top_k: int = 10
     min_similarity: float | None = None
     include_relationships: bool = False
-    anchor: str = ""
+    anchor_node_id: str | None = None
     structural_weight: float = 0.6
     semantic_weight: float = 0.4
     max_depth: int = 2
@@ -123,17 +123,17 @@ class Finding:
         """
         least = wanted.min_similarity
         if least is None:
-            least = least_similarity(self.model) or (HYBRID_LEAST if wanted.anchor else SEMANTIC_LEAST)
+            least = least_similarity(self.model) or (HYBRID_LEAST if wanted.anchor_node_id else SEMANTIC_LEAST)
         options: RecallOptions = {
-            "profile": "hybrid" if wanted.anchor else "semantic",
+            "profile": "hybrid" if wanted.anchor_node_id else "semantic",
             "channels": ("nodes",),
             "limit": wanted.top_k,
             "min_similarity": least,
             "include_relationships": wanted.include_relationships,
-            "filters": ItemFilter(kinds=_kinds(wanted, self._kinds), statuses=wanted.statuses),
+            "filters": ItemFilter(kinds=_kinds(wanted, self._kinds), statuses=wanted.status),
         }
-        if wanted.anchor:
-            options["center"], options["max_hops"] = wanted.anchor, wanted.max_depth
+        if wanted.anchor_node_id:
+            options["center"], options["max_hops"] = wanted.anchor_node_id, wanted.max_depth
             options["weights"] = {"structural": wanted.structural_weight, "dense": wanted.semantic_weight}
         channel = (await self._recall(wanted.query, **options)).channels["nodes"]
         if channel.error:

@@ -20,7 +20,7 @@ from pps.core.record_values import Record, RecordGraph, Relation
 from pps.core.text import fold
 from pps.core.values import JSON, Fact, Matrix
 from pps.ingest.given_input import Input
-from pps.records.reading import RecordReads
+from pps.records.records import Records
 
 LIVE = ("draft", "active")
 """Statuses of records that still count: what is archived or deprecated neither gives nor gets support."""
@@ -145,7 +145,7 @@ class Ground:
 
     web: Web
     kinds: Kinds
-    reads: RecordReads
+    reads: Records
     similar: Callable[[str, Sequence[str], int], Awaitable[Mapping[str, float]]]
     embed: Callable[[Sequence[str]], Awaitable[Matrix | None]]
     facts: Callable[[], Awaitable[Sequence[Fact]]]

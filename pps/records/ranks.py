@@ -21,7 +21,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph, Relation
 from pps.records.named_query import LIVE, Step, Web, step, strength
-from pps.records.reading import RecordReads
+from pps.records.records import Records
 
 Algorithm: TypeAlias = Literal["pagerank", "communities", "betweenness", "shortest_path"]
 
@@ -125,7 +125,7 @@ class Ties:
 class Ranks:
     """Rankings of one entity's records, each kept as long as nothing is written, an hour at most."""
 
-    reads: RecordReads
+    reads: Records
     kinds: Kinds
     seconds: Callable[[], float] = clock.monotonic
     _kept: OrderedDict[RankRequest, tuple[int, float, Ranking]] = field(

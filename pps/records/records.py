@@ -81,7 +81,7 @@ class Records(recorder.Records):
     """The records of one entity. No method takes a group or a name of an entity.
 
     ``save``, ``move``, ``join``, ``part`` and ``delete`` go by the packs; what is none of a pack's kinds is kept by
-    ``add_event`` and its like. It is the ``RecordReads`` of what ranks and asks records.
+    ``add_event`` and its like.
     """
 
     def __init__(self, parts: RecordParts, merging: Merging, forgetter: Forgetter) -> None:

@@ -24,7 +24,7 @@ from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, PartUsed
 from pps.models.token_counts import count_tokens, counter_name
 from pps.records.calendar import Calendars
-from pps.records.reading import RecordReads
+from pps.records.records import Records
 from pps.records.workload import Workload, workload
 
 SESSION_TOKENS, WORKLOAD_TOKENS = 25_000, 2_000
@@ -140,9 +140,7 @@ def trimmed(items: Sequence[Item], budget_tokens: int, text: Callable[[Item], st
 class Layers:
     """The layers of one entity's records, as sessions are given them."""
 
-    def __init__(
-        self, reads: RecordReads, kinds: Kinds, calendars: Calendars, journal: Journal, anchors: Anchors
-    ) -> None:
+    def __init__(self, reads: Records, kinds: Kinds, calendars: Calendars, journal: Journal, anchors: Anchors) -> None:
         self._reads = reads
         self._anchors = anchors
         self._kinds = kinds

@@ -16,7 +16,7 @@ from pps.core.text import first_line
 from pps.core.time import now
 from pps.records.agenda import Agenda
 from pps.records.calendar import Calendars
-from pps.records.reading import RecordReads
+from pps.records.records import Records
 
 Zone: TypeAlias = Literal["green", "yellow", "red"]
 
@@ -106,7 +106,7 @@ class _Stretch:
 
 
 async def workload(
-    reads: RecordReads,
+    reads: Records,
     kinds: Kinds,
     calendars: Calendars,
     *,

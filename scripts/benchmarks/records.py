@@ -123,7 +123,9 @@ async def _times(memory: Memory, size: int, calls: int, progress: Progress) -> d
         "list_vision": listed("vision"),
         "list_execution": listed("execution"),
         "semantic": lambda at: memory.finding.search(RecordSearch(questions[at % len(questions)])),
-        "hybrid": lambda at: memory.finding.search(RecordSearch(questions[-at % len(questions)], anchor=anchor)),
+        "hybrid": lambda at: memory.finding.search(
+            RecordSearch(questions[-at % len(questions)], anchor_node_id=anchor)
+        ),
         "workload": lambda _: memory.layers.workload(None, None, with_calendar=True),
     }
     for name, ask in asked.items():

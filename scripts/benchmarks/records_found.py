@@ -135,7 +135,11 @@ async def _anchored(memory: Memory, every: Sequence[Topic], ids: dict[str, list[
             alone.append(Asked(topic.name, tuple(one for one in told if one[0] != own[0])[:TOP], right))
             for weights, asked in with_weights.items():
                 search = RecordSearch(
-                    question, min_similarity=-1, anchor=own[0], structural_weight=weights[0], semantic_weight=weights[1]
+                    question,
+                    min_similarity=-1,
+                    anchor_node_id=own[0],
+                    structural_weight=weights[0],
+                    semantic_weight=weights[1],
                 )
                 found = (await memory.finding.search(search)).results
                 asked.append(Asked(topic.name, _cosines(found), right))

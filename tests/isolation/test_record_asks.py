@@ -176,4 +176,4 @@ async def test_what_a_session_begins_with_and_what_is_found_is_ones_own_alone(tw
     assert found.results
     assert "of Ben" not in str(found)
     with pytest.raises(NotFound):
-        await two.ana.finding.search(RecordSearch("Thesis", anchor=foreign))
+        await two.ana.finding.search(RecordSearch("Thesis", anchor_node_id=foreign))
