@@ -40,7 +40,7 @@ def trusted(line: Line, trust: str) -> Line:
 def line_of(hit: Hit) -> Line:
     item = hit.item
     if isinstance(item, Fact):
-        return Line(bullet(f"{item.text}{_span(item)}", item.uuid), _folded(item.text))
+        return Line(bullet(f"{item.text}{span(item.valid_at, item.invalid_at)}", item.uuid), _folded(item.text))
     if isinstance(item, Node):
         kind = f" ({item.kind})" if item.kind not in ("", "Thing") else ""
         said = hit.passage or item.summary
@@ -79,12 +79,11 @@ def _folded(text: str) -> str:
     return fold(text).strip(" .!?…\"'")
 
 
-def _span(fact: Fact) -> str:
-    if fact.valid_at and fact.invalid_at:
-        return f" ({_day(fact.valid_at)} to {_day(fact.invalid_at)})"
-    if fact.invalid_at:
-        return f" (until {_day(fact.invalid_at)})"
-    return f" (since {_day(fact.valid_at)})" if fact.valid_at else ""
+def span(start: datetime | None, end: datetime | None) -> str:
+    """Return in brackets since when and until when something holds; nothing when neither is known."""
+    if start and end:
+        return f" ({_day(start)} to {_day(end)})"
+    return f" (since {_day(start)})" if start else f" (until {_day(end)})" if end else ""
 
 
 def _day(moment: datetime) -> str:

@@ -71,6 +71,11 @@ def first_line(text: str, limit: int = 80) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def one_line(text: str, limit: int) -> str:
+    """Return at most ``limit`` characters of a text, its lines and other white space as single spaces."""
+    return first_line(" ".join(text.split()), limit)
+
+
 def shown_name(name: str) -> str:
     """Return a file's name as it can be shown and kept, whatever bytes the file system holds."""
     return os.fsencode(name).decode("utf-8", "replace")

@@ -13,7 +13,7 @@ from pps.config import ExtractorSettings, JobsSettings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
-from pps.core.text import first_line
+from pps.core.text import one_line
 from pps.core.time import iso, now, utc
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import estimate
@@ -265,7 +265,7 @@ def _report(job: Job, attempts: Sequence[AttemptReport]) -> JobReport:
         turn_id=job.turn.uuid,
         state=job.state,
         stage=job.stage,
-        text=first_line(" ".join(job.turn.content.split()), _TEXT),
+        text=one_line(job.turn.content, _TEXT),
         attempts=job.attempts,
         failures=job.failures,
         code=job.code,

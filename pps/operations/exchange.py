@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ from pps.entities.paths import MAX_PATH, outside, real_path
 from pps.ingest.importing.run import Imported, Wanted
 from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument
-from pps.operations.inputs import Input, Label
+from pps.operations.inputs import Input, Label, fields_of
 from pps.operations.record_import import SHOWN, RecordsImported, WantedRecords, import_records, recorded
 from pps.operations.table import ADDS, MAINTENANCE, OWNERS_REGISTRY, READS, SETS
 
@@ -334,11 +334,6 @@ async def anchors_import(app: App, given: WatchInput, progress: Progress | None)
 
 def folder_view(folder: MappedFolder) -> FolderView:
     return FolderView(folder.path, folder.entity.name, folder.created_at, folder.archived)
-
-
-def fields_of(value: Any) -> dict[str, Any]:
-    """Return a dataclass's fields as they are."""
-    return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def _existing(app: App, value: str, field: str, *, around: bool = False) -> Path:

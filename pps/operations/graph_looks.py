@@ -70,14 +70,12 @@ class ChangesView:
 
 
 def around_words(view: Around) -> str:
-    """Return a line a node with its distance, then a line a fact."""
     lines = [f"{view.hops[one.id]}: {one.name} ({one.kind}) [{one.id}]" for one in view.nodes]
     lines += [words.fact_line(one) for one in view.facts]
     return "\n".join([*lines, *(["… and more nodes"] if view.more else [])])
 
 
 def changes_words(view: ChangesView) -> str:
-    """Return how many began, ended and were replaced, then a line each."""
     counts = ((view.opened, "began"), (view.closed, "ended"), (view.replaced, "replaced"))
     lines = [", ".join(f"{counted(len(some), 'fact')} {what}" for some, what in counts) + "."]
     lines += [f"+ {words.fact_line(one)}" for one in view.opened]

@@ -7,6 +7,7 @@ No input can name an entity: it comes from the connection.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
@@ -40,6 +41,11 @@ _TEXT = argument(stdin=True)
 def options(given: Input, *without: str) -> Any:
     """Return an input's fields as the keyword arguments of what carries it out, but for some."""
     return {name: getattr(given, name) for name in type(given).model_fields if name not in without}
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return a dataclass's fields as they are."""
+    return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 class Nothing(Input):

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from pps.core.errors import InvalidRequest
 from pps.core.reports import JobReport
-from pps.core.text import counted, first_line
+from pps.core.text import counted, one_line
 from pps.core.time import iso
 from pps.journal.entries import JobState
 from pps.journal.turns import SessionTurns
@@ -95,10 +95,9 @@ class Jobs:
 
 
 def turns_words(value: Turns) -> str:
-    """Return a line a turn, with what was made of it, then the sessions."""
     lines = [
         f"{iso(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
-        f"{first_line(' '.join(one.turn.content.split()), _LINE)} [{one.turn.id}] "
+        f"{one_line(one.turn.content, _LINE)} [{one.turn.id}] "
         f"{one.state}, {counted(one.facts_total, 'fact')}"
         for one in value.turns
     ]
@@ -109,7 +108,6 @@ def turns_words(value: Turns) -> str:
 
 
 def jobs_words(value: Jobs) -> str:
-    """Return a line a job, and how to go on."""
     lines = [
         f"{one.id:>7} {one.state:<8} {one.stage:<5} tried {one.attempts}  {one.text}"
         f"{f'  ({one.error})' if one.error else ''}"

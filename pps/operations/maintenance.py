@@ -11,17 +11,17 @@ from pydantic import Field
 from pps import __version__
 from pps.app import App
 from pps.core.ids import short_id
-from pps.core.reports import Ledger
 from pps.core.text import counted
 from pps.core.time import now
 from pps.entities import last_proof
 from pps.entities.last_proof import Proof
 from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
-from pps.operations import journal_tools
-from pps.operations.exchange import OfEntity, fields_of, told
-from pps.operations.inputs import Input
+from pps.operations import journal_tools, words
+from pps.operations.exchange import OfEntity, told
+from pps.operations.inputs import Input, fields_of
 from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, jobs_words, retried_words
+from pps.operations.outputs import Examined
 from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
 from pps.proof.verify import Report, verify
 
@@ -57,16 +57,6 @@ class Indexed:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """Whether a memory is well and its journal, graph and indexes hold the same ids."""
-
-    ok: bool
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
-    ledger: Ledger
-
-
-@dataclass(frozen=True, slots=True)
 class Verified(Report):
     """What the attacks found; ``ok`` when nothing of one entity reached another."""
 
@@ -84,11 +74,6 @@ def _rebuilt(value: Indexed) -> str:
         "what texts said before they were changed, merges, relations made by themselves, imported graphs, when each "
         "fact was learned."
     )
-
-
-def _examined(value: Examined) -> str:
-    lines = ["All is well." if value.ok else "Not well:"]
-    return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
 
 
 def _unfit(misfits: Mapping[str, str]) -> Iterator[str]:
@@ -184,7 +169,7 @@ async def jobs_drop(app: App, given: EntityChosenInput) -> tuple[int, ...]:
         return tuple(await memory.jobs.drop(chosen))
 
 
-@MAINTENANCE.operation("Examine a memory", _examined, READS)
+@MAINTENANCE.operation("Examine a memory", words.health, READS)
 async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examined:
     """Returns the health of an entity, and whether its journal, graph and indexes hold the same ids."""
     async with app.memory(given.entity, pool=True) as memory:

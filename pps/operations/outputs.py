@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, cast
 from pydantic import JsonValue, model_serializer
 
 from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
-from pps.core.reports import Duplicate, Merge, TimelinePage
+from pps.core.reports import Duplicate, Ledger, Merge, TimelinePage
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.entities.last_proof import Proof
 from pps.ingest.revising import HistoryEntry
@@ -91,6 +91,16 @@ class LastProof:
     """The last proof of isolation; nothing when none was run."""
 
     proof: Proof | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Whether a memory is well and its journal, graph and indexes hold the same ids."""
+
+    ok: bool
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    ledger: Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +261,6 @@ def fact_view(fact: Fact, names: Mapping[str, str]) -> FactView:
 
 
 def recall_view(recall: Recall) -> RecallView:
-    """Return the view of a recall."""
     return RecallView(
         recall.query,
         recall.profile,
@@ -262,7 +271,6 @@ def recall_view(recall: Recall) -> RecallView:
 
 
 def pack_view(pack: Pack) -> PackView:
-    """Return the view of a pack."""
     channels: Mapping[ChannelName, Channel] = pack.recall.channels if pack.recall else {}
     return PackView(
         text=pack.text,
@@ -277,7 +285,6 @@ def pack_view(pack: Pack) -> PackView:
 
 
 def timeline_view(page: TimelinePage) -> Timeline:
-    """Return the view of a page of facts."""
     return Timeline(tuple(fact_view(fact, page.names) for fact in page.facts), page.next_cursor)
 
 
@@ -324,7 +331,6 @@ def stats_view(stats: SearchStats) -> StatsView:
 
 
 def node_view(node: Node) -> NodeView:
-    """Return the view of a node."""
     return NodeView(
         id=node.uuid,
         name=node.name,

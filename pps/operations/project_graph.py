@@ -14,7 +14,7 @@ from pydantic import AliasChoices, Field, StringConstraints
 
 from pps.core import bounds
 from pps.core.recalled import Hit
-from pps.core.text import counted, first_line
+from pps.core.text import counted, one_line
 from pps.core.values import Fact, Node, Path, Skipped, Subgraph, Turn
 from pps.entities.paths import MAX_PATH
 from pps.graph.traverse import MAX_HOPS
@@ -288,7 +288,6 @@ def subgraph_view(operation: Literal["neighbors", "subgraph"], found: Subgraph, 
 
 
 def path_view(path: Path | None, texts: Mapping[str, Turn]) -> GraphView:
-    """Return the view of a path."""
     if path is None:
         return GraphView("shortest_path", found=False)
     nodes = tuple(_node(one, place, texts.get(one.uuid)) for place, one in enumerate(path.nodes))
@@ -304,7 +303,6 @@ def created(view: CreatedGraph) -> str:
 
 
 def hits(view: NodeHits) -> str:
-    """Return one line a node."""
     found = [f"{number}. {_hit(one)}" for number, one in enumerate(view.results, 1)]
     return "\n".join([*found, *(f"note: {one}" for one in view.notes)]) or "Nothing found."
 
@@ -320,7 +318,6 @@ def graph(view: GraphView) -> str:
 
 
 def vaults(them: Sequence[Vault]) -> str:
-    """Return one line a project."""
     return "\n".join(map(_vault, them)) or "No projects yet: create_graph makes the first."
 
 
@@ -363,4 +360,4 @@ def _vault(vault: Vault) -> str:
 
 
 def line(text: str) -> str:
-    return first_line(" ".join(text.split()), _LINE)
+    return one_line(text, _LINE)

@@ -142,7 +142,6 @@ def answer_words(view: RecordAnswer) -> str:
 
 
 def everything_words(view: Everything) -> str:
-    """Return a line an item."""
     lines = [f"{one.title} ({one.kind}, {one.status}): {one.summary}{_id(one.id)}" for one in view.records]
     lines += [f"{one.name} ({one.kind}){_id(one.id)}" for one in view.nodes]
     lines += [f"{one.source} —{one.type}→ {one.target}" for one in view.relations]

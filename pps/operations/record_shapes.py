@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -17,7 +16,8 @@ from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option
-from pps.operations.inputs import ForgetInput, Id, Ids, Title
+from pps.operations.inputs import ForgetInput, Id, Ids, Title, fields_of
+from pps.operations.words import worded
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
 from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven
@@ -25,7 +25,6 @@ from pps.records.session import Parent
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Fields = Mapping[str, JsonValue]
-_FILE = json_file("--file", """A JSON file (stdin if '-') such as {"records": [{"kind": "Goal", "title": …}]}.""")
 _ALWAYS = ("id", "kind", "title")
 
 
@@ -265,7 +264,7 @@ class Joined:
 
 def record_view(record: Record, cites: Sequence[Cite] = ()) -> RecordView:
     """Return a record whole."""
-    own: dict[str, Any] = {one.name: getattr(record, one.name) for one in fields(Record)}
+    own = fields_of(record)
     own |= {"state": record.state or None, "cites": tuple(cites) or None}
     return RecordView(**own)
 
@@ -303,7 +302,6 @@ def saved_views(found: SavedRecords) -> SavedViews:
 
 
 def saved(view: SavedViews) -> str:
-    """Return one line a record."""
     lines = [f"{one.kind} {one.title} [{one.id}]: {one.change}, version {one.version}" for one in view.records]
     return "\n".join([*lines, *(["Safe on disk; graph and indexes follow."] if view.state == "accepted" else [])])
 
@@ -316,7 +314,7 @@ def _line(one: RecordView) -> str:
 def _below(one: RecordView) -> list[str]:
     """Return the lines below a record of a list: the fields of a list of some fields, and what is above it."""
     asked = (one.fields or {}) if one.version is None else {}
-    own = [f"{name}: {_text(value)}" for name, value in asked.items()]
+    own = [f"{name}: {worded(value)}" for name, value in asked.items()]
     above = [f"{parent.relation} “{parent.title}” ({parent.kind})" for parent in one.parents or ()]
     return [f"  {line}" for line in (*own, *above)]
 
@@ -329,7 +327,6 @@ def _joins(relations: Sequence[Relation], titles: Mapping[str, str]) -> list[str
 
 
 def listed(view: RecordList) -> str:
-    """Return one line a record, then one a relation."""
     titles = {one.id: one.title for one in view.items}
     lines = [line for one in view.items for line in (_line(one), *_below(one))] + _joins(view.relationships, titles)
     more = [f"More: --cursor {view.next_cursor}"] if view.next_cursor else []
@@ -342,11 +339,7 @@ def whole(view: RecordsWhole) -> str:
     for one in view.records:
         told: dict[str, object] = {"status": one.status, "version": one.version, **(one.fields or {})}
         told |= {"tags": ", ".join(one.tags)} if one.tags else {}
-        lines += [_line(one), *(f"  {name}: {_text(value)}" for name, value in told.items())]
+        lines += [_line(one), *(f"  {name}: {worded(value)}" for name, value in told.items())]
         lines += [f"  cites {cite.kind} [{cite.id}]{' (forgotten)' if cite.gone else ''}" for cite in one.cites or ()]
     lines += _joins(view.relationships, {one.id: one.title for one in view.records})
     return "\n".join([*lines, *(f"{iso(m.at)} {m.before} -> {m.after} {m.actor} {m.why}" for m in view.transitions)])
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -110,7 +110,6 @@ def workload_words(value: Workload) -> str:
 
 
 def usage_words(value: ContextUsage) -> str:
-    """Return a line a part, then the sum."""
     lines = [f"{one.part}: {one.tokens:,} tokens in {one.times:,}" for one in value.parts]
     if not lines:
         return "Nothing was given to this session."

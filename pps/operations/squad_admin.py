@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +22,7 @@ from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS
 from pps.squad import founding, sharing
 from pps.squad.agents import introduce
-from pps.squad.desk import desk_of, rules_of
+from pps.squad.desk import Desk, desk_of, rules_of
 from pps.squad.openclaw_files import Taken, take_in
 
 Binding = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)]
@@ -49,29 +51,32 @@ class SquadCreateInput(SquadInput):
     store: Label = Field(default="", description="Of what is made: 'embedded' or 'neo4j'; the setting's if not given.")
 
 
-class SquadAddInput(SquadInput):
-    """A member to add."""
+class MemberInput(SquadInput):
+    """A member of a squad."""
 
     member: Label = Field(description="Its id in the squad's file.", json_schema_extra=argument())
+
+
+class SquadAddInput(MemberInput):
+    """A member to add."""
+
     entity: Label = Field(
         default="", description="An entity that there is; made if not given.", json_schema_extra=argument(default="")
     )
 
 
-class SquadRemoveInput(SquadInput):
+class SquadRemoveInput(MemberInput):
     """A member to remove."""
 
-    member: Label = Field(description="Its id in the squad's file.", json_schema_extra=argument())
     keep: bool = Field(default=False, description="What it shared stays in the pool.")
     dry_run: bool = Field(
         default=True, description="Only say what would be withdrawn.", json_schema_extra=option("--yes", inverts=True)
     )
 
 
-class SquadImportInput(SquadInput):
-    """A folder to take in."""
+class SquadImportInput(MemberInput):
+    """A folder to take in, and whose memory it goes into."""
 
-    member: Label = Field(description="Whose memory: its id in the squad's file.", json_schema_extra=argument())
     path: LocalPath = Field(description="The folder, absolute.", json_schema_extra=argument(path=True))
 
 
@@ -136,6 +141,16 @@ def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
     return SquadView(squad.name, squad.pool.name, rules.pool.gate, squad.created_at, members, missing)
 
 
+@asynccontextmanager
+async def _desk(app: App, given: MemberInput) -> AsyncGenerator[Desk]:
+    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
+    member = rules_of(squad).member(given.member)
+    if member not in squad.members:
+        raise NotFound("member")
+    async with desk_of(app, squad.members[member].entity) as desk:
+        yield desk
+
+
 @REGISTRY.operation(
     "Make a squad",
     _shown,
@@ -198,13 +213,9 @@ async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
 
     By default a dry run: it shows the copies that would be withdrawn, with what rests on them alone.
     """
-    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    member = rules_of(squad).member(given.member)
-    if member not in squad.members:
-        raise NotFound("member")
-    async with desk_of(app, squad.members[member].entity) as desk:
+    async with _desk(app, given) as desk:
         found = await sharing.leave(desk, keep=given.keep, dry_run=given.dry_run)
-    return Removed(squad.name, member, found.gone, dict(found.weaker), found.dry_run)
+    return Removed(desk.squad.name, desk.me.id, found.gone, dict(found.weaker), found.dry_run)
 
 
 @REGISTRY.operation(
@@ -236,9 +247,5 @@ async def squad_import(app: App, given: SquadImportInput) -> Taken:
     MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation, IDENTITY.md what the
     agent says of itself (AgentState); SOUL.md, USER.md, AGENTS.md and TOOLS.md anchors that every session starts with.
     """
-    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    member = rules_of(squad).member(given.member)
-    if member not in squad.members:
-        raise NotFound("member")
-    async with desk_of(app, squad.members[member].entity) as desk:
+    async with _desk(app, given) as desk:
         return await take_in(desk, Path(given.path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pps.core.values import JSON
 from pps.operations.inputs import Ids, Input, Labels
 from pps.operations.squad_tools import Known, line_view, of_pool, said
 from pps.operations.table import READS, SETS, SQUAD
+from pps.operations.words import worded
 from pps.squad import knowing
 from pps.squad.agents import agent_id, saw
 from pps.squad.desk import Desk
@@ -111,17 +111,13 @@ def _whole(records: Sequence[WholeRecord]) -> str:
         "\n".join(
             [
                 said(one.record),
-                *(f"  {name}: {_worded(field)}" for name, field in one.fields.items()),
+                *(f"  {name}: {worded(field)}" for name, field in one.fields.items()),
                 *(f"  rests on {id_}" for id_ in one.cites),
                 *(f"  {edge.source} {edge.type} {edge.target}" for edge in one.relations),
             ]
         )
         for one in records
     )
-
-
-def _worded(value: JSON) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @SQUAD.operation("Read records whole", _whole, SETS, items="records")

@@ -270,14 +270,13 @@ async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
 
 
 @SQUAD.operation("Reflect", _sheet, ADDS)
-async def memory_reflect(desk: Desk, given: Nothing) -> WorksheetView:
+async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
     """Use it now and then: returns your recent experiences, what is around them, your last reflections and beliefs.
 
     Find in them what holds beyond the single case, and keep it with memory_store as Belief, with what it rests on in
     'cites'; one that changes another names it in 'supersedes'. Where the server has a language model, 'kept' has the
     beliefs it wrote into your own memory: check them, share with memory_share.
     """
-    del given
     found = await reflect(desk)
     task = (
         "Check the beliefs in 'kept', which a language model wrote: correct one with memory_store and supersedes, "

@@ -198,9 +198,8 @@ async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
 
 
 @SQUAD.operation("List what waits for a reviewer", _pending, READS, items="pending")
-async def proposal_pending(desk: Desk, given: Nothing) -> tuple[PendingView, ...]:
+async def proposal_pending(desk: Desk, _: Nothing) -> tuple[PendingView, ...]:
     """Use it to see what waits for a reviewer, the oldest first, with the analyses behind it."""
-    del given
     found = [
         PendingView(
             known(one.record),
@@ -226,13 +225,12 @@ async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
 
 
 @SQUAD.operation("What to look at now", _beat, SETS)
-async def heartbeat(desk: Desk, given: Nothing) -> HeartbeatView:
+async def heartbeat(desk: Desk, _: Nothing) -> HeartbeatView:
     """Use it now and then to see what to look at: late approvals, tasks, what others found and you have not seen.
 
     And concepts that research found and use challenged, beliefs that are unsure or lost what they rest on, and how the
     squad's tasks go.
     """
-    del given
     items, health = await look(desk)
     return HeartbeatView(tuple(items), tuple(health), desk.my_rules.minimum)
 

@@ -15,7 +15,7 @@ from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import words
-from pps.operations.inputs import Id, Label, Question
+from pps.operations.inputs import Id, Label, Nothing, Question
 from pps.operations.outputs import PackView, pack_view
 from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
 from pps.topics import calibration
@@ -177,7 +177,6 @@ class DreamInput(Input):
 
 
 def divergence_words(view: Divergence) -> str:
-    """Return a line an alert."""
     if not view.alerts:
         return f"No divergence: compared with {counted(view.turns, 'turn')} in {counted(view.spaces, 'space')}."
     lines = [f"{one.severity}: {one.space} {one.similarity:.2f} < {one.threshold:.2f}" for one in view.alerts]
@@ -185,14 +184,12 @@ def divergence_words(view: Divergence) -> str:
 
 
 def proposals_words(view: Proposals) -> str:
-    """Return two lines a pair."""
     more = ["More: ask for a higher min_similarity."] if view.more else []
     lines = [_pair(one) for one in view.pairs] or [f"Nothing alike among {counted(view.memories, 'memory')}."]
     return "\n".join([*lines, *more])
 
 
 def dream_words(view: Dream) -> str:
-    """Return what was replayed and what is proposed."""
     head = f"Went over {counted(view.memories, 'memory')}, {counted(view.walks, 'walk')} ({view.ended})."
     replayed = ["Most alike:", *map(_pair, view.replayed)] if view.replayed else []
     proposed = ["Links to think about:", *map(_pair, view.proposed)] if view.proposed else []
@@ -260,10 +257,6 @@ async def inject_context(memory: Memory, given: InjectInput) -> PackView:
     return pack_view(pack)
 
 
-class PerspectivesInput(Input):
-    """Nothing: all thirteen are told."""
-
-
 class CalibrateInput(Input):
     """Whether to measure, or to go back."""
 
@@ -288,12 +281,11 @@ def states_words(view: PerspectiveStates) -> str:
 @PERSPECTIVES.operation(
     "Perspectives of a memory", states_words, READS, command="perspectives", examples=("pps perspectives ana",)
 )
-async def get_perspectives(memory: Memory, given: PerspectivesInput) -> PerspectiveStates:
+async def get_perspectives(memory: Memory, _: Nothing) -> PerspectiveStates:
     """Use it to see the thirteen perspectives: what each finds, its category, weights and thresholds of similarity.
 
     Says whether thresholds were measured here or for the model, and how many features wait to be made again.
     """
-    del given
     return await calibration.states(memory.topics.sources)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence, Sized
 from datetime import datetime
 
+from pps.context.lines import span
 from pps.core.reports import (
     AttemptReport,
     CostDay,
@@ -21,7 +23,7 @@ from pps.core.reports import (
     Restored,
     Stats,
 )
-from pps.core.text import counted, first_line
+from pps.core.text import counted, one_line
 from pps.core.time import iso
 from pps.core.values import EventReceipt, Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
@@ -29,6 +31,7 @@ from pps.operations.outputs import (
     AnchorDeleted,
     ChannelView,
     Duplicates,
+    Examined,
     FactView,
     HistoryView,
     HitView,
@@ -54,7 +57,6 @@ _ENDS = {
 
 
 def pack(view: PackView) -> str:
-    """Return the pack's own text: it is made to be read."""
     return view.text
 
 
@@ -77,7 +79,6 @@ def anchor_hits(hits: Sequence[HitView]) -> str:
 
 
 def receipt(value: Receipt) -> str:
-    """Return what became of a text, in a sentence or two."""
     said = {
         "done": "Remembered.",
         "accepted": "Safe on disk; graph and indexes follow in a moment.",
@@ -91,7 +92,6 @@ def receipt(value: Receipt) -> str:
 
 
 def timeline(view: Timeline) -> str:
-    """Return one line a fact, and how to go on."""
     lines = [fact_line(fact) for fact in view.facts] or ["No facts."]
     if view.next_cursor:
         lines.append(f"More: cursor={view.next_cursor}")
@@ -103,7 +103,6 @@ def items(found: Sequence[ItemView]) -> str:
 
 
 def gone(value: Forgotten) -> str:
-    """Return what went, or would go."""
     what = _counts(value.turns, value.facts, value.nodes, value.anchors)
     kept = f" {counted(len(value.facts_kept), 'fact')} kept: others support them." if value.facts_kept else ""
     if value.no_longer_restorable:
@@ -127,7 +126,6 @@ def restorables(forgotten: Sequence[Restorable]) -> str:
 
 
 def restored(value: Restored) -> str:
-    """Return what came back."""
     return f"Restored {_counts(value.turns, value.facts, value.nodes, value.anchors)}."
 
 
@@ -137,7 +135,6 @@ def _counts(turns: Sized, facts: Sized, nodes: Sized, anchors: Sized) -> str:
 
 
 def anchor(value: AnchorInfo) -> str:
-    """Return the anchor that was saved."""
     return f"Saved '{value.title}' as {value.slug}.{redacted(value.redacted)}"
 
 
@@ -146,17 +143,14 @@ def anchors(them: Sequence[AnchorInfo]) -> str:
 
 
 def anchor_deleted(view: AnchorDeleted) -> str:
-    """Return which anchor is gone."""
     return f"Deleted {view.slug}."
 
 
 def resynced(value: ResyncReport) -> str:
-    """Return what a resync did."""
     return f"{value.added + value.changed} indexed, {value.unchanged} unchanged, {value.removed} removed."
 
 
 def stats(value: Stats) -> str:
-    """Return how much there is, a line a kind."""
     span = f", {_day(value.first_turn_at)} to {_day(value.last_turn_at)}" if value.first_turn_at else ""
     lines = [
         f"{value.entity} ({value.store})",
@@ -188,14 +182,12 @@ def why(value: Why) -> str:
     return "\n".join(lines)
 
 
-def health(value: Health) -> str:
-    """Return whether all is well, and each problem with what to do."""
+def health(value: Health | Examined) -> str:
     lines = ["All is well." if value.ok else "Not well:"]
     return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
 
 
 def event(value: EventReceipt) -> str:
-    """Return what became of a record or of a change, in a few lines."""
     said = {
         "done": f"Kept as version {value.version}.",
         "accepted": "Safe on disk; graph and indexes follow in a moment.",
@@ -210,7 +202,6 @@ def event(value: EventReceipt) -> str:
 
 
 def history(view: HistoryView) -> str:
-    """Return each version's heading, and what changed."""
     return "\n\n".join("\n".join(_version(one)) for one in view.versions)
 
 
@@ -221,7 +212,6 @@ def _version(one: VersionView) -> Sequence[str]:
 
 
 def duplicates(view: Duplicates) -> str:
-    """Return a line a pair, then a line a merge."""
     lines = [
         f"{one.keep_name} ({one.keep_kind}) [{one.keep}] · {one.drop_name} ({one.drop_kind}) [{one.drop}]: {one.why}"
         for one in view.duplicates
@@ -230,12 +220,10 @@ def duplicates(view: Duplicates) -> str:
 
 
 def merge(value: Merge) -> str:
-    """Return what was merged into what, and whether it still is."""
     return f"{value.drop_name} into {value.keep_name}{at(value.at)}, {value.state} [{value.id}]"
 
 
 def plan(value: MergePlan) -> str:
-    """Return what a merge does, or would do."""
     names = f", also {', '.join(value.aliases)}" if value.aliases else ""
     moved = f"{counted(value.facts, 'fact')} and {counted(value.mentions, 'mention')}"
     if value.dry_run:
@@ -247,7 +235,6 @@ def plan(value: MergePlan) -> str:
 
 
 def costs(value: CostReport) -> str:
-    """Return a line a day and model, and how today's budget stands."""
     bound = f" of {value.tokens_per_day:,}" if value.tokens_per_day else ""
     pause = f"; reading pauses until {iso(value.paused_until)}" if value.paused_until else ""
     return "\n".join([f"today {value.tokens_today:,}{bound} tokens{pause}", *map(_cost_day, value.days)])
@@ -264,7 +251,6 @@ def _cost_day(one: CostDay) -> str:
 
 
 def injected(value: Injected) -> str:
-    """Return the sums, then a line a session."""
     share = "none" if value.empty_share is None else f"{value.empty_share:.0%}"
     mean = f", {value.tokens_a_session:,.0f} a session" if value.tokens_a_session is not None else ""
     head = (
@@ -280,7 +266,6 @@ def injected(value: Injected) -> str:
 
 
 def proved(value: LastProof) -> str:
-    """Return when the last proof was run and what it came to."""
     if (one := value.proof) is None:
         return "No proof was run here; the owner runs one with `pps verify-isolation`."
     said = "nothing went wrong" if one.ok else f"{one.leaks} leaks, {one.told_apart} told apart, {one.broken} broken"
@@ -288,7 +273,6 @@ def proved(value: LastProof) -> str:
 
 
 def job(value: JobReport) -> str:
-    """Return what became of a turn, and each attempt at it."""
     why = f": {value.error}" if value.error and value.state != "done" else ""
     again = f" It is tried again at {iso(value.next_at)}." if value.next_at and value.state == "queued" else ""
     lines = [f"Job {value.id} {_ENDS[value.state]}{why}.{again} [{value.turn_id}]", f"  “{value.text}”"]
@@ -296,7 +280,6 @@ def job(value: JobReport) -> str:
 
 
 def ingestion(value: IngestionStats) -> str:
-    """Return how the queue stands, in a few lines."""
     lines = [
         f"waiting {value.queued + value.running:,} of at most {value.queue_most:,} · done {value.done:,} · "
         f"failed {value.failed:,} · dropped {value.dropped:,} · index entries to make {value.index_lag:,}",
@@ -316,7 +299,6 @@ def _attempt(one: AttemptReport) -> str:
 
 
 def extracted(value: Extracted) -> str:
-    """Return how much there is to read, or what reading it came to."""
     if not value.turns:
         return "Nothing to read: every turn was read, or came with facts."
     why = f" ({value.why})" if value.why else ""
@@ -342,13 +324,13 @@ def _hit(hit: HitView) -> str:
     speaker = hit.actor or hit.role
     who = f"{speaker}: " if hit.role and not text.startswith(f"{speaker}:") else ""
     title = f"{hit.title}: " if hit.title and not text.startswith(hit.title) else ""
-    when = _span(hit.valid_at, hit.invalid_at) if hit.relation else at(hit.occurred_at)
+    when = span(hit.valid_at, hit.invalid_at) if hit.relation else at(hit.occurred_at)
     return f"{title}{who}{_line(text)}{when} [{hit.id}]"
 
 
 def fact_line(fact: FactView) -> str:
     """Return a fact as a line: its sentence, since when and until when, its id."""
-    return f"{_line(fact.text)}{_span(fact.valid_at, fact.invalid_at)} [{fact.id}]"
+    return f"{_line(fact.text)}{span(fact.valid_at, fact.invalid_at)} [{fact.id}]"
 
 
 def _item(item: ItemView) -> str:
@@ -362,18 +344,17 @@ def _item(item: ItemView) -> str:
 
 
 def _line(text: str) -> str:
-    return first_line(" ".join(text.split()), _LINE)
-
-
-def _span(start: datetime | None, end: datetime | None) -> str:
-    if start and end:
-        return f" ({_day(start)} to {_day(end)})"
-    return f" (since {_day(start)})" if start else f" (until {_day(end)})" if end else ""
+    return one_line(text, _LINE)
 
 
 def at(moment: datetime | None) -> str:
     """Return a moment in brackets, to the minute; nothing when there is none."""
     return f" ({moment:%Y-%m-%d %H:%M})" if moment else ""
+
+
+def worded(value: object) -> str:
+    """Return a field's value to read: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def redacted(number: int) -> str:

@@ -19,7 +19,6 @@ from pps.core.errors import InvalidRequest, PPSError
 from pps.core.values import JSON
 from pps.interfaces.cli import output, wording
 
-Answer: TypeAlias = "dict[str, JSON]"
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 _GROUPS = {
     "entity": "Make, list, archive and delete entities, and give out their tokens.",

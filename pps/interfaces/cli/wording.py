@@ -11,7 +11,7 @@ import click
 
 from pps.core.errors import NotFound, PPSError
 from pps.core.ids import short_id
-from pps.core.text import first_line, fold
+from pps.core.text import fold, one_line
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -183,4 +183,4 @@ def _id(one: Mapping[str, Any]) -> str:
 
 
 def _line(text: str) -> str:
-    return first_line(" ".join(text.split()), _LINE)
+    return one_line(text, _LINE)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time as clock
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pps.app import App
@@ -14,12 +16,61 @@ from pps.core.ids import EntityId, check_name
 from pps.core.values import JSON
 from pps.ingest.extraction import MARK
 from pps.ingest.hook_events import SessionEvent, read_event, said_in, typed
-from pps.interfaces.hooks.shown import LastPacks, Projects
 
 _log = logging.getLogger(__name__)
 
 _TO_KEEP_S = 0.3
 _MOST_WAIT_S = 10.0
+_MOST_SESSIONS = 1_000
+
+
+class Projects:
+    """The folder of each session: what the client says, else where its first event came from."""
+
+    def __init__(self) -> None:
+        self._first: OrderedDict[str, str] = OrderedDict()
+
+    def of(self, event: SessionEvent) -> str:
+        """Return the folder that decides whose the session is; empty when nothing is known."""
+        if event.project:
+            return event.project
+        first = self._first.setdefault(event.session, event.cwd)
+        self._first.move_to_end(event.session)
+        if len(self._first) > _MOST_SESSIONS:
+            self._first.popitem(last=False)
+        return first
+
+
+@dataclass(slots=True)
+class _Last:
+    text: str
+    seen_by: set[str] = field(default_factory=set[str])
+
+
+class LastPacks:
+    """The last pack of each session. Each agent of it, the main one and each subagent, gets it once.
+
+    So a pack that came too late for the prompt is given with the next tool, a subagent learns what the main
+    agent was told, and no tool call repeats what was said.
+    """
+
+    def __init__(self) -> None:
+        self._packs: OrderedDict[tuple[str, str], _Last] = OrderedDict()
+
+    def put(self, owner: EntityId, session: str, text: str) -> None:
+        """Replace a session's last pack."""
+        self._packs[owner.group, session] = _Last(text)
+        self._packs.move_to_end((owner.group, session))
+        if len(self._packs) > _MOST_SESSIONS:
+            self._packs.popitem(last=False)
+
+    def unseen(self, owner: EntityId, session: str, agent: str) -> str:
+        """Return the last pack if this agent has not had it, and note that it has now; else an empty text."""
+        last = self._packs.get((owner.group, session))
+        if last is None or agent in last.seen_by:
+            return ""
+        last.seen_by.add(agent)
+        return last.text
 
 
 class Desk:

@@ -242,7 +242,7 @@ def _of_packs(home: Path, entity: str) -> frozenset[str]:
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return what really went wrong: the SDK's errors come in groups of groups."""
-    found = list(_leaves(group))
+    found = _leaves(group)
     for kind in (MCPError, httpx2.ConnectError):
         first = next((one for one in found if isinstance(one, kind)), None)
         if first is not None:
@@ -252,12 +252,6 @@ def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return found[0]
 
 
-def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    leaves: list[BaseException] = []
-    for one in group.exceptions:
-        leaves.extend(_leaves(_group(one)) if isinstance(one, BaseExceptionGroup) else [one])
-    return leaves
-
-
-def _group(one: Any) -> BaseExceptionGroup[BaseException]:
-    return one
+def _leaves(error: BaseException) -> list[BaseException]:
+    within: Sequence[BaseException] = getattr(error, "exceptions", ())  # of a group
+    return [leaf for one in within for leaf in _leaves(one)] or [error]
