@@ -1,7 +1,9 @@
-"""What every test stands on: a clean environment, a home of its own, and one real Neo4j for the whole run."""
+"""What every test stands on: a clean environment, a home of its own, and a real Neo4j for those that ask for it."""
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -20,44 +22,43 @@ if TYPE_CHECKING:
 _SETTINGS = ("PPS_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_", "OLLAMA_", "GRAPHITI_", "XDG_")
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
 
+gc.disable()  # until all tests are collected: it would look through every library a dozen times
 settings.register_profile("pps", deadline=None, max_examples=sized(30, 100))  # a busy machine is not a defect
 settings.load_profile("pps")
 
 _HERE = Path(__file__).parent
-_ON_BOTH_STORES = (
-    "test_memory",
-    "test_recall_filters",
-    "test_merging",
-    "test_versions",
-    "test_neighbours",
-    "test_app",
-    "test_typed_records",
-    "test_squad_sharing",
-    "test_recycle_bin",
-    "test_injecting",
-)
-"""Of the integration suite: what every operation does on Neo4j too, once. The other files are about what lies above
+_ON_BOTH_STORES = ("test_memory", "test_merging")
+"""Of the integration suite: what is told, found, changed, forgotten and merged, on Neo4j too. Every other operation
+takes one path there in test_mcp_neo4j, forgetting softly, versions, records and sharing in the kills and the flows of
+the acceptance suite, filters and walks in the isolation and contract suites. The other files are about what lies above
 the store, whose contract, isolation and acceptance suites run on both; the long form runs these on both as well."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the long form runs; let the tests on Neo4j share one server, and those of a file a side.
+    """Leave out what only the long form runs; say which tests share what they set up, on one side of the run.
 
-    Theirs come first, then the folders in the order of their names: no side waits for a long test at the end.
+    Those on Neo4j come first, then the folders in the order of their names: no side waits for a long test at the end.
     """
     if not LONG:
         config.hook.pytest_deselected(items=[item for item in items if _only_in_the_long_form(item)])
         items[:] = [item for item in items if not _only_in_the_long_form(item)]
     items.sort(key=_is_embedded)
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem if _is_embedded(item) else "neo4j"))
+        item.add_marker(pytest.mark.xdist_group(_side(item)))
         if not _is_embedded(item) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_NEO4J_TIMEOUT_S))
 
 
 def _is_embedded(item: pytest.Item) -> bool:
     return item.get_closest_marker("neo4j") is None
+
+
+def _side(item: pytest.Item) -> str:
+    """Return which tests stay together: of a file, all that load torch, on Neo4j the isolation suite and the rest."""
+    if _is_embedded(item):
+        return "torch" if item.get_closest_marker("torch") else item.path.stem
+    return "neo4j isolation" if item.path.is_relative_to(_HERE / "isolation") else "neo4j"
 
 
 def _only_in_the_long_form(item: pytest.Item) -> bool:
@@ -67,23 +68,39 @@ def _only_in_the_long_form(item: pytest.Item) -> bool:
     )
     integration = item.path.is_relative_to(_HERE / "integration") and item.path.parent.name != "graph_store"
     measuring = item.path.stem == "test_bench"
-    return by_parameter and (measuring or (integration and item.path.stem not in _ON_BOTH_STORES))
+    above = integration and item.path.stem not in _ON_BOTH_STORES
+    return by_parameter and (measuring or above or item.get_closest_marker("beside_the_graph") is not None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Let the garbage collector pass over the libraries and the tests, which stay for good."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders that are not there yet; pytest's own way looks through all there are for the next number."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the settings, the keys or the home folder of whoever runs it."""
     for name in os.environ:
         if name.startswith(_SETTINGS) and name != "GRAPHITI_TELEMETRY_ENABLED":
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    home = next(homes)
+    home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PPS_HOME", str(home / "pps"))
 
 
 @pytest.fixture(scope="session")
 def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
-    """One real Neo4j for all tests that ask for it; every test uses a group of its own on it."""
+    """One real Neo4j for all tests of a side that ask for it; every test uses a group of its own on it."""
     try:
         with running_neo4j(tmp_path_factory.mktemp("neo4j")) as server:
             yield server

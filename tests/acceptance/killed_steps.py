@@ -11,7 +11,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -31,10 +30,6 @@ from pps.journal.record_book import RecordBook
 from pps.journal.versions import Versions
 from pps.memory import Memory
 from tests.sampling import sample
-
-_LATE = ("chromadb", "chromadb.api.rust", "graphiti_core.graphiti", "ladybug", "neo4j", "tantivy")
-for _late in _LATE:
-    import_module(_late)  # once, in the process that the others are forked from
 
 TURNS = 3
 STEPS: tuple[tuple[type, str], ...] = (

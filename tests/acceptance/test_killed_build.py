@@ -18,8 +18,9 @@ from pps.index.vector_index import VectorIndex
 from pps.models.protocols import Matrix
 from tests.index_data import FINGERPRINT, GROUP, clustered, rows_of
 from tests.integration.vectors.opening import in_chroma, opened, wait_built
+from tests.sampling import sized
 
-ROUNDS = 10
+ROUNDS = sized(4, 10)
 ROWS = 700
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from benchmarks.__main__ import app as bench
 from benchmarks.reranking import RerankWanted, reranking
 from pps.core.errors import InvalidRequest, ModelUnavailable
 from tests.tiny_models import TINY, save_cross_encoder
@@ -17,23 +16,16 @@ from tests.tiny_models import TINY, save_cross_encoder
 pytestmark = pytest.mark.torch
 
 
-def asked(tmp_path: Path, *options: str, **env: str) -> dict[str, Any]:
+def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = save_cross_encoder(tmp_path / "scorer")
-    command = [sys.executable, "-P", "-m", "benchmarks", "rerank", "--facts", "40", "--calls", "3"]
-    own = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PPS_EMBEDDER__NAME": "hash", "HF_HUB_OFFLINE": "1"}
-    own["PYTHONPATH"] = str(Path(__file__).parents[2] / "scripts")
-    ran = subprocess.run(
-        [*command, "--model", scorer, *options], env={**own, **env}, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "leaked" not in ran.stderr  # by torch's compiler, whose objects nobody collected
-    return json.loads(ran.stdout)
-
-
-def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path) -> None:
-    found = asked(tmp_path, PPS_RERANKER__DEADLINE_MS="60000")
+    monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
+    monkeypatch.setenv("PPS_RERANKER__DEADLINE_MS", "60000")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    ran = CliRunner().invoke(bench, ["rerank", "--facts", "40", "--calls", "3", "--model", scorer])
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.stdout)
     assert (found["facts"], found["candidates"], found["limit_ms"], found["fell_back"]) == (40, 30, 60_000, 0)
-    assert found["model"] == str(tmp_path / "scorer")
+    assert found["model"] == scorer
     for what in ("by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms"):
         assert found[what]["calls"] == 3
         assert 0 < found[what]["p50"] <= found[what]["p95"]

@@ -27,6 +27,7 @@ import pytest
 
 from pps.core.ids import new_group
 from pps.journal import Journal
+from tests.sampling import sized
 
 GROUP = new_group()
 SHIM = Path(__file__).with_name("journal_disk.c")
@@ -208,7 +209,7 @@ async def main():
 asyncio.run(main())
 """
 )
-KILLS = 24
+KILLS = sized(8, 24)
 
 
 def test_kill_9_at_random_moments_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:

@@ -6,13 +6,16 @@ import asyncio
 import gc
 import uuid
 
+import pytest
+
 from pps.app import App
 from pps.core.values import FactDraft
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.passage_vectors import PassageVectors
 from pps.memory import Memory
+from tests.sampling import sized
 
-TURNS = 600
+TURNS = sized(300, 600)
 NAMES = ("ana", "ben", "chloe")
 
 
@@ -32,6 +35,7 @@ async def taken_in(memory: Memory, mark: str) -> None:
     await memory.settled()
 
 
+@pytest.mark.beside_the_graph
 async def test_of_backlogs_at_once_each_ends_whole_and_only_where_it_came_in(app: App) -> None:
     marks = {name: f"kanarie{uuid.uuid4().hex[:12]}" for name in NAMES}
     for name in NAMES:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import records_data
 from benchmarks import scale as scaling
 from benchmarks.commands import Wanted, quality
 from benchmarks.hooks import HooksWanted, hooks
@@ -20,6 +21,7 @@ from benchmarks.timeline import TimelineWanted, timeline
 from benchmarks.tune import TuneWanted, tune
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
+from tests.sampling import sized
 from tests.tiny_models import TINY
 
 PATIENT = {"PPS_RERANKER__DEADLINE_MS": "60000"}
@@ -149,9 +151,11 @@ async def test_bench_timeline_sees_and_changes_nothing_of_the_memories_that_are_
 
 
 async def test_bench_records_sees_and_changes_nothing_of_the_memories_that_are_there(
-    settings: Settings, environment: dict[str, str]
+    settings: Settings, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = digest(settings.home)
+    topics = records_data.topics()
+    monkeypatch.setattr(records_data, "topics", lambda: topics[: sized(4, len(topics))])
 
     found = await records(RecordsWanted(sizes=(45,), calls=2), environment, lambda *_: None)
 

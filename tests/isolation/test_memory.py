@@ -121,6 +121,7 @@ async def test_forgetting_in_one_does_not_forget_in_another(house: House) -> Non
     assert (await other.memory.anchor_read("kitchen")).slug == "kitchen"
 
 
+@pytest.mark.beside_the_graph
 async def test_anchors_of_the_same_name_are_each_ones_own(house: House, tmp_path: Path) -> None:
     for one in house.all:
         assert {anchor.slug for anchor in await one.memory.anchor_list()} == {"kitchen", one.slug}
@@ -226,6 +227,7 @@ async def test_the_merges_of_another_are_nobodys(house: House) -> None:
     assert await everything(other) == before
 
 
+@pytest.mark.beside_the_graph
 async def test_what_models_took_is_each_ones_own(house: House) -> None:
     one, other, _ = house.all
     spent = Spent(datetime.now(UTC).date(), other.mark, 1, 2, 0, 30, 40)
@@ -235,6 +237,7 @@ async def test_what_models_took_is_each_ones_own(house: House) -> None:
     assert [day.model for day in (await other.memory.costs.report()).days] == [other.mark]
 
 
+@pytest.mark.beside_the_graph
 async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> None:
     """The same session id in two memories is two sessions: what the one was shown is new to the other."""
     one, other, _ = house.all
@@ -249,6 +252,7 @@ async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> Non
     assert house.seen(one, report) == []
 
 
+@pytest.mark.beside_the_graph
 async def test_who_another_is_is_in_no_pack_of_ones_own(house: House) -> None:
     one, other, _ = house.all
     mine, theirs = (each.memory._parts.journal.path.parents[1] / "identity.md" for each in (one, other))
@@ -260,6 +264,7 @@ async def test_who_another_is_is_in_no_pack_of_ones_own(house: House) -> None:
         assert house.seen(one, await one.memory.ambient_recall("", mode="startup")) == []
 
 
+@pytest.mark.beside_the_graph
 async def test_the_jobs_of_another_are_nobodys(house: House) -> None:
     one, other, _ = house.all
     before = await everything(other), await other.memory.jobs.list("done")
@@ -279,6 +284,7 @@ async def test_the_jobs_of_another_are_nobodys(house: House) -> None:
     assert (await everything(other), await other.memory.jobs.list("done")) == before
 
 
+@pytest.mark.beside_the_graph
 async def test_what_was_said_in_one_and_its_jobs_are_listed_in_no_other(house: House) -> None:
     """Both have a session `morning` and jobs of the same numbers; what a page shows of them is its own alone."""
     one, other, _ = house.all

@@ -98,6 +98,7 @@ async def test_with_both_locks_away_the_same_attacks_are_seen_to_leak(
     assert any("should hold" in finding.what for finding in report.leaks)
 
 
+@pytest.mark.beside_the_graph
 async def test_what_a_library_raises_is_counted_by_its_name_and_searched_for_leaks(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from pps.proof.arena import Arena, Being, dice
 from pps.proof.by_id import READS, SEARCHES, WRITES, Ids
 from pps.proof.honest import Honest
 from pps.proof.verify import throw_away
+from tests.sampling import sized
 
 T = TypeVar("T")
 WHO = strategies.integers(0, 2)
@@ -112,7 +113,7 @@ class ThreeEntities(RuleBasedStateMachine):
 def test_no_operation_on_one_entity_changes_what_another_sees(settings: Settings) -> None:
     machine = type("Machine", (ThreeEntities,), {"at": settings})
     machine.TestCase.settings = hypothesis.settings(  # type: ignore[attr-defined]
-        max_examples=5,
+        max_examples=sized(3, 5),
         stateful_step_count=20,
         deadline=None,
         derandomize=True,

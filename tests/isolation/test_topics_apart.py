@@ -22,6 +22,7 @@ __all__ = ["spaces_by_words"]
 pytestmark = pytest.mark.timeout(300)
 
 
+@pytest.mark.beside_the_graph
 async def test_topics_of_one_entity_hold_and_change_nothing_of_anothers(app: App) -> None:
     for name in ("ana", "ben"):
         await app.create(name)

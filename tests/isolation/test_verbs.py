@@ -183,6 +183,7 @@ async def test_no_verb_takes_an_entity_or_a_group() -> None:
         assert not fields & {"entity", "group", "group_id", "group_ids", "name", "vault", "project"}, verb.name
 
 
+@pytest.mark.beside_the_graph
 async def test_an_unknown_entity_is_nobody(house: House) -> None:
     for name in ("nobody", "ana_", "ana2", "ana_22"):
         with pytest.raises(UnknownEntity):

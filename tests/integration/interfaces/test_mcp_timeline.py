@@ -16,7 +16,7 @@ from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.serving import ERAS, Served
 from tests.sampling import sample
 
-pytestmark = pytest.mark.parametrize("era", ERAS)
+pytestmark = pytest.mark.parametrize("era", sample(ERAS, 1, "timeline"))  # every tool in each era: test_mcp_http
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 PAGES = (1, 4, 7, 60)

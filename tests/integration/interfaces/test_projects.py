@@ -16,6 +16,7 @@ from mcp.client.client import Client
 from pps.core.errors import NotFound
 from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.serving import ERAS, Served
+from tests.sampling import sample
 
 FLOW = [
     {"title": "Auth Flow", "content": "OAuth2 with PKCE signs people in. See [[Later]]. #auth", "tags": ["security"]},
@@ -170,7 +171,7 @@ async def test_every_project_tool_does_its_work_over_http(either: Served, era: s
         await use_every_project_tool(client, either, f"{work}/shop")
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", sample(ERAS, 1, "stdio"))  # over HTTP in each
 async def test_every_project_tool_does_its_work_over_stdio(either: Served, era: str) -> None:
     work = f"/work/stdio{ERAS.index(era)}"
     async with either.projects(era, work) as client:
