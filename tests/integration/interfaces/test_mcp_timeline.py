@@ -113,13 +113,13 @@ async def paged(client: Client, limit: int, options: dict[str, Any]) -> list[dic
 
 async def test_pages_hold_every_event_that_is_asked_for_once_and_in_order(either: Served, era: str) -> None:
     async with filled(either, era) as client:
-        for options, wanted in ASKED:
+        for options, wanted in sample(ASKED, 8, era):
             whole = await paged(client, 1000, options)
 
             assert sorted(fact["text"] for fact in whole) == sorted(one.text for one in wanted), options
             times = [fact["valid_at"] for fact in whole]
             assert times == sorted(times)
-            for limit in sample(PAGES, 2, str(options)):
+            for limit in sample(PAGES, 1, str(options)):
                 assert await paged(client, limit, options) == whole, (limit, options)
 
 
