@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import lookups, probe, scale_report
+from benchmarks import probe, scale_report
 from benchmarks.generator import FACTS_A_TURN, World, node_name
 from benchmarks.latency import percentiles
 from benchmarks.probe import Asked
@@ -112,12 +111,3 @@ async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_
     assert "times faster" in page
     assert not (tmp_path / "home").exists()
     json.dumps(found)
-
-
-async def test_every_perspective_is_asked_of_a_large_memory() -> None:
-    found = await lookups.large(120, os.environ, None, lambda *_: None, calls=2)
-    asked = found["perspectives"]
-    assert len(asked) == 12
-    assert {name for name, one in asked.items() if one["found"] == 2} >= {"dense", "bm25", "code", "trigrams"}
-    assert found["bytes_a_turn"]["vectors"] > found["bytes_a_turn"]["trigrams"] > 0
-    assert "| vectors and period | 2 |" in lookups.page(found, "lookups")

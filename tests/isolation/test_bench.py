@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import records_data
+from benchmarks import lookups, records_data
 from benchmarks import scale as scaling
 from benchmarks.commands import Wanted, quality
 from benchmarks.hooks import HooksWanted, hooks
@@ -185,5 +185,21 @@ async def test_bench_squad_sees_and_changes_nothing_of_the_memories_that_are_the
     found = await squad(environment, None, lambda *_: None, flows=("second",))
 
     assert sum(one["ways"]["PPS"]["found"] for one in found["tasks"]) >= 2
+    assert digest(settings.home) == before
+    assert await still_as_it_was(settings)
+
+
+async def test_bench_lookups_sees_and_changes_nothing_of_the_memories_that_are_there(
+    settings: Settings, environment: dict[str, str]
+) -> None:
+    before = digest(settings.home)
+
+    found = await lookups.large(60, environment, None, lambda *_: None, calls=1)
+
+    asked = found["perspectives"]
+    assert len(asked) == 12
+    assert all(asked[name]["found"] for name in ("dense", "bm25", "code", "trigrams"))
+    assert found["bytes_a_turn"]["vectors"] > found["bytes_a_turn"]["trigrams"] > 0
+    assert "| vectors and period | 1 |" in lookups.page(found, "lookups")
     assert digest(settings.home) == before
     assert await still_as_it_was(settings)
