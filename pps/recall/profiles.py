@@ -216,7 +216,8 @@ class Profiles:
         self.tuning = tuning or Tuning()
         self._places = places or {}
         self._settings: Settings | None = None
-        parsed = {name: _parsed(self._place(name), text) for name, text in files.items()}
+        known = frozenset(PERSPECTIVES)
+        parsed = {name: _parsed(self._place(name), text, known) for name, text in files.items()}
         self._files = {name: file for name, file in parsed.items() if file is not None}
         self._profiles = {name: self._resolved(name, ()) for name in self._files}
 
@@ -317,7 +318,8 @@ def _read(file: Path) -> str:
 
 
 @lru_cache(maxsize=256)
-def _parsed(place: str, text: str) -> _File | None:
+def _parsed(place: str, text: str, known: frozenset[str]) -> _File | None:
+    """Return a profile's file, checked against the perspectives that are known; None where nothing of it is left."""
     try:
         tree = tomllib.loads(text)
         if _drop_communities(place, tree) and not (tree["channels"] or tree.get("extends")):
@@ -333,7 +335,7 @@ def _parsed(place: str, text: str) -> _File | None:
     for channel, profile in file.channels.items():
         key = f"{place}: channels.{channel}.perspectives"
         routed = {one for weights in profile.routing.values() for one in weights}
-        if unknown := sorted((set(profile.perspectives) | routed) - set(PERSPECTIVES)):
+        if unknown := sorted((set(profile.perspectives) | routed) - known):
             raise ConfigError(f"{key}: no perspective is called {', '.join(unknown)}; there are {there}")
         if not any(weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()):
             raise ConfigError(f"{key}: names none with a weight above 0 that finds anything; there are {there}")

@@ -1,5 +1,5 @@
 // Graph: from the entity's own node outwards, a ring at a time; what is not asked for is not drawn.
-import { call, entity, go, href, html, useCall, useEffect, useMemo, useRef, useState } from "../core.js";
+import { call, entity, go, href, html, place, useCall, useEffect, useMemo, useRef, useState } from "../core.js";
 import { Alert, Answer, Empty, FactLine, Id, Item, Typed, When, counted, useSchema } from "../parts.js";
 
 const RING = 60;
@@ -179,7 +179,8 @@ function View({ query }) {
   const kinds = useSchema()?.kinds || NO_KINDS;
   const chosen = query.node || "";
   const as_of = /^\d{4}-\d\d-\d\d$/.test(query.at) ? `${query.at}T23:59:59Z` : undefined;
-  const choose = (id) => go(href("graph", { ...query, node: id }), { replace: true });
+  // What comes late must not pull back to this view a reader who has left it.
+  const choose = (id) => place().view === "graph" && go(href("graph", { ...query, node: id }), { replace: true });
   const add = async (asking) => {
     wait(true);
     fail("");
