@@ -102,6 +102,17 @@ def test_each_page_is_what_its_json_says(name: str, page: Callable[[Mapping[str,
 
 def test_no_page_of_figures_is_without_the_json_that_it_is_made_of() -> None:
     pages = {page.stem for page in RESULTS.glob("*.md")} - {"README"}
-    others = ("scale", "scale-neo4j", "tune", "hooks", "perspectives", "records", "rerank", "squad", "timeline")
+    others = (
+        "scale",
+        "scale-neo4j",
+        "tune",
+        "hooks",
+        "lookups",
+        "perspectives",
+        "records",
+        "rerank",
+        "squad",
+        "timeline",
+    )
     assert pages == {*QUALITY, *others}
     assert pages <= {file.stem for file in RESULTS.glob("*.json")}
