@@ -147,13 +147,14 @@ class Ambient:
             found = await startup_recall(self._journal, self._client, limit + min(limit, len(seen.ids)))
             return _only(found, lambda hit: hit.id not in seen.ids, limit)
         # What this session was shown, and its own turns, are the nearest of all: there must be room for others.
-        wide = min(_MOST, 3 * limit) if request.session else limit
+        own = await self._journal.recent(2 * limit, session=request.session) if request.reader_has_session else ()
+        wide = min(_MOST, limit + min(2 * limit, len(seen.ids) + len(own)))
         found = await recall(request.context, {"profile": "ambient", "limit": wide, "breakdown": bool(request.about)})
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
 
         def is_wanted(hit: Hit) -> bool:
-            own = request.reader_has_session and isinstance(hit.item, Turn) and hit.item.session == request.session
-            return hit.id not in seen.ids and not own and (near is None or hit.id in near)
+            its = request.reader_has_session and isinstance(hit.item, Turn) and hit.item.session == request.session
+            return hit.id not in seen.ids and not its and (near is None or hit.id in near)
 
         return _only(found, is_wanted, limit)
 
