@@ -39,7 +39,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft
 from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
-from pps.recall.request import RecallOptions, TimelineOptions, known_by, make_request
+from pps.recall.request import RecallOptions, RecallRequest, TimelineOptions, known_by, make_request
 from pps.recall.why import Why
 from pps.records.asks import Asks
 from pps.records.finding import Finding
@@ -91,7 +91,7 @@ class Memory:
     """
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+        self.parts = parts  # for who measures what a memory stands on; a write there goes round the checks
         self._actor = ""
         self._noting: set[asyncio.Task[None]] = set()
         journal, told, hooks = parts.journal, self.remember_many, parts.topics.in_hooks
@@ -108,62 +108,62 @@ class Memory:
     @property
     def entity(self) -> EntityId:
         """Whose memory this is."""
-        return self._parts.entity
+        return self.parts.entity
 
     @property
     def kinds(self) -> Kinds:
         """What its packs say of the kinds of records."""
-        return self._parts.kinds
+        return self.parts.kinds
 
     @property
     def layers(self) -> Layers:
         """What sessions begin with, and how full the days are."""
-        return self._parts.layers
+        return self.parts.layers
 
     @property
     def graph(self) -> Walks:
         """The graph's joints: what is next to a node, and how two are joined."""
-        return Walks(self._parts.client, self._parts.journal, self._parts.self_node)
+        return Walks(self.parts.client, self.parts.journal, self.parts.self_node)
 
     @property
     def jobs(self) -> Jobs:
         """What became of the turns that were acknowledged, and what can be done about those that failed."""
-        return self._parts.jobs
+        return self.parts.jobs
 
     @property
     def costs(self) -> Costs:
         """What reading by a language model took, and its budget."""
-        return self._parts.costs
+        return self.parts.costs
 
     @property
     def records(self) -> Records:
         """Records of packs' kinds, and titled texts with tags, parents and relations; their versions and duplicates."""
-        return self._parts.records.by(self._actor)
+        return self.parts.records.by(self._actor)
 
     @property
     def finding(self) -> Finding:
         """Records by meaning; how the indexes are that they are found by."""
-        return Finding(self.recall, self.kinds, self._parts.journal, self._parts.indexes, self._parts.indexer)
+        return Finding(self.recall, self.kinds, self.parts.journal, self.parts.indexes, self.parts.indexer)
 
     @property
     def asks(self) -> Asks:
         """Ranks of records, named queries along their relations, and everything page by page."""
-        return self._parts.asks
+        return self.parts.asks
 
     @property
     def last_proof(self) -> Proof | None:
         """What the last proof of isolation on this installation came to; None when none was run."""
-        return self._parts.proof()
+        return self.parts.proof()
 
     @property
     def topics(self) -> Topics:
         """What the memory is about, and how that changes."""
-        return self._parts.topics
+        return self.parts.topics
 
     @property
     def forgetting(self) -> Forgetting:
         """What was softly forgotten, and how to have it back."""
-        return Forgetting(self._parts.forgetter, self._actor, self.records.check_write, self._parts.redactor)
+        return Forgetting(self.parts.forgetter, self._actor, self.records.check_write, self.parts.redactor)
 
     @property
     def documents(self) -> Documents:
@@ -198,9 +198,9 @@ class Memory:
         check_keywords("remember", options, RememberOptions)
         started = clock.perf_counter()
         draft, payload, redacted = await self._draft(content, options)
-        appended = await self._parts.intake.append(draft, payload)
+        appended = await self.parts.intake.append(draft, payload)
         receipt = accepted(appended, redacted)
-        if wait == "done" and (job := await self._parts.worker.ended(receipt.job_id, timeout_s)):
+        if wait == "done" and (job := await self.parts.worker.ended(receipt.job_id, timeout_s)):
             receipt = finished(receipt, job)
         if appended.duplicate and receipt.state != "failed":
             receipt = replace(receipt, state="duplicate")
@@ -212,14 +212,15 @@ class Memory:
             check_keywords("remember_many", options, RememberOptions)
         started = clock.perf_counter()
         drafts = [await self._draft(content, options) for content, options in items]
-        appended = await self._parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
+        appended = await self.parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
         took_ms = (clock.perf_counter() - started) * 1000
         pairs = zip(appended, drafts, strict=True)
         return [replace(accepted(one, redacted), duration_ms=took_ms) for one, (_, _, redacted) in pairs]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
-        """Wait until all that was acknowledged is in graph and indexes; False when time ran out."""
-        return await self._parts.worker.settled(timeout_s)
+        """Wait until all that was acknowledged is in graph and indexes, and is noted; False when time ran out."""
+        await asyncio.gather(*self._noting)
+        return await self.parts.worker.settled(timeout_s)
 
     async def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
         """Return what the entity knows that best answers the query: one list a channel, best first, length 0..limit.
@@ -232,14 +233,12 @@ class Memory:
             InvalidRequest: A bound is broken or the profile is unknown; NotFound: ``center`` is no node of this entity.
         """
         check_keywords("recall", options, RecallOptions)
-        request = known_by(make_request(query, options), self._identifier)
-        await self._parts.worker.saved(_READ_OWN_WRITES_S)
-        return await self._parts.engine.recall(request)
+        return await self._recalled(make_request(query, options))
 
     async def why(self, query: str, expect: str = "", **options: Unpack[RecallOptions]) -> Why:
         """Return what became of each candidate of a recall, and why the id ``expect`` is not in it; as ``recall``."""
         check_keywords("why", options, RecallOptions)
-        return await self._parts.engine.why(known_by(make_request(query, options), self._identifier), expect)
+        return await self.parts.engine.why(known_by(make_request(query, options), self._identifier), expect)
 
     async def ambient_recall(
         self,
@@ -259,15 +258,13 @@ class Memory:
             mode: ``startup`` goes by recency, ``turn`` by the context.
             budget_tokens: 100 to 100,000; the setting's when None. The text never exceeds it.
         """
-        budget = self._parts.budget_tokens if budget_tokens is None else budget_tokens
-        return await self._pack(
-            AmbientRequest(context, budget_tokens=budget, limit_per_layer=limit_per_layer, session=session, mode=mode)
-        )
+        budget = self.parts.budget_tokens if budget_tokens is None else budget_tokens
+        return await self._pack(AmbientRequest(context, budget, limit_per_layer, session, mode))
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
         """Return facts in order of world time, undated last, a page at a time; NotFound if ``about`` names nothing."""
         check_keywords("timeline", options, TimelineOptions)
-        return await timeline_page(self._parts.client, self._parts.journal, options)
+        return await timeline_page(self.parts.client, self.parts.journal, options)
 
     async def get(self, ids: Sequence[str]) -> list[Item]:
         """Return turns, facts, nodes and episodes by uuid, or by 8 or more first characters of it, in order.
@@ -277,8 +274,8 @@ class Memory:
             NotFound: One of them is not this entity's.
         """
         check_range("ids", len(ids), 1, 200)
-        wanted = [check_uuid(one, "ids") for one in await self._parts.journal.whole(ids)]
-        client, journal = self._parts.client, self._parts.journal
+        wanted = [check_uuid(one, "ids") for one in await self.parts.journal.whole(ids)]
+        client, journal = self.parts.client, self.parts.journal
         reads = (client.episodes, journal.turns, client.facts, client.nodes)
         found: dict[str, Item] = {item.uuid: item for read in reads for item in await read(wanted)}
         if len(found) != len(set(wanted)):
@@ -303,98 +300,100 @@ class Memory:
         self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = (), expected: str = ""
     ) -> AnchorInfo:
         """Write an anchor's Markdown file and index it; a slug that exists is replaced (if it has that digest)."""
-        return await self._parts.anchors.save(title, text, slug=slug, tags=check_tags(tags), expected=expected)
+        return await self.parts.anchors.save(title, text, slug=slug, tags=check_tags(tags), expected=expected)
 
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""
         request = make_request(query, {"channels": ("anchors",), "limit": limit})
-        return (await self._parts.engine.recall(request))["anchors"]
+        return (await self.parts.engine.recall(request))["anchors"]
 
     async def anchor_list(self) -> list[AnchorInfo]:
         """Return the anchors by slug."""
-        return await self._parts.anchors.list()
+        return await self.parts.anchors.list()
 
     async def anchor_read(self, slug: str) -> Anchor:
         """Return an anchor whole; NotFound when there is none of that slug."""
-        return await self._parts.anchors.read(slug)
+        return await self.parts.anchors.read(slug)
 
     async def anchor_delete(self, slug: str) -> None:
         """Delete an anchor's file and its index entries; NotFound when there is none."""
-        await self._parts.anchors.delete(slug)
+        await self.parts.anchors.delete(slug)
 
     async def anchor_resync(self) -> ResyncReport:
         """Index what changed in the anchors' folder and drop what is gone."""
-        return await self._parts.anchors.resync()
+        return await self.parts.anchors.resync()
 
     async def anchor_import(self, folder: Path) -> ImportReport:
         """Copy the Markdown files of a folder into the anchors; what is there already is left as it is."""
-        return await self._parts.anchors.import_folder(folder)
+        return await self.parts.anchors.import_folder(folder)
 
     async def stats(self) -> Stats:
         """Return how much this memory holds."""
-        return await self._parts.bookkeeper.stats(self._parts.store, len(await self._parts.anchors.list()))
+        return await self.parts.bookkeeper.stats(self.parts.store, len(await self.parts.anchors.list()))
 
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
-        problems = [*await self._parts.jobs.problems(), *await self._parts.indexer.records.problems(self.entity.name)]
-        drifted = await self._parts.indexer.drift.notes(self.entity.name)
-        notes = (*self._parts.notes, *await self._parts.jobs.notes(), *drifted)
-        return Health(not problems, tuple(problems), notes, self._parts.worker.outage)
+        problems = [*await self.parts.jobs.problems(), *await self.parts.indexer.records.problems(self.entity.name)]
+        drifted = await self.parts.indexer.drift.notes(self.entity.name)
+        notes = (*self.parts.notes, *await self.parts.jobs.notes(), *drifted)
+        return Health(not problems, tuple(problems), notes, self.parts.worker.outage)
 
     async def ledger(self) -> Ledger:
         """Compare journal, graph and indexes by their ids; return what differs and what mends it."""
-        return await self._parts.bookkeeper.ledger()
+        return await self.parts.bookkeeper.ledger()
 
     async def reindex(self, progress: Progress | None = None, which: Index = "all") -> dict[str, int]:
         """Rebuild fields, text and vectors, or one index, from journal, graph and anchors; return documents by kind."""
-        async with self._parts.worker.held():
+        async with self.parts.worker.held():
             await self.records.index_fields()
             if which == "fields":
-                return {"fields": await self._parts.journal.vector_states.fields()}
-            return await self._parts.indexer.rebuild(progress, which)
+                return {"fields": await self.parts.journal.vector_states.fields()}
+            return await self.parts.indexer.rebuild(progress, which)
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""
-        async with self._parts.worker.held():
-            return await self._parts.indexer.reembed(progress)
+        async with self.parts.worker.held():
+            return await self.parts.indexer.reembed(progress)
 
     async def rebuild(self, progress: Progress | None = None) -> dict[str, int]:
         """Wait until a graph that was begun anew has what the journal says, then rebuild the indexes as ``reindex``."""
-        await self._parts.worker.saved(_REBUILD_S)
+        await self.parts.worker.saved(_REBUILD_S)
         return await self.reindex(progress)
 
     async def pending(self) -> bool:
         """Tell whether acknowledged turns or index entries are not done yet."""
-        return bool(await self._parts.journal.unfinished() or await self._parts.journal.dirty_count())
+        return bool(await self.parts.journal.unfinished() or await self.parts.journal.dirty_count())
 
     async def close(self) -> None:
         """Give back files and threads; jobs in hand go on at the next start."""
         await asyncio.gather(*self._noting, return_exceptions=True)
-        await self._parts.closing.aclose()
+        await self.parts.closing.aclose()
 
     async def _draft(self, content: str, options: RememberOptions) -> tuple[TurnDraft, JobPayload, int]:
         """Return what the journal keeps, without secrets and packs of this memory, and how many secrets there were."""
-        kept = await without_packs(content, self._parts.journal, options.get("occurred_at"))
+        kept = await without_packs(content, self.parts.journal, options.get("occurred_at"))
         if content.strip() and not kept.strip():
             raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
         self.kinds.check_nodes(options.get("nodes", ()))
-        redactor = self._parts.redactor()
-        return *make_draft(kept, options, self._parts.extraction, redactor, self._parts.automatic), redactor.count
+        redactor = self.parts.redactor()
+        return *make_draft(kept, options, self.parts.extraction, redactor, self.parts.automatic), redactor.count
 
     def _ended(self) -> None:
-        self._parts.worker.read_now()
-        self._parts.topics.begin()
+        self.parts.worker.read_now()
+        self.parts.topics.begin()
 
     def _identifier(self, given: str) -> str:
-        return self._parts.redactor().identifier(given)
+        return self.parts.redactor().identifier(given)
+
+    async def _recalled(self, request: RecallRequest) -> Recall:
+        await self.parts.worker.saved(_READ_OWN_WRITES_S)
+        return await self.parts.engine.recall(known_by(request, self._identifier))
 
     async def _pack(self, request: AmbientRequest) -> Pack:
-        request = replace(request, session=(session := self._identifier(request.session or "")) or None)
-        about = self._parts.topics.injecting.about
-        ambient = Ambient(self.entity.name, self._parts.journal, self._parts.client, self._parts.layers.lines, about)
-        pack = await ambient.pack(request, lambda query, options: self.recall(query, **options))
-        tokens = pack.tokens if pack.sections else 0
-        noting = self._parts.journal.given.record(session, request.mode, tokens, pack.shown)
+        parts, session, name = self.parts, self._identifier(request.session or ""), self.entity.name
+        ambient = Ambient(name, parts.journal, parts.client, parts.layers.lines, parts.topics.injecting.about)
+        pack = await ambient.pack(replace(request, session=session or None), self._recalled)
+        noting = parts.journal.given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown)
         self._noting.add(task := asyncio.create_task(noting))  # after the answer; ``close`` waits for it
         task.add_done_callback(self._noting.discard)
         return pack

@@ -27,7 +27,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, Seen
 from pps.models.token_counts import count_tokens, counter_name
-from pps.recall.request import RecallOptions
+from pps.recall.request import RecallOptions, RecallRequest, make_request
 
 _TOOLS = 20
 """Among so many turns of a coding agent one is said, the others are what its tools did."""
@@ -36,6 +36,8 @@ LIMIT = 12
 _MOST = 50
 _RECENT, _SUMMARIES, _MENTIONS = 5, 2, 50
 _LATEST_SESSIONS = 20
+_OWN = 500
+"""So many of the latest turns of a session are known to be before its agent."""
 PACK_CHARS = 8_000
 """Most characters of a pack for a hook: the agent's client cuts what a hook adds at about 10,000."""
 AlwaysLoaded = Callable[[int], Awaitable[Sequence[tuple[str, Line]]]]
@@ -45,7 +47,7 @@ About = Callable[[Recall, str, Sequence[str]], Awaitable[tuple[Recall, Mapping[s
 _INJECTED = {"alerts": 200, "topics": 400, "related": 300, "recent": 200, "badges": 50}
 _OF_TOKENS, _EXPLORED = 1_200, 0.15
 """For so many tokens S4-10's maxima hold; of more, as much more; and the share of a pack that may explore."""
-Recaller = Callable[[str, RecallOptions], Awaitable[Recall]]
+Recaller = Callable[[RecallRequest], Awaitable[Recall]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +149,9 @@ class Ambient:
             found = await startup_recall(self._journal, self._client, limit + min(limit, len(seen.ids)))
             return _only(found, lambda hit: hit.id not in seen.ids, limit)
         # What this session was shown, and its own turns, are the nearest of all: there must be room for others.
-        own = await self._journal.recent(2 * limit, session=request.session) if request.reader_has_session else ()
-        wide = min(_MOST, limit + min(2 * limit, len(seen.ids) + len(own)))
-        found = await recall(request.context, {"profile": "ambient", "limit": wide, "breakdown": bool(request.about)})
+        own = await self._journal.latest_ids(request.session or "", _OWN) if request.reader_has_session else ()
+        options: RecallOptions = {"profile": "ambient", "limit": limit, "breakdown": bool(request.about)}
+        found = await recall(replace(make_request(request.context, options), without=seen.ids.union(own)))
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
 
         def is_wanted(hit: Hit) -> bool:

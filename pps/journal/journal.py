@@ -151,6 +151,10 @@ class Journal(Store):
         """Return the latest turns by event time, newest first."""
         return await self.look_up(partial(turn_rows.recent, limit=limit, session=session), limit)
 
+    async def latest_ids(self, session: str, limit: int) -> list[str]:
+        """Return the ids of a session's latest turns by event time, newest first."""
+        return await self.read(partial(turn_rows.latest_ids, session=session, limit=limit))
+
     async def of_kind(self, kind: str, limit: int) -> list[Turn]:
         """Return the latest turns of a kind, such as ``summary``, newest first."""
         return await self.look_up(partial(turn_rows.of_kind, kind=kind, limit=limit), limit)

@@ -154,6 +154,12 @@ def recent(connection: sqlite3.Connection, limit: int, session: str | None) -> l
     return _select(connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit))
 
 
+def latest_ids(connection: sqlite3.Connection, session: str, limit: int) -> list[str]:
+    """Return the ids of a session's latest turns by event time, newest first."""
+    latest = "SELECT uuid FROM turns WHERE session = ? ORDER BY occurred_at DESC, seq DESC LIMIT ?"
+    return [uuid for (uuid,) in connection.execute(latest, (session, limit))]
+
+
 def page(connection: sqlite3.Connection, session: str | None, before: tuple[int, int] | None, limit: int) -> list[Turn]:
     """Return turns by event time, newest first, of a session (None: of all), from before a (microsecond, seq)."""
     values: list[str | int] = [*(before or (1 << 62, 0))]

@@ -134,7 +134,7 @@ class _Filling:
         self._limit = limit
 
     async def fill(self) -> Channel:
-        depth = max(self._profile.depth, 2 * self._limit)
+        depth = self._ask.depth(self._profile.depth, self._limit)
         wide = _DEEPER * depth
         filled = await self._filled(depth, max(_POOL * self._limit, _LEAST_POOL), wide)
         if filled.deeper:
@@ -201,7 +201,7 @@ class _Filling:
     async def _ranked(self, lists: Lists, pool: int) -> _Ranking:
         ask, profile = self._ask, self._profile
         joined = self._joined(lists)
-        best = list(joined)[:pool]
+        best = [one for one in joined if one not in ask.request.without][:pool]
         near = best if self._channel in OUTLINED or self._moves() else best[: self._limit + _SPARE]
         items = await outlined(ask, self._channel, near)
         if len(items) < min(self._limit, len(best)):

@@ -151,7 +151,7 @@ class _Floor:
         owners = {_owner(hit) for hit in channel.hits}
         collections = (*self._ask.collections(channel.name), *(("records",) if channel.name == "nodes" else ()))
         for collection in collections if self._scale else ():
-            nearest = await self._ask.similar(collection, max(profile.depth, 2 * self._ask.request.limit))
+            nearest = await self._ask.similar(collection, self._ask.depth(profile.depth, self._ask.request.limit))
             more = await self._ask.similar_among(collection, owners - {one.id for one in nearest})
             self._note(self._about if collection == "nodes" else self._near, [*nearest, *more])
 

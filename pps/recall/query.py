@@ -160,6 +160,10 @@ class Ask:
         if filters not in (ItemFilter(), *self.filters):
             self.filters = (*self.filters, filters)
 
+    def depth(self, usual: int, limit: int) -> int:
+        """Return how many of each list are looked at: twice as many as are wanted, and more where some are left out."""
+        return max(usual, 2 * limit) + min(len(self.request.without), 2 * limit)
+
     async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """Run ``work`` unless it was started under this key already; return its result."""
         task = self._running.get(key)

@@ -86,7 +86,11 @@ class TimelineOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """One question to one entity's memory, checked; its fields are those of ``RecallOptions``."""
+    """One question to one entity's memory, checked; its fields are those of ``RecallOptions``, and one more.
+
+    Attributes:
+        without: Ids that the reader has before it: they take no place, and are evidence all the same.
+    """
 
     query: str
     profile: str = DEFAULT_PROFILE
@@ -102,6 +106,7 @@ class RecallRequest:
     breakdown: bool = False
     connections: Literal["source", "target", "both"] = "both"
     filters: ItemFilter = field(default_factory=ItemFilter)
+    without: frozenset[str] = frozenset()
 
 
 def make_request(query: str, options: RecallOptions) -> RecallRequest:

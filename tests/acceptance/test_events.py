@@ -50,7 +50,7 @@ async def test_a_hundred_events_from_every_source_are_all_there_once_and_joined(
                 assert (node.name, node.tags) == (f"Event {number}", (f"by-{source}", "many"))
                 assert (node.attributes["number"], node.attributes["source"]) == (number, source)
                 assert node.summary == f"Number {number} of many."
-            facts = await memory._parts.client.facts_of_nodes([node.uuid for node in nodes], 1_000)
+            facts = await memory.parts.client.facts_of_nodes([node.uuid for node in nodes], 1_000)
             place = {node.uuid: number for number, node in enumerate(nodes)}
             joined = Counter((fact.relation, place[fact.object] - place[fact.subject]) for fact in facts)
             assert joined == {("references", 1): 99, ("child_of", -1): 99}

@@ -41,7 +41,7 @@ async def test_a_kill_after_any_step_of_a_change_leaves_what_the_last_words_say(
         turn = (await memory.remember(text(0))).turn_id
     rounds = killed(STEPS, killed_at, reading, turn)
     async with taken_up(reading) as memory:
-        facts = await memory._parts.client.scan_facts("", 100)
+        facts = await memory.parts.client.scan_facts("", 100)
         told = [f"Ana lives in City{number}" for number in (0, *(one + 1 for one in rounds))]
         assert sorted(fact.text for fact in facts) == sorted([*told, "Ben knows Ana"])
         assert {fact.episodes for fact in facts} == {(turn,)}
@@ -74,9 +74,9 @@ async def test_a_kill_in_the_middle_of_reading_at_any_question_to_the_model_leav
     async with taken_up(reading) as memory:
         stats = await memory.stats()
         assert (stats.turns, stats.episodes) == (2, 2)
-        facts = await memory._parts.client.scan_facts("", 100)
+        facts = await memory.parts.client.scan_facts("", 100)
         told = {fact.text: len(fact.episodes) for fact in facts}
         assert told == {"Ana lives in City0": 1, "Ana lives in City1": 1, "Ben knows Ana": 2}
         assert len(facts) == len(told)
-        nodes = await memory._parts.client.scan_nodes("", 100)
+        nodes = await memory.parts.client.scan_nodes("", 100)
         assert sorted(node.name for node in nodes) == ["Ana", "Ben", "City0", "City1"]

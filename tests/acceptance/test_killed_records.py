@@ -30,8 +30,8 @@ async def test_a_kill_after_any_step_of_a_save_leaves_journal_graph_and_indexes_
         assert (kept.summary, kept.attributes["target"]) == (now.summary, now.fields["target"])
         graph = await memory.records.graph()
         assert {graph.records[one.source].title for one in graph.relations} == {f"Task {number}" for number in rounds}
-        facts = await memory._parts.client.facts_of_nodes([goal.id], 100)
+        facts = await memory.parts.client.facts_of_nodes([goal.id], 100)
         assert {fact.uuid for fact in facts} == {one.id for one in graph.relations}
-        assert await memory._parts.journal.typed.pending(10) == []
+        assert await memory.parts.journal.typed.pending(10) == []
         found = await memory.records.list(RecordQuery(where=(Condition("title", "=", "Run a marathon"),)))
         assert [one.id for one in found.records] == [goal.id]

@@ -44,12 +44,12 @@ async def test_a_kill_while_records_are_kept_linked_and_changed_loses_and_double
         assert await memory.settled(60)
         stats = await memory.stats()
         assert (stats.turns, stats.episodes) == (2 * len(rounds), 2 * len(rounds))
-        nodes = {node.uuid: node for node in await memory._parts.client.scan_nodes("", 100)}
+        nodes = {node.uuid: node for node in await memory.parts.client.scan_nodes("", 100)}
         records = {node.name: node for node in nodes.values() if node.kind != "Self"}
         assert sorted(records) == sorted(f"{name} {number}" for name in ("Early", "Later") for number in rounds)
         relations = [
             (nodes[fact.subject].name, fact.relation, nodes[fact.object].name)
-            for fact in await memory._parts.client.scan_facts("", 100)
+            for fact in await memory.parts.client.scan_facts("", 100)
             if fact.invalid_at is None
         ]
         assert sorted(relations) == [(f"Early {number}", "references", f"Later {number}") for number in rounds]
@@ -66,9 +66,9 @@ async def test_a_kill_while_something_is_forgotten_leaves_nothing_of_it_and_all_
     async with taken_up(settings) as memory:
         stats = await memory.stats()
         assert (stats.turns, stats.episodes, stats.facts) == (len(rounds),) * 3
-        facts = await memory._parts.client.scan_facts("", 100)
+        facts = await memory.parts.client.scan_facts("", 100)
         assert [len(fact.episodes) for fact in facts] == [1] * len(rounds), "the turn that is gone supports none"
-        names = {node.name for node in await memory._parts.client.scan_nodes("", 100)}
+        names = {node.name for node in await memory.parts.client.scan_nodes("", 100)}
         assert {f"Both{number}" for number in rounds} < names
         assert not {f"Gone{number}" for number in rounds} & names
         for channel in ("episodes", "facts", "nodes"):
@@ -104,8 +104,8 @@ async def _all_there(memory: Memory, rounds: list[int]) -> None:
     """Both turns of each round are there, with two facts: one that both say, and one of the second alone."""
     stats = await memory.stats()
     assert (stats.turns, stats.episodes, stats.facts) == (2 * len(rounds),) * 3
-    facts = await memory._parts.client.scan_facts("", 100)
+    facts = await memory.parts.client.scan_facts("", 100)
     assert sorted(len(fact.episodes) for fact in facts) == [1] * len(rounds) + [2] * len(rounds)
-    names = {node.name for node in await memory._parts.client.scan_nodes("", 100)}
+    names = {node.name for node in await memory.parts.client.scan_nodes("", 100)}
     assert {f"{name}{number}" for number in rounds for name in ("Both", "Gone")} <= names
     assert await memory.forgetting.list() == []

@@ -95,7 +95,7 @@ async def play(memory: Memory) -> None:
 
 async def uuid_of(memory: Memory, name: str) -> str:
     """Return the uuid of a node by its name."""
-    (uuid,) = (await memory._parts.journal.resolve([name])).values()
+    (uuid,) = (await memory.parts.journal.resolve([name])).values()
     return uuid
 
 
@@ -111,7 +111,7 @@ def facts_of(recalled: Recall) -> list[str]:
 
 def sources(memory: Memory, tuning: Tuning | None = None) -> Sources:
     """Return what the engine of a memory reads from."""
-    parts = memory._parts
+    parts = memory.parts
     found = parts.engine._sources
     return replace(found, tuning=tuning) if tuning else found
 

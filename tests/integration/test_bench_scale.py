@@ -78,9 +78,9 @@ async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_for_whic
             assert await memory.settled(60)
             wanted = Asked("ana", seed=3, turns=len(TURNS), calls=2, parts=("latency",))
             found = await probe._latency(memory, wanted, probe._questions(wanted))
-            await asyncio.gather(*memory._noting)
+            assert await memory.settled()
 
-            shown = await memory._parts.journal.shown("live", began)
+            shown = await memory.parts.journal.shown("live", began)
     assert shown
     assert [found["ambient_recall_by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [2, 2, 2]
 

@@ -55,7 +55,7 @@ async def thinking(settings: Settings, server: ModelServer) -> AsyncIterator[Mem
 
 
 async def every_fact(memory: Memory) -> list[Fact]:
-    return await memory._parts.client.scan_facts("", 100)
+    return await memory.parts.client.scan_facts("", 100)
 
 
 async def current(memory: Memory) -> list[str]:
@@ -68,7 +68,7 @@ async def current(memory: Memory) -> list[str]:
 
 
 async def names(memory: Memory) -> list[str]:
-    return sorted(node.name for node in await memory._parts.client.scan_nodes("", 100))
+    return sorted(node.name for node in await memory.parts.client.scan_nodes("", 100))
 
 
 async def test_an_updated_text_is_read_again_and_what_only_its_old_words_said_holds_no_more(both: App) -> None:
@@ -116,7 +116,7 @@ async def test_what_another_text_says_too_stays_and_loses_this_support(memory: M
     assert [fact.episodes for fact in await every_fact(memory)] == [(second.turn_id,)]
     await memory.records.update(second.turn_id, content="Good night!")
     assert await current(memory) == []
-    assert await memory._parts.indexes.text_search("episodes", "Lisbon", 10) == [], "no text is found by it any more"
+    assert await memory.parts.indexes.text_search("episodes", "Lisbon", 10) == [], "no text is found by it any more"
 
 
 async def test_what_was_taken_back_holds_again_when_another_text_says_it(memory: Memory) -> None:
@@ -169,7 +169,7 @@ async def test_until_the_model_has_read_new_words_added_ones_keep_the_old_facts_
 
 
 async def episodes(memory: Memory) -> str:
-    return " ".join(one.content for one in await memory._parts.client.scan_episodes("", 100))
+    return " ".join(one.content for one in await memory.parts.client.scan_episodes("", 100))
 
 
 _STEPS: list[tuple[type, str]] = [

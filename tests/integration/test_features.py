@@ -33,7 +33,7 @@ async def told(memory: Memory, *texts: str) -> list[str]:
 
 async def kept(memory: Memory) -> set[tuple[str, str]]:
     """Return item and perspective of every feature."""
-    return set(await memory._parts.journal.select("SELECT item, perspective FROM features WHERE version > 0"))
+    return set(await memory.parts.journal.select("SELECT item, perspective FROM features WHERE version > 0"))
 
 
 async def test_each_finds_what_words_miss(memory: Memory) -> None:
@@ -75,10 +75,10 @@ async def test_forgetting_a_turn_takes_its_features_along_and_reindex_makes_the_
 
 async def test_a_memory_of_other_rules_is_given_its_features_again(memory: Memory) -> None:
     await told(memory, *TEXTS)
-    before, journal = await kept(memory), memory._parts.journal
+    before, journal = await kept(memory), memory.parts.journal
     await journal.features.clear()
     await journal.set_meta("features", "")
-    assert await memory._parts.indexer.settle() is None or await kept(memory)
+    assert await memory.parts.indexer.settle() is None or await kept(memory)
     assert await kept(memory) == before
 
 
@@ -101,7 +101,7 @@ async def test_a_perspective_that_fails_is_marked_noted_and_made_later(
     assert await found(asked, "cause", "turns") == []
     assert any("not embedded yet" in one for one in asked.lacking)
     monkeypatch.setattr(PassageVectors, "of", embed)
-    await memory._parts.indexer.settle()
+    await memory.parts.indexer.settle()
     assert (flood, "cause") in await kept(memory)
 
 

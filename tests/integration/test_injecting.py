@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,7 +55,7 @@ async def test_exploring_is_drawn_the_same_under_a_seed_and_never_shows_what_was
         assert packs[0] == packs[1]
         assert any(one[:20] in packs[0] for one in BOATS)
         first = await memory.sessions.inject(ASKED, 1_200, "new", explore=True)
-        await asyncio.gather(*memory._noting)
+        assert await memory.settled()
         again = await memory.sessions.inject(ASKED, 1_200, "new", explore=True)
         assert len(first.shown) == len({*first.shown})
         assert not {*first.shown} & {*again.shown}
@@ -81,8 +80,8 @@ async def test_importance_that_is_given_and_being_shown_decide_what_comes_first(
         high = (await memory.remember("The vault code changes on Mondays.", importance=0.9)).turn_id
         plain = (await memory.remember("Rye bread is sour.")).turn_id
         await memory.ambient_recall("Is rye bread sour?", session="x")
-        await memory._parts.journal.given.record("y", "turn", 1, [plain])
-        uses = {one.turn: one for one in await memory._parts.journal.topics.uses()}
+        await memory.parts.journal.given.record("y", "turn", 1, [plain])
+        uses = {one.turn: one for one in await memory.parts.journal.topics.uses()}
         assert (uses[low].importance, uses[high].importance, uses[plain].importance) == (0.1, 0.9, 0.5)
         assert uses[plain].shown >= 1
         assert uses[high].shown == 0

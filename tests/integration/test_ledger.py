@@ -51,8 +51,8 @@ async def test_a_ledger_that_agrees_has_the_same_ids_everywhere(app: App) -> Non
 async def test_an_entry_that_an_index_lost_is_named_with_the_command_that_brings_it_back(app: App) -> None:
     async with app.memory("ana") as memory:
         _, fact = await told(memory)
-        await memory._parts.indexes.apply([], [("facts", fact)])
-        await memory._parts.journal.mirror_drop("fact", [fact])
+        await memory.parts.indexes.apply([], [("facts", fact)])
+        await memory.parts.journal.mirror_drop("fact", [fact])
         ledger = await memory.ledger()
         assert len(ledger.problems) == 3
         assert all("1 missing, 0 too many" in one and "`pps reindex ana` mends it" in one for one in ledger.problems)
@@ -65,7 +65,7 @@ async def test_an_entry_that_an_index_lost_is_named_with_the_command_that_brings
 async def test_a_turn_that_the_graph_lost_is_named_and_taken_in_again(app: App) -> None:
     async with app.memory("ana") as memory:
         turn, _ = await told(memory)
-        await memory._parts.client.delete_episodes([turn])
+        await memory.parts.client.delete_episodes([turn])
         (problem,) = (await memory.ledger()).problems
         assert "turns done and episodes of the graph differ: 1 missing" in problem
         assert "`pps jobs retry ana ID`" in problem

@@ -124,7 +124,7 @@ def take(file: Path, how: str) -> None:
 
 
 async def all_ids(memory: Memory) -> dict[str, list[str]]:
-    client = memory._parts.client
+    client = memory.parts.client
     return {
         "nodes": sorted(one.uuid for one in await client.scan_nodes("", 1000)),
         "facts": sorted(one.uuid for one in await client.scan_facts("", 1000)),
@@ -147,12 +147,12 @@ async def test_a_graph_is_rebuilt_from_the_journal_under_the_ids_it_had_without_
             await memory.records.add_event("It is there.", title="Second", source_ref="second")
             await memory.anchor_save("Kitchen", "# Kitchen\n\nThe oven is broken.")
             told = await memory.recall("Person3 Place3")
-            lonely = next(one for one in await memory._parts.client.scan_nodes("", 1000) if one.name == "Lonely")
+            lonely = next(one for one in await memory.parts.client.scan_nodes("", 1000) if one.name == "Lonely")
             await memory.forget([told["facts"][0].id, lonely.uuid], dry_run=False)
             assert await memory.settled()
             before = await all_ids(memory)
             # Known only by what was given with the fact that was forgotten, and erased with it.
-            named = {node.name: node.uuid for node in await memory._parts.client.scan_nodes("", 1000)}
+            named = {node.name: node.uuid for node in await memory.parts.client.scan_nodes("", 1000)}
             before["nodes"] = sorted({*before["nodes"]} - {named["Person3"], named["Place3"]})
         await app.close_all()
         await lose_graph(app, "ana")

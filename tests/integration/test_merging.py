@@ -34,13 +34,13 @@ async def sam_twice(memory: Memory) -> tuple[str, str]:
         nodes=[NodeDraft("Sam", tags=("tea",), attributes={"age": 40, "hat": "blue"}), NodeDraft("Samuel")],
         facts=[FactDraft("Sam", "LIKES", "Tea", text="Sam likes tea."), FactDraft("Sam", "KNOWS", "Samuel")],
     )
-    found = await memory._parts.journal.resolve(["sam", "samuel"])
+    found = await memory.parts.journal.resolve(["sam", "samuel"])
     return found["samuel"], found["sam"]
 
 
 async def everything(memory: Memory) -> object:
     """Return all that the graph, the filters and the indexes hold, in one order."""
-    client, journal = memory._parts.client, memory._parts.journal
+    client, journal = memory.parts.client, memory.parts.journal
     nodes = await client.scan_nodes("", 500)
     episodes = await client.episodes_of_nodes([node.uuid for node in nodes])
     return (
@@ -49,7 +49,7 @@ async def everything(memory: Memory) -> object:
         {node: sorted(found) for node, found in episodes.items()},
         await client.counts(),
         {name: (await journal.resolve([name])).get(name) for name in ("sam", "samuel", "tea", "ben")},
-        await memory._parts.indexes.counts(),
+        await memory.parts.indexes.counts(),
         [hit.text for hit in (await memory.recall("Sam tea"))["facts"]],
     )
 
@@ -102,10 +102,10 @@ async def test_equal_names_are_proposed_first_then_aliases_and_two_records_never
     records = await memory.records.add_events([("one text", {"title": "Log"}), ("another", {"title": "log"})])
     await memory.remember("x", nodes=[NodeDraft("Priya", kind="Person"), NodeDraft("Tide"), NodeDraft("Flood")])
     note = await memory.records.add_event("About her.", title="Priya")
-    flood = (await memory._parts.journal.resolve(["flood"]))["flood"]
-    (node,) = await memory._parts.client.nodes([flood])
-    await memory._parts.client.save_nodes([replace(node, aliases=("TIDE",))], {})
-    await memory._parts.journal.mirror_nodes([replace(node, aliases=("TIDE",))])
+    flood = (await memory.parts.journal.resolve(["flood"]))["flood"]
+    (node,) = await memory.parts.client.nodes([flood])
+    await memory.parts.client.save_nodes([replace(node, aliases=("TIDE",))], {})
+    await memory.parts.journal.mirror_nodes([replace(node, aliases=("TIDE",))])
     found = await memory.records.merging.duplicates()
     assert [(*sorted((one.keep_name, one.drop_name)), one.why) for one in found] == [
         ("Priya", "Priya", "the same name"),
@@ -123,7 +123,7 @@ async def test_equal_names_are_proposed_first_then_aliases_and_two_records_never
 async def test_bad_requests_change_nothing_and_forgetting_a_node_erases_its_merges(memory: Memory) -> None:
     keep, drop = await sam_twice(memory)
     before, merging = await everything(memory), memory.records.merging
-    own = memory._parts.self_node
+    own = memory.parts.self_node
     calls = {
         "the same": (merging.merge(keep, keep, dry_run=False), InvalidRequest),
         "its own": (merging.merge(keep, own, dry_run=False), InvalidRequest),
@@ -152,16 +152,16 @@ async def test_a_merge_that_a_crash_cut_short_is_carried_through_at_the_next_sta
             before, merging = await everything(memory), memory.records.merging
             done = await merging.merge(keep, drop, dry_run=False)
             after = await everything(memory)
-            row = await memory._parts.journal.merges.get(done.id)
+            row = await memory.parts.journal.merges.get(done.id)
             assert row is not None
             if way == "applying":  # the row was written, and half of what follows
                 await merging._take_back(load(row.change))
                 change = load(row.change)
-                await memory._parts.client.save_nodes([merged(change.kept, change.gone)], {})
+                await memory.parts.client.save_nodes([merged(change.kept, change.gone)], {})
             else:
                 (gone,) = (load(row.change).gone,)
-                await memory._parts.client.save_nodes([gone], {})
-            await memory._parts.journal.merges.put(replace(row, state="applying" if way == "applying" else "undoing"))
+                await memory.parts.client.save_nodes([gone], {})
+            await memory.parts.journal.merges.put(replace(row, state="applying" if way == "applying" else "undoing"))
     async with App.open(settings) as app, app.memory("ana") as memory:
         assert await everything(memory) == (after if way == "applying" else before)
         assert [one.state for one in await memory.records.merging.merges()] == [

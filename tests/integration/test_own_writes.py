@@ -39,7 +39,7 @@ async def test_a_recall_waits_for_what_was_acknowledged_just_before_it(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # That it waits is the point here, not how quick a disk is.
-    monkeypatch.setattr(memory, "_parts", replace(memory._parts, extraction="model"))
+    monkeypatch.setattr(memory, "_parts", replace(memory.parts, extraction="model"))
     monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)
     for city in CITIES:
         fact = FactDraft("Priya", "VISITED", city, f"Priya visited {city}.")
@@ -53,7 +53,7 @@ async def test_a_recall_waits_for_what_was_acknowledged_just_before_it(
 
 
 async def test_a_recall_waits_a_twentieth_of_a_second_and_then_answers_without(memory: Memory) -> None:
-    async with memory._parts.worker.held():
+    async with memory.parts.worker.held():
         receipt = await memory.remember("Priya moved to Tarn.", wait="journal", session="s")
         started = clock.perf_counter()
         async with asyncio.timeout(_STUCK_S):
@@ -69,7 +69,7 @@ async def test_a_recall_waits_a_twentieth_of_a_second_and_then_answers_without(m
 
 
 async def test_a_pack_does_not_wait_any_longer(memory: Memory) -> None:
-    async with memory._parts.worker.held():
+    async with memory.parts.worker.held():
         receipt = await memory.remember("Priya moved to Tarn.", wait="journal", session="s")
         async with asyncio.timeout(_STUCK_S):
             pack = await memory.ambient_recall("Where does Priya live?", session="s")
@@ -96,10 +96,10 @@ class Reading:
 async def test_a_recall_does_not_wait_for_a_model_that_reads_what_can_be_found_already(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = memory._parts.worker
+    worker = memory.parts.worker
     reading = Reading(worker._steps)
     monkeypatch.setattr(worker, "_steps", reading)
-    monkeypatch.setattr(memory, "_parts", replace(memory._parts, extraction="model"))
+    monkeypatch.setattr(memory, "_parts", replace(memory.parts, extraction="model"))
     monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)  # would be waited out, if it waited for the model
     first = await memory.remember("Priya moved to Tarn.", wait="journal", session="s", extraction="model")
     async with asyncio.timeout(_STUCK_S):

@@ -57,7 +57,7 @@ async def test_a_turn_that_is_remembered_is_followed_in_few_files(tmp_path: Path
             async with app.memory("ana") as memory:
                 await memory.remember("Ana waters the fern. #home [[Fern]]")
                 assert await memory.settled()
-                await memory._parts.worker.stop()  # what it does with the turn is another way
+                await memory.parts.worker.stop()  # what it does with the turn is another way
                 with seen.watching():
                     await memory.remember("Ana lives in Lisbon. #home [[Fern]]", wait="journal")
     assert len(seen.files) <= 17, sorted(seen.files)
@@ -70,7 +70,7 @@ async def test_a_recall_is_followed_in_few_files(tmp_path: Path) -> None:
             async with app.memory("ana") as memory:
                 await memory.remember("Ana waters the fern.", actor="Ana")
                 assert await memory.settled()
-                await memory._parts.worker.stop()
+                await memory.parts.worker.stop()
                 await memory.recall("What does Ana water?")  # what is made once is made
                 with seen.watching():
                     recalled = await memory.recall("What does Ana water?")

@@ -215,7 +215,7 @@ async def test_undated_facts_get_the_usual_factor(scene: Memory, tmp_path: Path)
 async def test_what_a_session_was_shown_is_damped_for_that_session(scene: Memory, tmp_path: Path) -> None:
     tuned = engine(scene, tmp_path, Tuning(novelty_weight=0.9))
     first = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
-    await scene._parts.journal.given.record("x", "turn", 1, [first[0].id])
+    await scene.parts.journal.given.record("x", "turn", 1, [first[0].id])
 
     again = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
     other = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="y", channels=("facts",))))["facts"]

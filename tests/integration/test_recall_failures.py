@@ -142,7 +142,7 @@ async def test_what_is_left_when_no_evidence_can_be_had_is_the_answer_itself(
     async def away(*_: object) -> int:
         raise StoreUnavailable("the journal does not answer; try again")
 
-    monkeypatch.setattr(type(scene._parts.journal), "count_turns", away)
+    monkeypatch.setattr(type(scene.parts.journal), "count_turns", away)
     recalled = await engine(scene, tmp_path).recall(RecallRequest("Mira grows roses", profile="ambient"))
 
     assert recalled.evidence is None

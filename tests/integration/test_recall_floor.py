@@ -14,7 +14,7 @@ from pps.memory import Memory
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Fingerprint, Matrix, Vector
 from pps.recall.engine import NOTHING_NEAR
-from pps.recall.request import RecallOptions, RecallRequest
+from pps.recall.request import RecallRequest
 from tests.integration.recall_scene import engine
 
 
@@ -79,12 +79,12 @@ async def test_the_first_prompt_gets_all_that_is_near_and_later_ones_what_is_nea
     asked = "Mira and the roses"
     ids = [hit.id for hit in (await scene.recall(asked, profile="ambient"))["facts"]]
 
-    async def judged(query: str, options: RecallOptions) -> Recall:
+    async def judged(request: RecallRequest) -> Recall:
         seen = Evidence("much", frozenset(ids), frozenset(ids[1:2]))
-        return replace(await scene.recall(query, **options), evidence=seen)
+        return replace(await scene.recall(request.query, profile=request.profile), evidence=seen)
 
-    ambient = Ambient("ana", scene._parts.journal, scene._parts.client)
-    await scene._parts.journal.given.record("later", "turn", 50, ())
+    ambient = Ambient("ana", scene.parts.journal, scene.parts.client)
+    await scene.parts.journal.given.record("later", "turn", 50, ())
     first = await ambient.pack(AmbientRequest(asked, 2_000, session="new"), judged)
     later = await ambient.pack(AmbientRequest(asked, 2_000, session="later"), judged)
 

@@ -89,7 +89,7 @@ async def test_no_shipped_profile_puts_a_hit_that_every_finding_perspective_rank
 
 async def test_a_unanimous_hit_gives_way_when_the_session_was_just_shown_it(mixed: Memory) -> None:
     first = (await mixed.recall("kettle", profile="ambient", channels=("facts",)))["facts"][0]
-    await mixed._parts.journal.given.record("now", "turn", 1, [first.id] * 4)
+    await mixed.parts.journal.given.record("now", "turn", 1, [first.id] * 4)
 
     again = await mixed.recall("kettle", profile="ambient", channels=("facts",), session="now")
 

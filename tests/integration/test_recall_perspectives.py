@@ -289,7 +289,7 @@ async def test_sequence_puts_the_neighbours_of_the_best_hit_first_and_leaves_oth
     weigh = PERSPECTIVES["sequence"].weigh
     assert weigh is not None
     asked = ask(scene, "coffee")
-    turns = {one.content: one for one in await scene._parts.journal.recent(20)}
+    turns = {one.content: one for one in await scene.parts.journal.recent(20)}
     best = next(one for text, one in turns.items() if text.startswith("Black coffee"))
     rest = [one for one in turns.values() if one is not best]
 
@@ -303,7 +303,7 @@ async def test_sequence_puts_the_neighbours_of_the_best_hit_first_and_leaves_oth
 async def test_period_puts_the_same_hour_of_the_week_first(scene: Memory) -> None:
     weigh = PERSPECTIVES["period"].weigh
     assert weigh is not None
-    turns = {one.uuid: one for one in await scene._parts.journal.recent(20)}
+    turns = {one.uuid: one for one in await scene.parts.journal.recent(20)}
     asked = ask(scene, "coffee", as_of=START + timedelta(days=70))
 
     opinion = await weigh(asked, "turns", turns)

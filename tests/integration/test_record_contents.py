@@ -103,30 +103,30 @@ async def test_the_entry_of_what_a_record_says_follows_every_change(memory: Memo
     await memory.reindex()
     assert (await found(memory, "Gap\nThe gate is gone."))["Gap"] == pytest.approx(1.0, abs=1e-5)
     await memory.forget([made.node_id], dry_run=False)
-    vectors, _ = await memory._parts.indexes.owners("records")
+    vectors, _ = await memory.parts.indexes.owners("records")
     assert vectors == set()
     assert (await memory.ledger()).problems == ()
 
 
 async def test_a_record_whose_text_lost_its_vectors_is_seen_and_mended(memory: Memory) -> None:
     made = await memory.records.add_event("The gate is green.", title="Gate", source="notes")
-    await memory._parts.indexes.apply([], [("records", made.node_id)])
+    await memory.parts.indexes.apply([], [("records", made.node_id)])
     assert [one.what for one in (await memory.ledger()).agreements if not one.ok] == ["nodes and vector index"]
-    assert await memory._parts.bookkeeper.lags()
-    assert await memory._parts.bookkeeper.repair() == 1
-    await memory._parts.indexer.drain()
+    assert await memory.parts.bookkeeper.lags()
+    assert await memory.parts.bookkeeper.repair() == 1
+    await memory.parts.indexer.drain()
     assert (await found(memory, "Gate\nThe gate is green."))["Gate"] == pytest.approx(1.0, abs=1e-5)
 
 
 async def test_what_an_upgrade_marks_gets_its_entry_and_its_time(memory: Memory) -> None:
     made = await memory.records.add_event("The gate is green.", title="Gate", source="notes", timestamp=START)
     await memory.remember("A hinge.", nodes=[NodeDraft("Hinge")], occurred_at=START)
-    nodes = sorted(await memory._parts.journal.mirrored("node"))
-    await memory._parts.indexes.apply([], [("records", made.node_id)])
-    await memory._parts.journal.mirror_mentions([], whole=nodes)  # as a memory from before is
-    await memory._parts.journal.mark_dirty([Change("node", one) for one in nodes])
+    nodes = sorted(await memory.parts.journal.mirrored("node"))
+    await memory.parts.indexes.apply([], [("records", made.node_id)])
+    await memory.parts.journal.mirror_mentions([], whole=nodes)  # as a memory from before is
+    await memory.parts.journal.mark_dirty([Change("node", one) for one in nodes])
 
-    await memory._parts.indexer.drain()
+    await memory.parts.indexer.drain()
 
     assert (await found(memory, "Gate\nThe gate is green."))["Gate"] == pytest.approx(1.0, abs=1e-5)
     assert await names_in(memory, until=START + timedelta(days=1)) == ["Gate", "Hinge"]

@@ -55,9 +55,9 @@ def _given(kind: KindSpec, title: str) -> RecordGiven:
 
 async def _read_by_a_model(memory: Memory, node: Node) -> Node:
     """Write a node as a reading by a model would, and what keeps records as they are thereafter; return what is."""
-    parts = memory._parts
+    parts = memory.parts
     await parts.client.save_nodes([node], {})
-    await memory.records._parts.pipeline._keep_records([node.uuid])
+    await memory.records.parts.pipeline._keep_records([node.uuid])
     [kept] = await parts.client.nodes([node.uuid])
     return kept
 
@@ -84,7 +84,7 @@ async def test_no_other_door_moves_a_life_cycle(app: App, tmp_path: Path, pack: 
                 assert "use record_save" in told, kind.name
                 with pytest.raises(InvalidRequest, match="use record_save"):
                     await memory.records.add_events([("A text.", {"title": title, "kind": kind.name})])
-            [node] = await memory._parts.client.nodes([saved.id])
+            [node] = await memory.parts.client.nodes([saved.id])
             forged = Node(node.uuid, "Forged", node.created_at, kind.name, "Other.", attributes={"state": other})
             kept = await _read_by_a_model(memory, forged)
             assert (kept.name, kept.summary, kept.attributes) == (node.name, node.summary, node.attributes)
@@ -117,7 +117,7 @@ async def test_a_merge_into_a_record_is_for_who_may_write_it(app: App) -> None:
     async with app.memory("ana") as memory:
         task = (await memory.records.save([RecordGiven("Task", "Buy shoes", "Shoes.")])).records[0].record
         said = await memory.remember("Shoes, again.", nodes=[NodeDraft("the shoes")])
-        [thing] = (await memory._parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
+        [thing] = (await memory.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
         plan = memory.by("plan").records.merging
         for dry_run in (True, False):
             with pytest.raises(InvalidRequest, match="'plan' may not write Task"):
@@ -157,7 +157,7 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(app: App, monk
                 RecordGiven("Task", f"T{number}", "A.", fields={"effort_hours": number % 10}, another=True)
                 for number in range(at, at + 200)
             ]
-            await memory.records._parts.journal.typed.write(Saving(memory.records._writing(), some))
+            await memory.records.parts.journal.typed.write(Saving(memory.records._writing(), some))
         read, statements = list[str](), list[str]()
 
         def counted(row: Any) -> Record:
@@ -177,7 +177,7 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(app: App, monk
                 finally:
                     db.set_trace_callback(None)
 
-            found = await memory.records._parts.journal.typed.read(partial(RecordRows.beside, work=asked))
+            found = await memory.records.parts.journal.typed.read(partial(RecordRows.beside, work=asked))
             seen += [one.title for one in found.records]
             cursor, pages = found.cursor, pages + 1
         assert (pages, len(seen), len(set(seen)), len(read)) == (25, 2_500, 2_500, 2_500)

@@ -27,7 +27,7 @@ async def test_a_change_of_cites_is_a_version_and_what_was_forgotten_may_stay(me
     assert (saved.change, saved.record.version) == ("changed", 2)
     with pytest.raises(StoreConflict):
         await memory.records.save([RecordGiven(id=id_, cites=(second,), expected_version=1)])
-    assert [one.number for one in await memory._parts.journal.versions.of(task.record.turn)] == [1, 2]
+    assert [one.number for one in await memory.parts.journal.versions.of(task.record.turn)] == [1, 2]
     await memory.forget([first], dry_run=False)
     [again] = (await memory.records.save([RecordGiven(id=id_, cites=(first,), expected_version=2)])).records
     assert (again.change, again.record.version) == ("unchanged", 2)

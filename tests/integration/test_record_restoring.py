@@ -39,7 +39,7 @@ async def _filled(memory: Memory) -> None:
     )
     await memory.remember("Boots are shoes.", nodes=[NodeDraft("Boots", summary="Heavy.")])
     assert await memory.settled()
-    fact = next(one for one in await memory._parts.client.facts_of_episodes([talk.turn_id]) if one.relation != "PLANS")
+    fact = next(one for one in await memory.parts.client.facts_of_episodes([talk.turn_id]) if one.relation != "PLANS")
     task = RecordGiven(
         "Task",
         "Buy shoes",
@@ -69,9 +69,9 @@ async def _seen(memory: Memory) -> dict[str, Any]:
     names = {one.id: f"{one.kind} {one.title}" for one in graph.records.values()}
     names |= {one.turn: f"text of {one.title}" for one in graph.records.values()}
     every = await memory.records.cites([*graph.records])
-    turns = await memory.records._parts.journal.scan(0, 500)
+    turns = await memory.records.parts.journal.scan(0, 500)
     names |= {one.uuid: one.content for one in turns if one.uuid not in names}
-    for fact in await memory._parts.client.scan_facts("", 500):
+    for fact in await memory.parts.client.scan_facts("", 500):
         names[fact.uuid] = fact.text
     shown: dict[str, Any] = {}
     for one in graph.records.values():
@@ -128,10 +128,10 @@ async def test_an_export_reads_back_the_same_in_a_fresh_memory(
         assert (again.created, again.unchanged) == (0, 3)
         assert await other.settled()
         assert await _seen(other) == before
-        nodes = [one.name for one in await other._parts.client.scan_nodes("", 500)]
+        nodes = [one.name for one in await other.parts.client.scan_nodes("", 500)]
         assert sorted(nodes).count("Run a marathon") == 1, "no plain node beside the record"
         [goal] = (await other.records.list(RecordQuery(kinds=("Goal",), statuses=("draft",)))).records
-        facts = {one.text for one in await other._parts.client.facts_of_nodes([goal.id], 100)}
+        facts = {one.text for one in await other.parts.client.facts_of_nodes([goal.id], 100)}
         assert len(facts) == 3  # what the text says of it, and two relations
         out = tmp_path / "again.jsonl"
         await other.documents.export(out)

@@ -138,7 +138,7 @@ async def test_one_index_is_made_anew_without_the_other(scene: Scene, monkeypatc
     before = await scene.memory.finding.index_status()
     assert before.text["nodes"] == before.vectors["nodes"] >= len(RECORDS)
     assert (before.lag, before.vectors_waiting, before.vectors_failed) == (0, 0, 0)
-    model = scene.memory._parts.indexer.records._vectors
+    model = scene.memory.parts.indexer.records._vectors
     assert model is not None
     with monkeypatch.context() as patch:
         patch.setattr(model.embedder, "embed_passages", _away)
@@ -168,9 +168,9 @@ async def test_drift_is_a_change_of_the_cosine_above_a_tenth(scene: Scene, monke
 async def test_a_schedule_looks_weekly_and_monthly_and_doctor_tells(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = scene.memory._parts.indexer.drift
+    look = scene.memory.parts.indexer.drift
     assert await look.step() is None  # off by default
-    async with scene.memory._parts.worker.held():
+    async with scene.memory.parts.worker.held():
         _turned(scene, monkeypatch)
         look._scheduled = True
         while await look.step() is not None:
@@ -189,7 +189,7 @@ async def test_a_schedule_looks_weekly_and_monthly_and_doctor_tells(
 
 def _turned(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the model make other vectors of the same words."""
-    vectors = scene.memory._parts.indexer.records._vectors
+    vectors = scene.memory.parts.indexer.records._vectors
     assert vectors is not None
     embed = vectors.embedder.embed_passages
 

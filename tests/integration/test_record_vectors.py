@@ -56,7 +56,7 @@ class Fickle(HashEmbedder):
 class Scene:
     def __init__(self, memory: Memory, model: Fickle) -> None:
         self.memory, self.model = memory, model
-        self.parts = memory._parts
+        self.parts = memory.parts
         self.parts.indexer.records.kinds = Kinds([PACK])
 
     async def save(self, kind: str, title: str, summary: str, **fields: Any) -> str:

@@ -30,10 +30,8 @@ async def node(memory: Memory, uuid: str) -> Node:
 
 async def relations(memory: Memory, uuid: str) -> set[tuple[str, str, str]]:
     """Return (subject, relation, object) by name of the relations that hold around a node."""
-    facts = await memory._parts.client.facts_of_nodes([uuid], 100)
-    names = {
-        n.uuid: n.name for n in await memory._parts.client.nodes([e for f in facts for e in (f.subject, f.object)])
-    }
+    facts = await memory.parts.client.facts_of_nodes([uuid], 100)
+    names = {n.uuid: n.name for n in await memory.parts.client.nodes([e for f in facts for e in (f.subject, f.object)])}
     return {
         (names[f.subject], f.relation, names[f.object]) for f in facts if f.kind == "relation" and f.invalid_at is None
     }
@@ -80,14 +78,14 @@ async def test_a_link_finds_its_title_in_any_case_and_one_to_a_later_title_is_ma
     talk = await memory.remember("We spoke of [[Auth flow]] for an hour.")
     flow = await memory.records.add_event("OAuth with a proof key.", title="Auth Flow", source="mcp")
     assert await relations(memory, flow.node_id) == {("Notes", "references", "Auth Flow")}
-    assert talk.turn_id in (await memory._parts.client.episodes_of_nodes([flow.node_id]))[flow.node_id]
+    assert talk.turn_id in (await memory.parts.client.episodes_of_nodes([flow.node_id]))[flow.node_id]
     late = await memory.records.add_event("In the keychain; see [[auth flow]].", title="Token Storage")
     assert late.edges_created == 1
     assert await relations(memory, late.node_id) == {
         ("Notes", "references", "Token Storage"),
         ("Token Storage", "references", "Auth Flow"),
     }
-    facts = await memory._parts.client.facts_of_nodes([late.node_id], 10)
+    facts = await memory.parts.client.facts_of_nodes([late.node_id], 10)
     assert {fact.attributes["weight"] for fact in facts} == {1.0}
     await memory.remember("Sam minds the quay.", nodes=[NodeDraft("Sam", aliases=("Samuel",))])
     waits = await memory.records.add_event("Ask [[samuel]].", title="Who")
@@ -192,7 +190,7 @@ async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_
 
 
 async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drain(memory: Memory) -> None:
-    parts = memory._parts
+    parts = memory.parts
     ghost = Node(stable_id(memory.entity.group, "node", "ghost"), "Ghost Ship", START)
 
     async def refused() -> None:
@@ -214,7 +212,7 @@ async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_gra
 ) -> None:
     assert await memory.settled()  # from here on only this test drains
     monkeypatch.setattr("pps.ingest.indexer._DRAINED_AT_ONCE", 3)
-    parts = memory._parts
+    parts = memory.parts
     nodes = {one.uuid: one for one in (Node(str(uuid4()), f"Ship {number}", START) for number in range(8))}
     apply, before, applied, through = parts.indexes.apply, list[int](), list[int](), asyncio.Event()
 
@@ -243,7 +241,7 @@ async def test_a_drain_ends_although_there_is_always_something_new(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await memory.settled()  # from here on only this test drains
-    parts, apply, pages = memory._parts, memory._parts.indexes.apply, list[int]()
+    parts, apply, pages = memory.parts, memory.parts.indexes.apply, list[int]()
 
     async def noted_meanwhile(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
         await apply(upserts, deletes)
@@ -269,17 +267,17 @@ async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_i
         await asyncio.sleep(0.1)
         raise StoreUnavailable("the graph is away")
 
-    await memory._parts.indexer.write([], slowly, {}, {}, {})
+    await memory.parts.indexer.write([], slowly, {}, {}, {})
     assert put == ["done"]
     with pytest.raises(StoreUnavailable, match="away"):
-        await memory._parts.indexer.write([], refused, {}, {}, {})
+        await memory.parts.indexer.write([], refused, {}, {}, {})
 
 
 async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
     app: App, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [(await memory.records.add_event(text, title=text)).node_id for text in ("Mill", "Weir")]
-    parts = memory._parts
+    parts = memory.parts
     save_facts, drains = parts.client.save_facts, list[asyncio.Task[int]]()
 
     async def slowly(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:

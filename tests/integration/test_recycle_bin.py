@@ -32,10 +32,10 @@ async def ana(app: App) -> AsyncIterator[Memory]:
 
 async def everything(memory: Memory) -> object:
     """Return all that a memory holds, but for the number of its writes."""
-    client = memory._parts.client
+    client = memory.parts.client
     records = await memory.records.graph()
     ids = list(records.records)
-    turns = await memory._parts.journal.scan(0, 100)
+    turns = await memory.parts.journal.scan(0, 100)
     found = await memory.recall("gold bees tea", limit=50)
     return (
         replace(await memory.stats(), index_lag=0),
@@ -79,8 +79,8 @@ async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
         assert (held.id, held.why, held.turns) == (gone.restorable_as, "Moot.", len(gone.turns))
         assert held.until - held.at == timedelta(days=30)
         assert (await ana.ledger()).problems == ()
-        ana._parts.indexer._vectors._awaited.clear()  # pyright: ignore[reportOptionalMemberAccess]
-        ana._parts.indexer._vectors._kept.clear()  # pyright: ignore[reportOptionalMemberAccess]
+        ana.parts.indexer._vectors._awaited.clear()  # pyright: ignore[reportOptionalMemberAccess]
+        ana.parts.indexer._vectors._kept.clear()  # pyright: ignore[reportOptionalMemberAccess]
         asked.clear()
         back = await ana.forgetting.restore(gone.restorable_as[:8])
         assert (back.turns, set(back.facts), set(back.nodes)) == (gone.turns, set(gone.facts), set(gone.nodes))
@@ -107,14 +107,14 @@ async def test_what_was_forgotten_later_and_belongs_to_it_is_restored_first(ana:
     await ana.forgetting.restore(second.restorable_as)
     assert (await ana.timeline()).facts == (fact,)
     first = await ana.forget([fact.uuid], dry_run=False, soft=True)
-    assert (await ana._parts.journal.queue.of_turn(one.turn_id)).payload.facts == ()  # pyright: ignore[reportOptionalMemberAccess]
+    assert (await ana.parts.journal.queue.of_turn(one.turn_id)).payload.facts == ()  # pyright: ignore[reportOptionalMemberAccess]
     third = await ana.forget([fact.subject], dry_run=False, soft=True)
     with pytest.raises(InvalidRequest, match=f"restore that first .{third.restorable_as}"):
         await ana.forgetting.restore(first.restorable_as)
     await ana.forgetting.restore(third.restorable_as)
     await ana.forgetting.restore(first.restorable_as)
     assert (await ana.timeline()).facts == (fact,)
-    assert (await ana._parts.journal.queue.of_turn(one.turn_id)).payload.facts == (knows,)  # pyright: ignore[reportOptionalMemberAccess]
+    assert (await ana.parts.journal.queue.of_turn(one.turn_id)).payload.facts == (knows,)  # pyright: ignore[reportOptionalMemberAccess]
 
 
 async def test_what_came_back_by_itself_stays_and_the_rest_is_restored(ana: Memory) -> None:
@@ -141,11 +141,11 @@ async def test_forgetting_for_good_reaches_what_was_softly_forgotten(ana: Memory
     assert (await ana.forgetting.list())[0].turns == 2
     await ana.forget([two.turn_id], dry_run=False)
     assert await gone_from_files(ana, b"Zanzibar two", b"Topaz")
-    [topaz] = [node.uuid for node in await ana._parts.client.scan_nodes("", 100) if node.name == "Cai"]
+    [topaz] = [node.uuid for node in await ana.parts.client.scan_nodes("", 100) if node.name == "Cai"]
     await ana.forget([topaz], dry_run=False)  # a live node that a fact in the bin needs: that fact goes too
     back = await ana.forgetting.restore(gone.restorable_as)
     assert (back.turns, back.facts) == ((one.turn_id,), ())
-    assert not [node for node in await ana._parts.client.scan_nodes("", 100) if node.name in ("Cai", "Topaz")]
+    assert not [node for node in await ana.parts.client.scan_nodes("", 100) if node.name in ("Cai", "Topaz")]
     gone = await ana.forget([other.turn_id, one.turn_id], dry_run=False, soft=True)
     await ana.forget([gone.restorable_as[:8]], dry_run=False)
     assert await ana.forgetting.list() == []
@@ -183,7 +183,7 @@ async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_alon
     (folder / "a.md").write_text("# Zanzibar\n\nCloves.")
     await ana.documents.follow(folder)
     assert await ana.settled()
-    [turn] = await ana._parts.journal.scan(0, 10)
+    [turn] = await ana.parts.journal.scan(0, 10)
     await ana.forget([turn.uuid], dry_run=False, soft=True)
     await ana.documents.follow(folder)
     assert (await ana.stats()).turns == 0
@@ -217,5 +217,5 @@ async def gone_from_files(memory: Memory, *words: bytes) -> bool:
 
 def in_files(memory: Memory, *words: bytes) -> list[str]:
     """Return the files of a memory's journal that hold any of some words."""
-    folder = memory._parts.journal.path.parent
+    folder = memory.parts.journal.path.parent
     return [file.name for file in folder.glob("memory.db*") if any(word in file.read_bytes() for word in words)]

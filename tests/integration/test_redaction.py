@@ -201,7 +201,7 @@ async def test_no_secret_of_a_record_a_change_or_a_session_is_on_disk_in_the_gra
 
 async def _graph(memory: Memory, settings: Settings) -> str:
     """Return all that the graph holds of an entity, as text: what the client reads, and on Neo4j every property."""
-    client = memory._parts.client
+    client = memory.parts.client
     nodes, facts = await client.scan_nodes("", 500), await client.scan_facts("", 500)
     read = [repr((nodes, facts, await client.scan_episodes("", 500)))]
     if settings.store == "neo4j":
@@ -267,7 +267,7 @@ async def _captured(memory: Memory, folder: Path) -> None:
         await memory.sessions.pack("Is it warm?", session)
         await memory.sessions.capture(event, lambda _: True)
     named = hashlib.sha256(f"{session}\0{file}".encode()).hexdigest()[:32]
-    assert await memory._parts.journal.get_meta(f"transcript:{named}") is None, "nobody can try what it was"
+    assert await memory.parts.journal.get_meta(f"transcript:{named}") is None, "nobody can try what it was"
     found = await memory.recall("warm", limit=50, filters=ItemFilter(sessions=(session,)))
     assert len(found["episodes"]) == len(events)
 

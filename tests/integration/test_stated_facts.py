@@ -32,7 +32,7 @@ async def test_what_people_say_plainly_is_a_fact_by_default_and_what_is_given_st
     kept = await memory.remember("I live in Lima.", extraction="given")
     assert [one.facts for one in (told, given, answer, kept)] == [1, 1, 0, 0]
     assert set(await facts(memory)) == {"I live in Tarn.", "Ben lives in Rome"}
-    nodes = {node.name: node.kind for node in await memory._parts.client.scan_nodes("", 100)}
+    nodes = {node.name: node.kind for node in await memory.parts.client.scan_nodes("", 100)}
     assert (nodes["User"], nodes["Tarn"]) == ("Person", "Place")
 
 
@@ -82,11 +82,11 @@ async def test_nothing_holds_before_it_was_first_said(memory: Memory) -> None:
 async def test_facts_that_were_kept_without_a_day_get_the_day_of_their_first_text(memory: Memory, by: str) -> None:
     await memory.remember("One.", facts=[LIVES], occurred_at=START)
     (fact,) = (await facts(memory)).values()
-    await memory._parts.client.save_facts([replace(fact, valid_at=None)], {})
+    await memory.parts.client.save_facts([replace(fact, valid_at=None)], {})
     if by == "reindex":
         await memory.reindex()
     else:  # as the migration of the file leaves it
-        await memory._parts.journal.mark_dirty([Change("fact", fact.uuid)])
+        await memory.parts.journal.mark_dirty([Change("fact", fact.uuid)])
         await memory.remember("Two.", occurred_at=START + DAY)
     assert [len(await facts(memory, START + day * DAY)) for day in (-1, 1)] == [0, 1]
-    assert [one.valid_at for one in await memory._parts.client.facts([fact.uuid])] == [START]
+    assert [one.valid_at for one in await memory.parts.client.facts([fact.uuid])] == [START]

@@ -221,7 +221,7 @@ async def test_every_other_door_refuses_the_kinds_of_a_pack(memory: Memory) -> N
         )
         assert [left.what for left in told.skipped] == [one.title]
         other = await memory.remember(f"About {one.kind}.", nodes=[NodeDraft(f"the {one.title}", summary="Other.")])
-        thing = (await memory._parts.client.mentioned_nodes([other.turn_id]))[other.turn_id][0]
+        thing = (await memory.parts.client.mentioned_nodes([other.turn_id]))[other.turn_id][0]
         with pytest.raises(InvalidRequest, match="a record of its own"):
             await memory.records.merging.merge(thing, one.id, dry_run=False)
         merge = await memory.records.merging.merge(one.id, thing, dry_run=False)
@@ -232,7 +232,7 @@ async def test_every_other_door_refuses_the_kinds_of_a_pack(memory: Memory) -> N
         assert "record_relate" in related.skipped[0].why
     assert await memory.records.graph() == replace(before, stamp=(await memory.records.graph()).stamp)
     reading = await memory.remember("Ana reads.", extraction="none")
-    job = await memory._parts.journal.queue.of_turn(reading.turn_id)
+    job = await memory.parts.journal.queue.of_turn(reading.turn_id)
     assert job
     found = Reading(nodes=(NodeDraft("Learn Greek", kind="Goal"),))
     assert job.id
@@ -262,15 +262,15 @@ async def test_a_rebuild_and_a_reindex_bring_all_back(app: App, memory: Memory) 
     await memory.records.relate([RelationDraft("Run a marathon", "Ana", "of")])
     before = await memory.records.graph()
     listed = RecordQuery(where=(Condition("deadline", "=", "2027-05-01"),))
-    await memory._parts.journal.typed.write(lambda rows: rows.put_fields(goal.record.id, {}))
+    await memory.parts.journal.typed.write(lambda rows: rows.put_fields(goal.record.id, {}))
     assert (await memory.records.list(listed)).total == 0
     await memory.reindex()
     assert (await memory.records.list(listed)).total == 1
-    client = memory._parts.client
+    client = memory.parts.client
     facts = {fact.uuid: fact.attributes for fact in await client.facts_of_nodes([goal.record.id], 100)}
-    await memory._parts.journal.queue.replay()
+    await memory.parts.journal.queue.replay()
     await client.clear()
-    memory._parts.worker.notify()
+    memory.parts.worker.notify()
     await memory.settled()
     after = await memory.records.graph()
     assert (after.records, after.relations) == (before.records, before.relations)

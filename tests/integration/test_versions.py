@@ -40,7 +40,7 @@ async def test_an_update_changes_text_record_tags_links_and_index_and_keeps_what
         ("harbour", "new"),
     )
     assert record.attributes["hour"] == 9
-    facts = await memory._parts.client.facts_of_nodes([other.node_id], 10)
+    facts = await memory.parts.client.facts_of_nodes([other.node_id], 10)
     assert [fact.invalid_at is not None for fact in facts] == [True], "the link is no longer in the text"
     assert [hit.id for hit in (await memory.recall("lighthouse"))["episodes"]][:1] == [first.turn_id]
     assert "quay" not in (await memory.recall("quay"))["episodes"][0].text
@@ -79,7 +79,7 @@ async def test_nothing_changed_makes_no_version_and_bad_input_changes_nothing(me
     plain = await memory.remember("About Sam.", nodes=[NodeDraft("Sam")])
     same = await memory.records.update(record.turn_id, content="as it is")
     assert (same.version, same.state) == (1, "done")
-    sam = (await memory._parts.journal.resolve(["sam"]))["sam"]
+    sam = (await memory.parts.journal.resolve(["sam"]))["sam"]
     for field, call in {
         "title": memory.records.update(plain.turn_id, title="no"),
         "content": memory.records.update(plain.turn_id),
@@ -115,7 +115,7 @@ async def test_forgetting_a_record_erases_its_source_and_every_version_from_the_
             with pytest.raises(NotFound):
                 await memory.records.history(record.node_id)
             again = await memory.records.add_event("anew", title="xylophone")
-            facts = await memory._parts.client.facts_of_nodes([kept.node_id], 10)
+            facts = await memory.parts.client.facts_of_nodes([kept.node_id], 10)
             assert [(fact.subject, fact.object) for fact in facts] == [(kept.node_id, again.node_id)]
     # The graph's own file overwrites what was deleted only when it needs the room.
     files = [one for one in tmp_path.rglob("*") if one.is_file() and one.name != "graph.lbug"]  # noqa: ASYNC240

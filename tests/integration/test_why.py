@@ -89,9 +89,9 @@ async def test_of_the_expected_one_the_first_reason_is_told(scene: Memory) -> No
     assert "by the filter on since" in await expected(roses, filters=late)
     assert "below 1.0" in await expected(roses, "baker", profile="semantic", min_similarity=1.0)
     assert "Graphiti's own search" in await expected(roses, profile="EDGE_HYBRID_SEARCH_RRF")
-    await scene._parts.indexes.apply([], [("facts", roses)])
+    await scene.parts.indexes.apply([], [("facts", roses)])
     assert "not in the indexes yet" in await expected(roses, "tea", profile="e1_only")
     tarn = await fact_of(scene, TARN)
-    held = (await scene._parts.client.facts([tarn]))[0]
-    await scene._parts.client.save_facts([replace(held, invalid_at=START + timedelta(days=49))], {})
+    held = (await scene.parts.client.facts([tarn]))[0]
+    await scene.parts.client.save_facts([replace(held, invalid_at=START + timedelta(days=49))], {})
     assert "no longer holds" in await expected(tarn, "tea", channels=("facts",))

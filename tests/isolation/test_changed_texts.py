@@ -20,7 +20,7 @@ TEXT = "Ana lives in Lisbon. Ben knows Ana."
 
 async def everything(memory: Memory, turn: str) -> object:
     """Return all that may change with a text: graph, mentions, versions, and what is found."""
-    client = memory._parts.client
+    client = memory.parts.client
     return (
         await client.scan_nodes("", 100),
         await client.scan_facts("", 100),
@@ -51,8 +51,8 @@ async def test_a_changed_text_is_read_among_its_own_alone(settings: Settings, mo
                 assert bool(server.asked) == (mode == "model")
                 said = json.dumps([asked.body for asked in server.asked])
                 assert [mark for mark in ("Kanarie", other.entity.group, theirs) if mark in said] == []
-                known = {item.uuid for item in await one._parts.client.scan_facts("", 100)}
-                assert known.isdisjoint(fact.uuid for fact in await other._parts.client.scan_facts("", 100))
+                known = {item.uuid for item in await one.parts.client.scan_facts("", 100)}
+                assert known.isdisjoint(fact.uuid for fact in await other.parts.client.scan_facts("", 100))
                 with pytest.raises(NotFound):
                     await one.records.update(theirs, content="Mine.")
                 with pytest.raises(NotFound):

@@ -91,7 +91,7 @@ async def test_what_is_said_again_closed_or_dated_stays_with_whoever_says_it(hou
     before = await everything(other)
     fact = (await other.memory.get([other.fact]))[0]
     assert isinstance(fact, Fact)
-    names = {node.uuid: node.name for node in await other.memory._parts.client.scan_nodes("", 100)}
+    names = {node.uuid: node.name for node in await other.memory.parts.client.scan_nodes("", 100)}
     same = FactDraft(names[fact.subject], fact.relation, names[fact.object], text="So it is.")
     pair = f"{same.subject} {same.relation}"
     closing = replace(same, object="Porto", text="", invalidates=(pair, f"{pair} {same.object}", "so it is"))
@@ -185,7 +185,7 @@ async def test_the_records_of_another_are_nobodys(house: House) -> None:
         told = await one.memory.recall("What was the vault?", profile=profile, min_similarity=-1.0)
         assert house.seen(one, [told], theirs.node_id) == [], "what a record says is its own entity's"
     assert (await everything(other), await other.memory.records.history(theirs.node_id)) == before
-    facts = await other.memory._parts.client.facts_of_nodes([waiting.node_id], 10)
+    facts = await other.memory.parts.client.facts_of_nodes([waiting.node_id], 10)
     assert facts == [], "a title that appeared elsewhere is not the one that is waited for"
 
 
@@ -203,9 +203,9 @@ async def test_of_what_is_anothers_no_reason_is_told_but_that_it_is_not_there(ho
 async def test_the_merges_of_another_are_nobodys(house: House) -> None:
     one, other, _ = house.all
     coffee = {
-        memory: (await memory._parts.journal.resolve(["coffee"]))["coffee"] for memory in (one.memory, other.memory)
+        memory: (await memory.parts.journal.resolve(["coffee"]))["coffee"] for memory in (one.memory, other.memory)
     }
-    ana = (await one.memory._parts.journal.resolve(["ana"]))["ana"]
+    ana = (await one.memory.parts.journal.resolve(["ana"]))["ana"]
     theirs = await other.memory.records.merging.merge(other.node, coffee[other.memory], dry_run=False)
     before, merging = await everything(other), one.memory.records.merging
     nobody = str(uuid.uuid4())
@@ -245,7 +245,7 @@ async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> Non
         pack = await each.memory.ambient_recall(f"What about {each.mark}?", session="the same")
         assert each.mark in pack.text
         assert house.seen(each, pack) == []
-        await asyncio.gather(*each.memory._noting)
+        assert await each.memory.settled()
     await other.memory.ambient_recall("And again?", session=other.mark)
     report = await one.memory.sessions.injected(30)
     assert [(given.session, given.prompts) for given in report.latest] == [("the same", 1)]
@@ -255,7 +255,7 @@ async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> Non
 @pytest.mark.beside_the_graph
 async def test_who_another_is_is_in_no_pack_of_ones_own(house: House) -> None:
     one, other, _ = house.all
-    mine, theirs = (each.memory._parts.journal.path.parents[1] / "identity.md" for each in (one, other))
+    mine, theirs = (each.memory.parts.journal.path.parents[1] / "identity.md" for each in (one, other))
     theirs.write_text(f"I am {other.mark}.")
     assert other.mark in (await other.memory.ambient_recall("", mode="startup")).text
     for lead in (mine.symlink_to, mine.hardlink_to):

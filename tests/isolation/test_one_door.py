@@ -51,7 +51,7 @@ class Halfway:
 
 
 async def _nothing_left(memory: Memory, gone: set[str]) -> None:
-    client = memory._parts.client
+    client = memory.parts.client
     nodes = {node.uuid for node in await client.scan_nodes("", 1_000)}
     facts = await client.scan_facts("", 1_000)
     assert not gone & nodes
@@ -59,7 +59,7 @@ async def _nothing_left(memory: Memory, gone: set[str]) -> None:
     for uuid in gone:
         with pytest.raises(NotFound):
             await memory.get([uuid])
-    mirrored = await memory._parts.journal.mirrored("node")
+    mirrored = await memory.parts.journal.mirrored("node")
     assert mirrored == nodes
     assert (await memory.ledger()).problems == ()
 
@@ -72,12 +72,12 @@ async def test_a_relation_that_is_made_while_its_end_is_forgotten_leaves_nothing
     await app.create("ana")
     async with app.memory("ana") as memory:
         await memory.remember("Sea and shore.", nodes=[NodeDraft("Sea"), NodeDraft("Shore")])
-        ids = {node.name: node.uuid for node in await memory._parts.client.scan_nodes("", 1_000)}
+        ids = {node.name: node.uuid for node in await memory.parts.client.scan_nodes("", 1_000)}
         gone = set[str]()
         for number in range(ROUNDS):
             name = f"Boat {number}"
             told = await memory.remember(f"{name} lies ashore.", facts=[FactDraft(name, "LIES_AT", "Shore")])
-            boat = next(n.uuid for n in await memory._parts.client.scan_nodes("", 1_000) if n.name == name)
+            boat = next(n.uuid for n in await memory.parts.client.scan_nodes("", 1_000) if n.name == name)
             await memory.remember(f"A gull sits by the sea, {number}.", nodes=[NodeDraft("Gull")], wait="journal")
             halfway.reached.clear()
             await asyncio.gather(
@@ -126,7 +126,7 @@ async def test_every_write_to_a_graph_is_made_by_whoever_holds_the_door(
             await memory.records.update(two.node_id, content="Tom rows.")
             await memory.records.append(two.node_id, "And swims.")
             await memory.records.relate([RelationDraft("Ana", "Trip", "NEAR")])
-            nodes = {node.name: node.uuid for node in await memory._parts.client.scan_nodes("", 1_000)}
+            nodes = {node.name: node.uuid for node in await memory.parts.client.scan_nodes("", 1_000)}
             merged = await memory.records.merging.merge(nodes["Ana"], nodes["Tom"], dry_run=False)
             await memory.records.merging.undo(merged.id)
             await memory.reindex()

@@ -40,7 +40,7 @@ async def test_a_field_that_leads_to_a_foreign_id_leads_nowhere(settings: Settin
             filled: dict[str, JSON] = {one.name: (*one.enum, "a text")[0] for one in own if one.required}
             task = (await bea.records.save([RecordGiven("Task", "Theirs", "Bea's.", fields=filled)])).records[0].record
             said = await bea.remember("A thing.", nodes=[NodeDraft("Their thing")])
-            [thing] = (await bea._parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
+            [thing] = (await bea.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
             refs = [
                 (kind.name, one.name, one.type == "list")
                 for kind in ana.kinds

@@ -48,11 +48,11 @@ async def test_no_way_to_recall_shows_anything_of_another(house: House) -> None:
 async def test_a_pack_of_another_is_what_was_said_and_ones_own_is_dropped(house: House) -> None:
     packs = {one.mark: (await one.memory.ambient_recall("Ana")).text for one in house.all}
     for one in house.all:
-        journal = one.memory._parts.journal
+        journal = one.memory.parts.journal
         for mark, text in packs.items():
             kept = await without_packs(f"Look: {text}", journal)
             assert kept == ("Look: " if mark == one.mark else f"Look: {text}")
-    secrets = {await one.memory._parts.journal.secret("fence") for one in house.all}
+    secrets = {await one.memory.parts.journal.secret("fence") for one in house.all}
     assert len(secrets) == len(house.all)
 
 

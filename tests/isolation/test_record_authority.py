@@ -24,7 +24,7 @@ async def test_an_actor_ends_no_relation_that_it_may_not_write(settings: Setting
             records = (await ana.records.save([goal, RecordGiven("Task", "Buy shoes", "That fit.")])).records
             run, shoes = (one.record.id for one in records)
             said = await ana.remember("A shop.", nodes=[NodeDraft("The shop")])
-            [shop] = (await ana._parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
+            [shop] = (await ana.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
             [serves], _ = await ana.records.join([Join(shoes, RelationGiven("SERVES", run))])
             stranger, plan = ana.by("stranger"), ana.by("plan")
             for ids in ([serves], [serves[:13]], [said.turn_id, serves]):
@@ -47,7 +47,7 @@ async def test_an_actor_merges_nothing_into_what_it_may_not_write(settings: Sett
                 await ana.records.save([RecordGiven("Goal", "Run", "Far.", fields={"deadline": "2027-05-01"})])
             ).records
             said = await ana.remember("A run.", nodes=[NodeDraft("A run")])
-            [thing] = (await ana._parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
+            [thing] = (await ana.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
             merging = ana.by("stranger").records.merging
             for dry_run in (True, False):
                 with pytest.raises(InvalidRequest, match="'stranger' may not write Goal"):

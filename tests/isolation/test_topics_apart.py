@@ -90,9 +90,9 @@ async def test_what_one_entitys_packs_explore_and_what_it_knows_by_kind_is_never
             pack = await ana.sessions.inject("rye dough in the oven", 2_000, "s", explore=True)
             assert "kanarie" not in pack.text.lower()
             assert not {*theirs} & {*pack.shown}
-        assert await ana._parts.journal.of_kinds_in("which ORM do we use", 8) == []
-        assert await ana._parts.journal.mentioning(await ben._parts.journal.of_kinds_in("which ORM", 8), 50) == {}
+        assert await ana.parts.journal.of_kinds_in("which ORM do we use", 8) == []
+        assert await ana.parts.journal.mentioning(await ben.parts.journal.of_kinds_in("which ORM", 8), 50) == {}
         found = await ana.recall("which ORM do we use", profile="multi_space")
         assert "kanarie" not in str(found).lower()
-        features = await ana._parts.journal.select("SELECT item FROM features")
+        features = await ana.parts.journal.select("SELECT item FROM features")
         assert not [one for one in features if one[0] in theirs]

@@ -91,8 +91,8 @@ def test_a_fact_that_the_indexes_lost_fails_the_command_until_it_is_mended(
     _, _, fact = sound
 
     async def lose(memory: Memory) -> None:
-        await memory._parts.indexes.apply([], [("facts", fact)])
-        await memory._parts.journal.mirror_drop("fact", [fact])
+        await memory.parts.indexes.apply([], [("facts", fact)])
+        await memory.parts.journal.mirror_drop("fact", [fact])
 
     asyncio.run(_changed(Path(env["PPS_HOME"]), lose))
     found = looked(env, *options, code=1)
@@ -115,7 +115,7 @@ def test_a_turn_that_the_graph_lost_fails_the_command(
     env: dict[str, str], sound: tuple[Path, str, str], options: tuple[str, ...]
 ) -> None:
     _, turn, _ = sound
-    asyncio.run(_changed(Path(env["PPS_HOME"]), lambda memory: memory._parts.client.delete_episodes([turn])))
+    asyncio.run(_changed(Path(env["PPS_HOME"]), lambda memory: memory.parts.client.delete_episodes([turn])))
     found = looked(env, "ana", *options, code=1)
     assert found[EPISODES] == (False, "2 and 1, NOT the same ids")
     assert "`pps jobs retry ana ID`" in found["ana"][1]
