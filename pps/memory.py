@@ -47,7 +47,7 @@ from pps.records.records import Records
 from pps.records.session import Layers
 from pps.topics.portfolio import Topics
 
-_READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
+READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 Item = Node | Fact | Episode | Turn
 
 
@@ -101,7 +101,7 @@ class Memory:
 
     def by(self, actor: str) -> Memory:
         """Return the same memory for an actor: what is written with it is theirs. Empty is the person."""
-        bound = copy.copy(self)
+        bound: Memory = copy.copy(self)
         bound._actor = check_actor(actor)
         return bound
 
@@ -386,7 +386,7 @@ class Memory:
         return self.parts.redactor().identifier(given)
 
     async def _recalled(self, request: RecallRequest) -> Recall:
-        await self.parts.worker.saved(_READ_OWN_WRITES_S)
+        await self.parts.worker.saved(READ_OWN_WRITES_S)
         return await self.parts.engine.recall(known_by(request, self._identifier))
 
     async def _pack(self, request: AmbientRequest) -> Pack:

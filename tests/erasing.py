@@ -7,7 +7,9 @@ from pathlib import Path
 
 from pps.app import App
 from pps.entities import Registry
+from pps.graph.neo4j import open_neo4j
 from pps.isolation.client import erase
+from pps.isolation.counters import IsolationCounters
 
 
 def deleted(registry: Registry, name: str) -> None:
@@ -34,4 +36,7 @@ async def lose_graph(app: App, name: str) -> None:
     if entry.store == "embedded":
         (entry.folder / "data" / "graph.lbug").unlink()
     else:
-        await erase(entry.entity, (await app._shared.server()).driver(), app._shared.counters)
+        at = app.settings.neo4j
+        pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
+        await erase(entry.entity, pool.driver(), IsolationCounters())
+        await pool.close()

@@ -66,7 +66,7 @@ class App:
 
     def by(self, actor: str) -> App:
         """Return the same app for an actor: the memories that it lends are written by them. Empty is the person."""
-        bound = copy.copy(self)  # all that it holds is shared
+        bound: App = copy.copy(self)  # all that it holds is shared
         bound._actor = actor
         return bound
 

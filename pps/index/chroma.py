@@ -114,7 +114,7 @@ def open_client(folder: Path) -> ChromaClient:
         except BaseException:
             # A system whose start failed stays registered under its path, and the next client of that
             # path would be given it, unstarted.
-            systems = SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]  # no public way
+            systems = SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - no public way
             systems.pop(str(folder), None)
             raise
 

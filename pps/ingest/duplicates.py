@@ -142,7 +142,7 @@ class Merging:
 
     def checked(self, check: Check) -> Merging:
         """Return the same, which first asks whether the node that stays may be changed."""
-        own = copy.copy(self)
+        own: Merging = copy.copy(self)
         own._check = check
         return own
 

@@ -31,7 +31,7 @@ from pps.journal.entries import Change, DirtyChange
 from pps.journal.journal import Journal
 
 _PAGE = 500
-_DRAINED_AT_ONCE = 10_000
+DRAINED_AT_ONCE = 10_000
 """Outbox rows of one change of the indexes: a commit costs more than a thousand rows."""
 _APPLIED_AT_ONCE, _EMBEDDED_AT_ONCE = 10_000, 512
 """Documents of one kind that go into the indexes together, without vectors and with them."""
@@ -193,14 +193,14 @@ class Indexer:
         """Apply every outbox row; no note is cleared before ``graph`` is done."""
         total, done = 0, list[int]()
         try:
-            while rows := await self._journal.dirty(_DRAINED_AT_ONCE, after=done[-1] if done else 0):
+            while rows := await self._journal.dirty(DRAINED_AT_ONCE, after=done[-1] if done else 0):
                 await self._apply([row.change for row in rows], written.of(rows))
                 done += [row.seq for row in rows]
                 total += len(rows)
                 if graph is None or graph.done():
                     await self._clear(done, graph)
                     done = []
-                if len(rows) < _DRAINED_AT_ONCE:
+                if len(rows) < DRAINED_AT_ONCE:
                     break  # what is noted from now on is for the next drain: turns may come in without end
             await self._clear(done, graph)
         except BaseException:

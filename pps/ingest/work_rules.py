@@ -22,7 +22,7 @@ from pps.journal.journal import Journal
 from pps.models.protocols import Embedder
 
 _log = logging.getLogger(__name__)
-_LEAST_FREE_BYTES = 4 * 1024 * 1024
+LEAST_FREE_BYTES = 4 * 1024 * 1024
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 """A moment at which every wait is over."""
 Probe = Callable[[], Awaitable[object]]
@@ -123,7 +123,7 @@ class Failing:
             free = shutil.disk_usage(self._journal.path.parent).free
         except FileNotFoundError:
             return None
-        if free >= _LEAST_FREE_BYTES:
+        if free >= LEAST_FREE_BYTES:
             return None
         return StoreUnavailable("the disk is full: free some space; what was acknowledged is taken in after that")
 

@@ -61,7 +61,7 @@ class FirstLock:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """All that is bound to one entity. Never leaves this package."""
+    """All that is bound to one entity. Never leaves this package, but for the attacks of the proof."""
 
     entity: EntityId
     guard: GuardedDriver

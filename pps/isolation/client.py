@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, Unpack
+from typing import Literal, Self, TypeVar, Unpack
 
 from graphiti_core import Graphiti
 from graphiti_core.driver.driver import GraphDriver, GraphProvider
@@ -86,7 +86,7 @@ class IsolatedGraphitiClient:
         indexes: EntityIndexes,
         models: Models | None = None,
         counters: IsolationCounters | None = None,
-    ) -> IsolatedGraphitiClient:
+    ) -> Self:
         """Bind a client to an entity, after an audit of what lies in the store.
 
         Args:

@@ -107,7 +107,7 @@ def _without_waits(client: LLMClient) -> None:
     """Leave out the base class's retries, which wait for 5 to 120 s: the worker's queue tries again, and says so."""
 
     async def once(*args: Any, model: str | None = None, **kwargs: Any) -> Any:
-        generate = cast(Any, client)._generate_response
+        generate = cast(Any, client)._generate_response  # noqa: SLF001 - the library's step without its waits
         answer = await generate(*args, **kwargs, **({} if model is None else {"model": model}))
         return cast(Any, answer)[0] if isinstance(answer, tuple) else answer
 
@@ -200,7 +200,7 @@ _MAKERS: Mapping[Provider, Callable[[ExtractorModel], Connection]] = {
 
 def _http(sdk: Any) -> httpx.AsyncClient:
     """Return the HTTP client inside an SDK's; these three SDKs come from one generator and keep it there."""
-    return sdk._client
+    return sdk._client  # noqa: SLF001 - no public way
 
 
 def _package(name: str, provider: Provider) -> Any:

@@ -20,7 +20,7 @@ from pps.journal.projection import OPEN, numbers_of
 MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""
 
-_MOST_PAIRS = 2_000
+MOST_PAIRS = 2_000
 """Pairs of nodes up to which a walk's last step looks for the facts between them, and not at all facts of its ring:
 a well-known person has thousands."""
 
@@ -198,7 +198,7 @@ def hops(
         left = wanted.keys() - seen.keys()
         if not ring or not left or walked >= MOST_WALKED:
             break
-        if far == max_hops and len(ring) * len(left) <= _MOST_PAIRS:
+        if far == max_hops and len(ring) * len(left) <= MOST_PAIRS:
             seen.update(dict.fromkeys(_joined_to(connection, ring, left, at), far))
             break
         joints = _next_to(connection, ring, MOST_WALKED - walked, at)
@@ -210,7 +210,7 @@ def hops(
 
 def asks_of_pairs(starts: int, targets: int, max_hops: int) -> bool:
     """Tell whether ``hops`` only looks up whether pairs of nodes are joined (under a millisecond), not walking."""
-    return max_hops <= 1 and starts * targets <= _MOST_PAIRS
+    return max_hops <= 1 and starts * targets <= MOST_PAIRS
 
 
 def reach(connection: sqlite3.Connection, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:

@@ -123,8 +123,15 @@ class MiniLMReranker(TimedReranker):
     activations by what else is in their batch. Of a query 64 word pieces are read, of a pair 256.
     """
 
-    def __init__(self, path: Path | None = None, *, batch: int = 4, threads: int | None = None) -> None:
-        super().__init__(MS_MARCO_FILE.model, batch=batch, threads=threads or min(_MAX_THREADS, cores()))
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        batch: int = 4,
+        threads: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(MS_MARCO_FILE.model, batch=batch, threads=threads or min(_MAX_THREADS, cores()), clock=clock)
         self._path = path
         locate(MS_MARCO_FILE, path)
 

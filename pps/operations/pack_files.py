@@ -124,7 +124,7 @@ def known_operations() -> Operations:
     return {one.name: [*one.input.model_fields] for one in OPERATIONS}
 
 
-def _read(text: str, name: str, *, own: bool) -> tuple[Pack | None, tuple[Mistake, ...]]:
+def read_for_entities(text: str, name: str, *, own: bool) -> tuple[Pack | None, tuple[Mistake, ...]]:
     """Read a pack as ``read_pack``; its name and the operations of its tools must be such as entities can have."""
     from pps.operations.catalog import OPERATIONS, operations_for
 
@@ -151,7 +151,7 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     def look() -> tuple[PackLine, ...]:
         found: list[PackLine] = []
         for file in pack_files(app.settings.home).values():
-            pack, mistakes = _read(file.text, file.name, own=file.own)
+            pack, mistakes = read_for_entities(file.text, file.name, own=file.own)
             shown = pack or Pack(file.name, 0)
             found.append(PackLine(file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)))
         return tuple(found)
@@ -187,7 +187,7 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
     Refused when a pack that it has, or PPS itself, has a kind, a layer or a tool of the same name.
     """
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
-    _, mistakes = _read(file.text, file.name, own=file.own)
+    _, mistakes = read_for_entities(file.text, file.name, own=file.own)
     if mistakes:
         raise InvalidRequest("pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}")
     return EnabledPacks(given.entity, await app.enable_pack(given.entity, given.pack))
@@ -206,7 +206,7 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: cannot be read as text") from None
     shipped = {one.name: one.text for one in pack_files(app.settings.home).values() if not one.own}
-    pack, mistakes = _read(text, path.stem, own=path.stem not in shipped)
+    pack, mistakes = read_for_entities(text, path.stem, own=path.stem not in shipped)
     if path.stem in shipped and (text != shipped[path.stem] or path.parent == app.settings.home / "packs"):
         mistakes = (Mistake(1, "name", "a shipped pack has this name, choose another"), *mistakes)
     if pack is None or mistakes:

@@ -20,7 +20,7 @@ from graphiti_core.nodes import CommunityNode, SagaNode
 from pps.core.ids import EntityId, new_group, stable_id
 from pps.core.values import Episode, Fact, Node
 from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
-from pps.isolation.binding import Models
+from pps.isolation.binding import Inside, Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import GuardedDriver
@@ -66,12 +66,20 @@ class OverlapReranker:
         """Give back what it holds: nothing."""
 
 
+class ExposedClient(IsolatedGraphitiClient):
+    """A client that shows what it is bound to: attacks begin at the very driver and hooks that its calls run on."""
+
+    def __init__(self, inside: Inside) -> None:
+        super().__init__(inside)
+        self.inside = inside
+
+
 @dataclass(slots=True)
 class Being:
     """One entity of the arena: how to reach it, and what it should hold."""
 
     entity: EntityId
-    client: IsolatedGraphitiClient
+    client: ExposedClient
     driver: EntityDriver
     bare: GuardedDriver
     indexes: EntityIndexes
@@ -116,7 +124,7 @@ class Arena:
         open_driver: OpenDriver,
         *,
         count: int = 3,
-        client: type[IsolatedGraphitiClient] = IsolatedGraphitiClient,
+        client: type[ExposedClient] = ExposedClient,
         extractor: ExtractorModel | None = None,
     ) -> AsyncGenerator[Arena]:
         """Make entities in a folder, plant in each, and leave nothing behind.

@@ -105,7 +105,7 @@ async def _execute(s: Strike, query: str, **parameters: Any) -> object:
     return await s.guard.execute_query(query, **parameters)
 
 
-_WAYS: tuple[tuple[str, Callable[..., Awaitable[object]]], ...] = (
+WAYS: tuple[tuple[str, Callable[..., Awaitable[object]]], ...] = (
     ("execute_query", _execute),
     ("session.run", _session),
     ("execute_write", _write),
@@ -125,7 +125,7 @@ _MOVE = "MATCH (n:Entity {uuid: $uuid}) SET n.group_id = $group_id"
 _STEAL = "UNWIND $nodes AS node MATCH (n:Entity {uuid: node.uuid}) SET n.group_id = node.group_id"
 
 
-def _raw(s: Strike) -> list[tuple[str, str, dict[str, Any], bool]]:
+def raw_statements(s: Strike) -> list[tuple[str, str, dict[str, Any], bool]]:
     """Return (name, text, parameters, refused on every store)."""
     node, theirs, ours = s.ids.node, s.group, s.own_group
     return [
@@ -165,10 +165,10 @@ def raw_attacks(strike: Strike, chance: random.Random) -> list[GuardAttack]:
     """Return raw statements, each on one of the four ways."""
 
     def attack(name: str, text: str, parameters: dict[str, Any], refused: bool) -> GuardAttack:
-        way, run = chance.choice(_WAYS)
+        way, run = chance.choice(WAYS)
         return GuardAttack(f"{name} ({way})", lambda s: run(s, text, **parameters), refused)
 
-    return [attack(*one) for one in _raw(strike)]
+    return [attack(*one) for one in raw_statements(strike)]
 
 
 async def _clone(s: Strike) -> object:
@@ -185,7 +185,7 @@ async def _other_session(s: Strike) -> object:
 
 def _hook(s: Strike, name: str) -> Any:
     """Return what Graphiti's pipeline asks in place of the database."""
-    return getattr(s.being.client._inside.guard, name)  # pyright: ignore[reportPrivateUsage] - attacked on purpose
+    return getattr(s.being.client.inside.guard, name)
 
 
 def _search(s: Strike) -> Any:

@@ -41,7 +41,7 @@ class RecallEngine:
     """Answers questions from one entity's memory."""
 
     def __init__(self, sources: Sources, profiles: Profiles) -> None:
-        self._sources = sources
+        self.sources = sources
         self._profiles = profiles
 
     async def recall(self, request: RecallRequest) -> Recall:
@@ -61,7 +61,7 @@ class RecallEngine:
 
     async def why(self, request: RecallRequest, expect: str) -> Why:
         """Recall, and return what became of each candidate and why ``expect``, an id, is not there; as ``recall``."""
-        [expect] = await self._sources.journal.whole([expect], strict=False)
+        [expect] = await self.sources.journal.whole([expect], strict=False)
         ask, recall = await self._recalled(request, why=True)
         return await explain(ask, recall, ask.traces or {}, expect)
 
@@ -71,10 +71,10 @@ class RecallEngine:
             await asyncio.to_thread(self._profiles.look_for, request.profile)
         profile = self._profile(request, request.profile)
         if request.center:
-            [center] = await self._sources.journal.whole([request.center])
-            await self._sources.client.nodes([check_uuid(center, "center")], strict=True)
+            [center] = await self.sources.journal.whole([request.center])
+            await self.sources.client.nodes([check_uuid(center, "center")], strict=True)
             request = replace(request, center=center)
-        ask = Ask(self._sources, request)
+        ask = Ask(self.sources, request)
         ask.traces = {} if why else None
         ask.narrow(profile.filters)
         seen: Evidence | None = None

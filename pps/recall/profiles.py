@@ -250,7 +250,7 @@ class Profiles:
         """
         if self._settings is None or name in self or name not in _own(self._settings):
             return
-        found = Profiles.load(self._settings)
+        found: Profiles = Profiles.load(self._settings)
         self._places, self._files, self._profiles = found._places, found._files, found._profiles
 
     def get(self, name: str) -> Profile:

@@ -95,7 +95,7 @@ class Records(recorder.Records):
 
         Each ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes all of it.
         """
-        own = copy.copy(self)
+        own: Records = copy.copy(self)
         own._actor = actor
         own.merging = self.merging.checked(own.check_write)
         own._also = also

@@ -217,7 +217,7 @@ def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], to
         utilisation=percent,
         zone=zone_of(percent),
         days=found,
-        recommendations=_recommended(found, loads, skipped, agenda.problems, percent, sorted(undated)),
+        recommendations=recommended(found, loads, skipped, agenda.problems, percent, sorted(undated)),
         not_counted={name: count for name, count in skipped.items() if count},
         problems=agenda.problems,
         tasks=tuple(loads[:_DETAILS]),
@@ -265,7 +265,7 @@ def _hours(stretch: _Stretch) -> float:
     return (stretch.end.timestamp() - stretch.start.timestamp()) / 3600
 
 
-def _recommended(
+def recommended(
     days: Sequence[DayLoad],
     tasks: Sequence[TaskLoad],
     skipped: Mapping[str, int],

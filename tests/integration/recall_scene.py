@@ -111,8 +111,7 @@ def facts_of(recalled: Recall) -> list[str]:
 
 def sources(memory: Memory, tuning: Tuning | None = None) -> Sources:
     """Return what the engine of a memory reads from."""
-    parts = memory.parts
-    found = parts.engine._sources
+    found = memory.parts.engine.sources
     return replace(found, tuning=tuning) if tuning else found
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import probe, scale_report
+from benchmarks import scale_report
 from benchmarks.generator import FACTS_A_TURN, World, node_name
 from benchmarks.latency import percentiles
-from benchmarks.probe import Asked
+from benchmarks.probe import Asked, asked, bench_embedder
 from benchmarks.scale import Plan, scale
 from pps.app import App
-from pps.config import EmbedderSettings, Settings
+from pps.config import load
 from pps.core.errors import InvalidRequest
 from pps.core.time import now
 from pps.models.bert import BertEmbedder
@@ -71,15 +71,16 @@ async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_for_whic
     tmp_path: Path,
 ) -> None:
     began = now()
-    async with App.open(Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))) as app:
+    env = {"PPS_HOME": str(tmp_path / "home"), "PPS_EMBEDDER__NAME": "hash"}
+    async with App.open(load(env=env), embedder=bench_embedder(env)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             await memory.remember_many([(turn, {"facts": World(3).facts(number)}) for number, turn in TURNS])
             assert await memory.settled(60)
-            wanted = Asked("ana", seed=3, turns=len(TURNS), calls=2, parts=("latency",))
-            found = await probe._latency(memory, wanted, probe._questions(wanted))
-            assert await memory.settled()
-
+        await app.close_all()
+        wanted = Asked("ana", seed=3, turns=len(TURNS), calls=2, parts=("latency",))
+        found = (await asyncio.to_thread(asked, wanted, env))["latency"]
+        async with app.memory("ana") as memory:
             shown = await memory.parts.journal.shown("live", began)
     assert shown
     assert [found["ambient_recall_by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [2, 2, 2]

@@ -102,11 +102,11 @@ async def test_hops_are_those_of_the_nearest_start(journal: Journal) -> None:
     assert await journal.hops([uid("gone")], [uid("a")], 4, AT) == {}
 
 
-@pytest.mark.parametrize("pairs_looked_up", [0, links._MOST_PAIRS])
+@pytest.mark.parametrize("pairs_looked_up", [0, links.MOST_PAIRS])
 async def test_hops_agree_with_a_plain_walk(
     journal: Journal, pairs_looked_up: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "_MOST_PAIRS", pairs_looked_up)  # the last step has two ways
+    monkeypatch.setattr(links, "MOST_PAIRS", pairs_looked_up)  # the last step has two ways
     chance = random.Random(7)  # noqa: S311 - a fixed graph
     names = [f"n{number}" for number in range(60)]
     pairs = [tuple(chance.sample(names, 2)) for _ in range(70)]

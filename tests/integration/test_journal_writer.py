@@ -130,11 +130,11 @@ async def test_a_defect_is_in_the_log_and_takes_back_nothing_that_was_acknowledg
 async def test_a_defect_within_a_transaction_fails_no_write_of_the_next(
     path: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fall(_: sqlite3.Error) -> BaseException:
+    def fall(_: sqlite3.Error, __: Path) -> BaseException:
         raise OSError("no reason is known")
 
     with monkeypatch.context() as broken:
-        broken.setattr(writer, "_explain", fall)
+        broken.setattr("pps.journal.writer.store_error", fall)
         with pytest.raises(OSError, match="no reason is known"):
             await writer.write(lambda c: c.execute("SELECT * FROM no_such_table"))
     assert await writer.write(lambda c: put(c, "next")) == "next"

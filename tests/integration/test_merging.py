@@ -155,7 +155,7 @@ async def test_a_merge_that_a_crash_cut_short_is_carried_through_at_the_next_sta
             row = await memory.parts.journal.merges.get(done.id)
             assert row is not None
             if way == "applying":  # the row was written, and half of what follows
-                await merging._take_back(load(row.change))
+                await merging.undo(done.id)
                 change = load(row.change)
                 await memory.parts.client.save_nodes([merged(change.kept, change.gone)], {})
             else:

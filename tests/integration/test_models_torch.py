@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -51,10 +52,20 @@ def reranker(scorer: str) -> Any:
     made.close()
 
 
-def test_a_folder_says_what_its_vectors_are_before_it_is_loaded(embedder_folder: str) -> None:
-    embedder = SentenceTransformerEmbedder(embedder_folder)
+def stock(folder: str) -> Any:
+    """Return the library's own model."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(folder)
+
+
+def test_a_folder_says_what_its_vectors_are_before_it_is_loaded(embedder_folder: str, tmp_path: Path) -> None:
+    folder = tmp_path / "tiny-embedder"
+    shutil.copytree(embedder_folder, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    embedder = SentenceTransformerEmbedder(str(folder))
     assert embedder.fingerprint == Fingerprint("tiny-embedder", 32, "mean")
-    assert embedder._model is None
+    with pytest.raises(ModelUnavailable):
+        embedder.embed_query("tea")
 
 
 def test_an_embedder_from_a_folder_keeps_the_order(embedder: SentenceTransformerEmbedder) -> None:
@@ -66,19 +77,20 @@ def test_an_embedder_from_a_folder_keeps_the_order(embedder: SentenceTransformer
     assert embedder.embed_passages([]).shape == (0, 32)
 
 
-def test_the_models_own_prompts_are_used(embedder: SentenceTransformerEmbedder) -> None:
+def test_the_models_own_prompts_are_used(embedder: SentenceTransformerEmbedder, embedder_folder: str) -> None:
     text = "Ana drinks tea"
     query = embedder.embed_query(text)
     assert not np.allclose(query, embedder.embed_passages([text])[0], atol=1e-4)
-    model: Any = embedder._loaded()
-    assert np.allclose(query, model.encode([f"query: {text}"], normalize_embeddings=True)[0], atol=1e-5)
+    assert np.allclose(
+        query, stock(embedder_folder).encode([f"query: {text}"], normalize_embeddings=True)[0], atol=1e-5
+    )
 
 
-def test_long_texts_are_split_to_the_models_window(embedder: SentenceTransformerEmbedder) -> None:
+def test_long_texts_are_split_to_the_models_window(embedder: SentenceTransformerEmbedder, embedder_folder: str) -> None:
     sentences = [f"On day {number} Ana moved to Lisbon." for number in range(80)]
     passages = embedder.split(" ".join(sentences))
-    model: Any = embedder._loaded()
-    assert max(len(model.tokenizer("passage: " + passage)["input_ids"]) for passage in passages) <= 128
+    tokenizer = stock(embedder_folder).tokenizer
+    assert max(len(tokenizer("passage: " + passage)["input_ids"]) for passage in passages) <= 128
     assert all(any(sentence in passage for passage in passages) for sentence in sentences)
     assert embedder.embed_query(" ".join(sentences)).shape == (32,)
 
@@ -132,24 +144,26 @@ def test_a_reranker_gives_each_passage_the_models_score_in_the_order_given(
     assert len(set(result.scores)) > 1
 
 
-def test_nothing_to_rank_is_complete_and_loads_nothing(scorer: str) -> None:
-    reranker = CrossEncoderReranker(scorer)
+def test_nothing_to_rank_is_complete_and_loads_nothing() -> None:
+    reranker = CrossEncoderReranker("nobody/no-such-model")
     result = reranker.rerank("tea", [], deadline_s=0.5)
     assert result.complete
     assert result.scores == ()
-    assert reranker._workers is None
+    with pytest.raises(ModelUnavailable):
+        reranker.rerank("tea", ["a"], deadline_s=120)
+    reranker.close()
 
 
 def test_the_first_call_answers_in_time_while_the_model_loads_behind_it(
     reranker: CrossEncoderReranker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = CrossEncoderReranker._load
+    from sentence_transformers import CrossEncoder
 
-    def slowly(self: CrossEncoderReranker) -> Any:
+    def slowly(source: str) -> CrossEncoder:
         time.sleep(0.5)
-        return load(self)
+        return CrossEncoder(source)
 
-    monkeypatch.setattr(CrossEncoderReranker, "_load", slowly)
+    monkeypatch.setattr("sentence_transformers.CrossEncoder", slowly)
     start = time.monotonic()
     first = reranker.rerank("tea", _PASSAGES, deadline_s=0.05)
     took = time.monotonic() - start
@@ -160,10 +174,9 @@ def test_the_first_call_answers_in_time_while_the_model_loads_behind_it(
 
 
 def test_a_deadline_in_the_middle_leaves_the_scores_of_the_first_passages(scorer: str) -> None:
-    ticks = iter([0.0, 0.0, 0.0, 0.0, *([10.0] * 100)])  # the call, its turn, two batches, then too late
+    ticks = iter([0.0, 0.0, 0.0, 0.0, *([1_000.0] * 100)])  # the call, its turn, two batches, then too late
     reranker = CrossEncoderReranker(scorer, batch=8, clock=lambda: next(ticks))
-    reranker._model = reranker._load()
-    result = reranker.rerank("tea", _PASSAGES, deadline_s=5)
+    result = reranker.rerank("tea", _PASSAGES, deadline_s=120)
     reranker.close()
     assert not result.complete
     assert len(result.scores) == 16
@@ -175,16 +188,20 @@ def test_a_deadline_that_has_passed_costs_no_work(reranker: CrossEncoderReranker
     assert result.scores == ()
 
 
-def test_callers_at_once_are_served_by_one_worker(reranker: CrossEncoderReranker) -> None:
+def test_callers_at_once_are_served_by_one_worker(
+    reranker: CrossEncoderReranker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentence_transformers import CrossEncoder
+
     threads_seen: set[str] = set()
     results: list[bool] = []
-    score = reranker._load()
 
-    def watched(pairs: list[tuple[str, str]]) -> Any:
-        threads_seen.add(threading.current_thread().name)
-        return score(pairs)
+    class Watched(CrossEncoder):
+        def predict(self, *args: Any, **options: Any) -> Any:
+            threads_seen.add(threading.current_thread().name)
+            return super().predict(*args, **options)
 
-    reranker._model = watched
+    monkeypatch.setattr("sentence_transformers.CrossEncoder", Watched)
     callers = [
         threading.Thread(target=lambda: results.append(reranker.rerank("tea", _PASSAGES[:9], deadline_s=120).complete))
         for _ in range(4)

@@ -51,8 +51,7 @@ async def stock(neo4j_server: Neo4jServer) -> AsyncIterator[Graphiti]:
         embedder=GraphitiEmbedder(EMBEDDER),
         cross_encoder=GraphitiReranker(None, 0.5),
     )
-    assert driver._init_task is not None
-    await driver._init_task  # it builds its indexes, and finds that they are there
+    await graphiti.build_indices_and_constraints()  # it finds that they are there
     yield graphiti
     await graphiti.close()
 

@@ -13,8 +13,7 @@ import pps.memory
 from pps.app import App
 from pps.core.recalled import Recall
 from pps.core.values import FactDraft
-from pps.ingest.worker import Steps
-from pps.journal.entries import Job, JobResult
+from pps.isolation.client import Changes
 from pps.memory import Memory
 
 CITIES = ("Oslo", "Tarn", "Bern", "Lima", "Quito", "Turin")
@@ -39,8 +38,8 @@ async def test_a_recall_waits_for_what_was_acknowledged_just_before_it(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # That it waits is the point here, not how quick a disk is.
-    monkeypatch.setattr(memory, "_parts", replace(memory.parts, extraction="model"))
-    monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)
+    monkeypatch.setattr(memory, "parts", replace(memory.parts, extraction="model"))
+    monkeypatch.setattr(pps.memory, "READ_OWN_WRITES_S", 60.0)
     for city in CITIES:
         fact = FactDraft("Priya", "VISITED", city, f"Priya visited {city}.")
         receipt = await memory.remember(f"I was in {city}.", wait="journal", session="s", facts=[fact])
@@ -80,27 +79,24 @@ async def test_a_pack_does_not_wait_any_longer(memory: Memory) -> None:
 
 
 class Reading:
-    """A worker's steps, whose reading by a model does not end before ``done`` is set."""
+    """A reading by a model that does not end before ``done`` is set."""
 
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
-        self.save, self.settle = steps.save, steps.settle
+    def __init__(self) -> None:
         self.begun, self.done = asyncio.Event(), asyncio.Event()
 
-    async def read(self, job: Job) -> JobResult:
+    async def read(self, turn: str) -> Changes:
         self.begun.set()
         await self.done.wait()
-        return JobResult()
+        return Changes()
 
 
 async def test_a_recall_does_not_wait_for_a_model_that_reads_what_can_be_found_already(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = memory.parts.worker
-    reading = Reading(worker._steps)
-    monkeypatch.setattr(worker, "_steps", reading)
-    monkeypatch.setattr(memory, "_parts", replace(memory.parts, extraction="model"))
-    monkeypatch.setattr(pps.memory, "_READ_OWN_WRITES_S", 60.0)  # would be waited out, if it waited for the model
+    reading = Reading()
+    monkeypatch.setattr(memory.parts.client, "extract_episode", reading.read)
+    monkeypatch.setattr(memory, "parts", replace(memory.parts, extraction="model"))
+    monkeypatch.setattr(pps.memory, "READ_OWN_WRITES_S", 60.0)  # would be waited out, if it waited for the model
     first = await memory.remember("Priya moved to Tarn.", wait="journal", session="s", extraction="model")
     async with asyncio.timeout(_STUCK_S):
         await reading.begun.wait()

@@ -360,7 +360,7 @@ async def test_a_fact_whose_row_is_gone_takes_no_place(scene: Memory, profile: s
     await remember_facts(scene, [FactDraft("Mira", "GROWS", "roses", text) for text in texts])
     limit = 1 if profile == "default" else 3
     gone = (await scene.recall("Mira grows roses", profile=profile, limit=limit))["facts"][0]
-    await sources(scene).client._store.delete_facts([gone.id])  # behind the mirror's back
+    await sources(scene).client.delete_facts([gone.id])  # behind the mirror's back
 
     left = (await scene.recall("Mira grows roses", profile=profile, limit=limit))["facts"]
 

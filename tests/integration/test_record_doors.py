@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ from pps.core.record_values import Condition, Record, RecordQuery
 from pps.core.values import JSON, Node, NodeDraft
 from pps.entities.routing import owner as router
 from pps.ingest.importing.run import Wanted
+from pps.isolation.client import Changes
 from pps.journal import record_queries
 from pps.journal.record_queries import Found, read_record, select_page
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls, owner
 from pps.records.listing import wanted_of
-from pps.records.saving import RecordGiven, Saving
+from pps.records.saving import RecordGiven
 
 
 def _value(spec: FieldSpec) -> JSON:
@@ -54,10 +56,18 @@ def _given(kind: KindSpec, title: str) -> RecordGiven:
 
 
 async def _read_by_a_model(memory: Memory, node: Node) -> Node:
-    """Write a node as a reading by a model would, and what keeps records as they are thereafter; return what is."""
+    """Remember a text in which a model finds a node; return what is kept of that."""
     parts = memory.parts
-    await parts.client.save_nodes([node], {})
-    await memory.records.parts.pipeline._keep_records([node.uuid])
+
+    async def found(turn: str) -> Changes:
+        await parts.client.save_nodes([node], {})
+        return Changes((node.uuid,), (), (turn,))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts.client, "extract_episode", found)
+        patch.setattr(memory, "parts", replace(parts, extraction="model"))
+        read = await memory.remember(f"{node.name}, a {node.kind}.", extraction="model")
+    assert read.state == "done"
     [kept] = await parts.client.nodes([node.uuid])
     return kept
 
@@ -157,7 +167,8 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(app: App, monk
                 RecordGiven("Task", f"T{number}", "A.", fields={"effort_hours": number % 10}, another=True)
                 for number in range(at, at + 200)
             ]
-            await memory.records.parts.journal.typed.write(Saving(memory.records._writing(), some))
+            saving = memory.records.saving(*some)
+            await memory.parts.journal.typed.write(lambda rows, saving=saving: saving(rows, []))
         read, statements = list[str](), list[str]()
 
         def counted(row: Any) -> Record:
@@ -177,7 +188,7 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(app: App, monk
                 finally:
                     db.set_trace_callback(None)
 
-            found = await memory.records.parts.journal.typed.read(partial(RecordRows.beside, work=asked))
+            found = await memory.parts.journal.typed.read(partial(RecordRows.beside, work=asked))
             seen += [one.title for one in found.records]
             cursor, pages = found.cursor, pages + 1
         assert (pages, len(seen), len(set(seen)), len(read)) == (25, 2_500, 2_500, 2_500)

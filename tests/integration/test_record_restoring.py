@@ -69,7 +69,7 @@ async def _seen(memory: Memory) -> dict[str, Any]:
     names = {one.id: f"{one.kind} {one.title}" for one in graph.records.values()}
     names |= {one.turn: f"text of {one.title}" for one in graph.records.values()}
     every = await memory.records.cites([*graph.records])
-    turns = await memory.records.parts.journal.scan(0, 500)
+    turns = await memory.parts.journal.scan(0, 500)
     names |= {one.uuid: one.content for one in turns if one.uuid not in names}
     for fact in await memory.parts.client.scan_facts("", 500):
         names[fact.uuid] = fact.text

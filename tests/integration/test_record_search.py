@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from pps.app import App
-from pps.config import Settings
+from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
 from pps.core.time import now
 from pps.core.values import JSON
@@ -68,12 +70,21 @@ def found_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
     return home, asyncio.run(made(home))
 
 
+@asynccontextmanager
+async def opened(
+    found_home: tuple[Path, dict[str, str]], home: Path, drift: Literal["off", "scheduled"] = "off"
+) -> AsyncIterator[Scene]:
+    made, ids = found_home
+    shutil.copytree(made, home)
+    settings = Settings(home=home, embedder=EmbedderSettings(drift=drift))
+    async with App.open(settings) as app, app.memory("ana") as memory:
+        yield Scene(app, memory, ids)
+
+
 @pytest.fixture
 async def scene(found_home: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncIterator[Scene]:
-    home, ids = found_home
-    shutil.copytree(home, tmp_path / "home")
-    async with App.open(Settings(home=tmp_path / "home")) as app, app.memory("ana") as memory:
-        yield Scene(app, memory, ids)
+    async with opened(found_home, tmp_path / "home") as scene:
+        yield scene
 
 
 async def test_what_answers_by_meaning_is_found_with_the_models_own_threshold(scene: Scene) -> None:
@@ -138,10 +149,8 @@ async def test_one_index_is_made_anew_without_the_other(scene: Scene, monkeypatc
     before = await scene.memory.finding.index_status()
     assert before.text["nodes"] == before.vectors["nodes"] >= len(RECORDS)
     assert (before.lag, before.vectors_waiting, before.vectors_failed) == (0, 0, 0)
-    model = scene.memory.parts.indexer.records._vectors
-    assert model is not None
     with monkeypatch.context() as patch:
-        patch.setattr(model.embedder, "embed_passages", _away)
+        patch.setattr(scene.memory.parts.indexer.records.embedder, "embed_passages", _away)
         await scene.app.reindex("ana", which="text")  # no model is asked
     assert await scene.memory.finding.index_status() == before
     assert before.fields > 0
@@ -166,37 +175,47 @@ async def test_drift_is_a_change_of_the_cosine_above_a_tenth(scene: Scene, monke
 
 
 async def test_a_schedule_looks_weekly_and_monthly_and_doctor_tells(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    found_home: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = scene.memory.parts.indexer.drift
-    assert await look.step() is None  # off by default
-    async with scene.memory.parts.worker.held():
-        _turned(scene, monkeypatch)
-        look._scheduled = True
-        while await look.step() is not None:
-            pass
-    notes = (await scene.memory.health()).notes
-    assert any("the vectors of 1 records have drifted (such as Run the city marathon)" in one for one in notes)
-    assert any("the vectors of 4 records" in one and "pps drift ana" in one for one in notes)
-    moment = now()
-    monkeypatch.setattr(drifting, "now", lambda: moment + drifting.EVERY[0][1])
-    due = await look._due()
-    assert due is not None
-    assert due.priorities == drifting.WEEKLY
-    monkeypatch.setattr(drifting, "now", lambda: moment)
-    assert await look._due() is None
+    async with opened(found_home, tmp_path / "off") as scene:
+        assert await scene.memory.parts.indexer.drift.step() is None  # off by default
+    async with opened(found_home, tmp_path / "on", "scheduled") as scene, scene.memory.parts.worker.held():
+        memory = scene.memory
+        await _looked(memory)
+        assert not [one for one in (await memory.health()).notes if "drifted" in one]
+        moment, (weekly, monthly) = now(), (every for _, every in drifting.EVERY)
+        with monkeypatch.context() as patch:
+            _turned(scene, patch)
+            assert not await _looked(memory)
+            patch.setattr(drifting, "now", lambda: moment + monthly)
+            assert await _looked(memory)
+            notes = (await memory.health()).notes
+            assert any("the vectors of 1 records have drifted (such as Run the city marathon)" in one for one in notes)
+            assert any("the vectors of 4 records" in one and "pps drift ana" in one for one in notes)
+        monkeypatch.setattr(drifting, "now", lambda: moment + monthly + weekly)
+        assert await _looked(memory)
+        [note] = [one for one in (await memory.health()).notes if "drifted" in one]
+        assert "the vectors of 4 records" in note
+
+
+async def _looked(memory: Memory) -> int:
+    """Look at all that is due; return in how many steps."""
+    steps = 0
+    while await memory.parts.indexer.drift.step() is not None:
+        steps += 1
+    return steps
 
 
 def _turned(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the model make other vectors of the same words."""
-    vectors = scene.memory.parts.indexer.records._vectors
-    assert vectors is not None
-    embed = vectors.embedder.embed_passages
+    embedder = scene.memory.parts.indexer.records.embedder
+    assert embedder is not None
+    embed = embedder.embed_passages
 
     def other(texts: Sequence[str]) -> Matrix:
         return np.ascontiguousarray(embed(texts)[:, ::-1])
 
-    monkeypatch.setattr(vectors.embedder, "embed_passages", other)
+    monkeypatch.setattr(embedder, "embed_passages", other)
 
 
 def _away(texts: Sequence[str]) -> Matrix:

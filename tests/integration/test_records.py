@@ -211,7 +211,7 @@ async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_gra
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await memory.settled()  # from here on only this test drains
-    monkeypatch.setattr("pps.ingest.indexer._DRAINED_AT_ONCE", 3)
+    monkeypatch.setattr("pps.ingest.indexer.DRAINED_AT_ONCE", 3)
     parts = memory.parts
     nodes = {one.uuid: one for one in (Node(str(uuid4()), f"Ship {number}", START) for number in range(8))}
     apply, before, applied, through = parts.indexes.apply, list[int](), list[int](), asyncio.Event()

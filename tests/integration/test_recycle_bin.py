@@ -12,6 +12,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
+from pps.core.record_values import Record
 from pps.core.time import now
 from pps.core.values import FactDraft, NodeDraft
 from pps.models.hash import HashEmbedder
@@ -56,8 +57,39 @@ async def everything(memory: Memory) -> object:
 
 
 async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
-    ana: Memory, monkeypatch: pytest.MonkeyPatch
+    app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await app.create("ana", packs=["constitution"])
+    async with app.memory("ana") as ana:
+        turn, goal, task = await told_of_gold(ana)
+        before = await everything(ana)
+    asked: list[str] = []
+    embed = HashEmbedder.embed_passages
+    monkeypatch.setattr(HashEmbedder, "embed_passages", lambda self, texts: asked.extend(texts) or embed(self, texts))
+    for ids in ([turn], [goal.id, "bread"], [task.turn, turn]):
+        async with app.memory("ana") as ana:
+            gone = await ana.forget(ids, dry_run=False, soft=True, why="Moot.")
+            [held] = await ana.forgetting.list()
+            assert (held.id, held.why, held.turns) == (gone.restorable_as, "Moot.", len(gone.turns))
+            assert held.until - held.at == timedelta(days=30)
+            assert (await ana.ledger()).problems == ()
+        await app.close_all()  # with it goes what was embedded before
+        async with app.memory("ana") as ana:
+            assert await ana.settled()
+            asked.clear()
+            back = await ana.forgetting.restore(gone.restorable_as[:8])
+            assert (back.turns, set(back.facts), set(back.nodes)) == (gone.turns, set(gone.facts), set(gone.nodes))
+            assert await ana.settled()
+            assert asked == []
+            assert await everything(ana) == before
+            assert await ana.forgetting.list() == []
+            with pytest.raises(NotFound):
+                await ana.forgetting.restore(gone.restorable_as)
+            assert (await ana.ledger()).problems == ()
+
+
+async def told_of_gold(ana: Memory) -> tuple[str, Record, Record]:
+    """Tell of gold and bees and keep a goal, a task and an anchor; return the id of a turn, the goal and the task."""
     bees, gold = FactDraft("Ana", "KEEPS", "Bees"), FactDraft("Ana", "HIDES", "Gold")
     await ana.remember("Ana keeps bees.", source_ref="1", session="s", facts=[bees], nodes=[NodeDraft("The cellar")])
     told = await ana.remember("Ana hides gold, and keeps bees.", source_ref="2", session="s", facts=[bees, gold])
@@ -65,32 +97,11 @@ async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
     await ana.records.update(told.turn_id, content="Ana hides gold, and keeps bees. #secret")
     goal = RecordGiven("Goal", "Drink tea", "Less coffee.", fields={"target": "none"}, cites=(told.turn_id,))
     task = RecordGiven("Task", "Buy tea", "Green.", relations=(RelationGiven("SERVES", "Drink tea"),))
-    saved = (await ana.records.save([goal, task])).records
-    await ana.records.move(saved[1].record.id, "in_progress")
+    [kept_goal, kept_task] = [one.record for one in (await ana.records.save([goal, task])).records]
+    await ana.records.move(kept_task.id, "in_progress")
     await ana.anchor_save("Bread", "# Bread\n\nFlour and water.", slug="bread")
     assert await ana.settled()
-    before = await everything(ana)
-    asked: list[str] = []
-    embed = HashEmbedder.embed_passages
-    monkeypatch.setattr(HashEmbedder, "embed_passages", lambda self, texts: asked.extend(texts) or embed(self, texts))
-    for ids in ([told.turn_id], [saved[0].record.id, "bread"], [saved[1].record.turn, told.turn_id]):
-        gone = await ana.forget(ids, dry_run=False, soft=True, why="Moot.")
-        [held] = await ana.forgetting.list()
-        assert (held.id, held.why, held.turns) == (gone.restorable_as, "Moot.", len(gone.turns))
-        assert held.until - held.at == timedelta(days=30)
-        assert (await ana.ledger()).problems == ()
-        ana.parts.indexer._vectors._awaited.clear()  # pyright: ignore[reportOptionalMemberAccess]
-        ana.parts.indexer._vectors._kept.clear()  # pyright: ignore[reportOptionalMemberAccess]
-        asked.clear()
-        back = await ana.forgetting.restore(gone.restorable_as[:8])
-        assert (back.turns, set(back.facts), set(back.nodes)) == (gone.turns, set(gone.facts), set(gone.nodes))
-        assert await ana.settled()
-        assert asked == []
-        assert await everything(ana) == before
-        assert await ana.forgetting.list() == []
-        with pytest.raises(NotFound):
-            await ana.forgetting.restore(gone.restorable_as)
-    assert (await ana.ledger()).problems == ()
+    return told.turn_id, kept_goal, kept_task
 
 
 async def test_what_was_forgotten_later_and_belongs_to_it_is_restored_first(ana: Memory) -> None:

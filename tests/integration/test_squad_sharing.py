@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from datetime import timedelta
 
 import pytest
@@ -12,8 +13,11 @@ from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.operations.calls import OPERATOR
 from pps.squad import sharing
-from pps.squad.roots import _digest
 from tests.squads import Team, team_of_three
+
+
+def keyed(key: bytes, what: str) -> str:
+    return hmac.new(key, what.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 @pytest.fixture
@@ -294,10 +298,10 @@ async def test_other_words_around_one_sources_id_make_no_other_root_and_no_diges
     assert (echo["copy"]["roots"], echo["copy"]["confidence"]) == (1, 0.8)
     async with team.app.memory(team.squad.pool, pool=True) as pool:
         [[root], *_] = (await pool.records.pool.roots(copies)).values()
-    assert root.digest.partition(":")[0] == _digest(team.squad.key, "ref:<m1@host>")
+    assert root.digest.partition(":")[0] == keyed(team.squad.key, "ref:<m1@host>")
     guesses = ["ref:<m1@host>", "<m1@host>", "text:queues fill at noon."]
     without = [hashlib.sha256(one.encode()).hexdigest()[:32] for one in guesses]
-    without += [_digest(key, one) for key in (b"", bytes(32), b"team") for one in guesses]
+    without += [keyed(key, one) for key in (b"", bytes(32), b"team") for one in guesses]
     assert not {*without} & {*root.digest.split(":")}
     assert team.squad.key.hex() not in str([await team.ask("kublai", "memory_query", topic="queues"), repr(team.squad)])
 

@@ -214,7 +214,7 @@ async def test_a_full_disk_is_named_as_long_as_it_is_full_and_a_folder_that_is_g
 ) -> None:
     worker = Worker(journal, Scripted(), "w", quick_rules())
     assert worker.waits_for == ()
-    monkeypatch.setattr("pps.ingest.work_rules._LEAST_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr("pps.ingest.work_rules.LEAST_FREE_BYTES", 1 << 60)
     assert len(worker.waits_for) == 1
     assert "disk is full" in worker.waits_for[0]
     folder = journal.path.parent

@@ -43,9 +43,10 @@ async def standing_arena(module_settings: Settings) -> AsyncIterator[Arena]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def arena(standing_arena: Arena) -> Arena:
+async def arena(standing_arena: Arena) -> AsyncIterator[Arena]:
     """The file's three entities, each as it was planted, nothing refused yet."""
-    return await renewed(standing_arena)
+    async with renewed(standing_arena) as lent:
+        yield lent
 
 
 @pytest.fixture

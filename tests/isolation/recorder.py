@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import inspect
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -124,7 +123,7 @@ class _Session(_Ways):
 
 def _site() -> str:
     """Return the innermost function of Graphiti on the stack: file and qualified name, no line numbers."""
-    frame: Any = sys._getframe(2)
+    frame: Any = inspect.currentframe()
     while frame is not None:
         path = frame.f_code.co_filename.replace("\\", "/")
         if f"/{_PACKAGE}/" in path:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import GuardedDriver
-from pps.proof.arena import Arena, Being
+from pps.proof.arena import Arena, Being, ExposedClient
 from pps.proof.honest import Honest
 
 
-async def renewed(arena: Arena) -> Arena:
-    """Return the arena with every entity as it was planted and all counts at nothing."""
-    for being in arena.beings:
-        if being.made != being.planted or await Honest(arena).differences(being):
-            await planted_anew(arena, being)
-        counters = IsolationCounters()
-        being.bare = GuardedDriver(being.driver.driver, being.entity, counters, shared=being.shared)
-    arena.counters._by_kind.clear()
-    arena.counters._by_entity.clear()
-    return arena
+@asynccontextmanager
+async def renewed(arena: Arena) -> AsyncGenerator[Arena]:
+    """Lend the arena with every entity as it was planted and all counts at nothing."""
+    arena.counters = IsolationCounters(logging.DEBUG)
+    async with AsyncExitStack() as stack:
+        for being in arena.beings:
+            if being.made != being.planted or await Honest(arena).differences(being):
+                await planted_anew(arena, being)
+            counters = IsolationCounters()
+            being.bare = GuardedDriver(being.driver.driver, being.entity, counters, shared=being.shared)
+            models = being.client.inside.models
+            being.client = await ExposedClient.open(being.entity, being.driver, being.indexes, models, arena.counters)
+            stack.push_async_callback(being.client.close)
+        yield arena
 
 
 async def planted_anew(arena: Arena, being: Being) -> None:

@@ -53,6 +53,7 @@ async def test_of_backlogs_at_once_each_ends_whole_and_only_where_it_came_in(app
                 assert marks[name] in shown
                 assert not any(mark in shown.replace(found.query, "") for mark in others)
         kept = [one for one in gc.get_objects() if type(one) is PassageVectors]
-        held = [{mark for mark in marks.values() if mark in repr([*one._awaited, *one._kept])} for one in kept]
+        texts = [repr([list(held) for held in vars(one).values() if isinstance(held, dict)]) for one in kept]
+        held = [{mark for mark in marks.values() if mark in one} for one in texts]
     assert sorted(map(len, (one for one in held if one))) == [1, 1, 1]
     assert set.union(*held) == set(marks.values())

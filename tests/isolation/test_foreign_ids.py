@@ -131,7 +131,7 @@ async def test_a_row_that_was_not_asked_for_is_refused_counted_and_not_shown(
     async def leaking(uuids: object) -> list[object]:
         return [stolen]
 
-    monkeypatch.setattr(being.client._inside.store, "nodes", leaking)
+    monkeypatch.setattr(being.client.inside.store, "nodes", leaking)
     with caplog.at_level("DEBUG"), pytest.raises(IsolationError) as refused:
         await being.client.nodes([next(iter(being.nodes))])
     assert arena.counters.by_kind() == {"row": 1}

@@ -10,9 +10,11 @@ import pytest
 from graphiti_core.nodes import EntityNode
 
 from pps.core.errors import IsolationError, PPSError
+from pps.isolation.counters import IsolationCounters
+from pps.isolation.guard import GuardedDriver
 from pps.proof.arena import Arena, Being, dice
 from pps.proof.by_id import Ids
-from pps.proof.by_statement import _WAYS, HOOKED, STOCK, Strike, _raw
+from pps.proof.by_statement import HOOKED, STOCK, WAYS, Strike, raw_statements
 from pps.proof.honest import Honest
 from tests.sampling import sample
 
@@ -67,7 +69,7 @@ async def test_what_graphitis_pipeline_asks_in_place_of_the_database_finds_nothi
         assert await Honest(arena).differences(being) == []
     assert arena.counters.total == 0
     strike = strike_of(arena, chance)
-    hooks = strike.being.client._inside.guard
+    hooks = strike.being.client.inside.guard
     for reached in (
         hooks.graph_operations_interface.node_get_by_names(None, strike.guard, ["Ana"], [strike.group]),
         hooks.search_interface.community_fulltext_search(strike.guard, "Kitchen", [strike.own_group]),
@@ -77,13 +79,13 @@ async def test_what_graphitis_pipeline_asks_in_place_of_the_database_finds_nothi
             await reached
 
 
-@pytest.mark.parametrize("way", [name for name, _ in _WAYS])
+@pytest.mark.parametrize("way", [name for name, _ in WAYS])
 async def test_raw_statements_are_refused_or_find_nothing_by_every_way(arena: Arena, way: str) -> None:
-    run, chance = dict(_WAYS)[way], dice(12)
-    statements = range(len(_raw(strike_of(arena, chance))))
+    run, chance = dict(WAYS)[way], dice(12)
+    statements = range(len(raw_statements(strike_of(arena, chance))))
     for index in sample(statements, len(statements) // 2, way):
         strike = strike_of(arena, chance)
-        name, text, parameters, refused = _raw(strike)[index]
+        name, text, parameters, refused = raw_statements(strike)[index]
         seen: object
         try:
             seen = await run(strike, text, **parameters)
@@ -125,7 +127,7 @@ async def test_only_empty_lists_are_answered_with_nothing_and_do_not_reach_the_s
 async def test_closing_a_guarded_driver_closes_nothing(arena: Arena) -> None:
     being = arena.beings[0]
     await being.bare.close()
-    await being.client._inside.graphiti.close()
+    await being.client.inside.graphiti.close()
     assert await being.client.nodes([next(iter(being.nodes))])
 
 
@@ -144,11 +146,12 @@ async def test_a_guarded_driver_cannot_be_copied_cloned_or_rebound(arena: Arena)
 
 async def test_each_refusal_is_counted_by_kind_and_by_entity(arena: Arena) -> None:
     being, other, _ = arena.beings
-    counters = being.bare._GuardedDriver__checks._counters  # type: ignore[attr-defined]
+    counters = IsolationCounters()
+    guard = GuardedDriver(being.driver.driver, being.entity, counters, shared=being.shared)
     text = "MATCH (n:Entity) RETURN n.uuid AS uuid"
     for parameters in ({}, {"group_id": other.entity.group}, {"group_id": None}, {"uuid": "x"}):
         with pytest.raises(IsolationError):
-            await being.bare.execute_query(text, **parameters)
+            await guard.execute_query(text, **parameters)
     assert counters.by_kind() == {"unbound": 1, "group": 2, "id": 1}
     assert counters.by_entity() == {being.name: 4}
     assert counters.total == 4

@@ -48,9 +48,10 @@ async def standing_minds(module_settings: Settings, standing_server: ModelServer
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def thinking(standing_minds: Arena, server: ModelServer) -> Arena:
+async def thinking(standing_minds: Arena, server: ModelServer) -> AsyncIterator[Arena]:
     """Three entities with a language model on the store of the test, each as it was planted."""
-    return await renewed(standing_minds)
+    async with renewed(standing_minds) as lent:
+        yield lent
 
 
 def prompts(server: ModelServer) -> str:

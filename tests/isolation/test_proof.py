@@ -6,9 +6,8 @@ import pytest
 
 from pps.config import Settings
 from pps.graph.neo4j import open_neo4j
-from pps.isolation.client import IsolatedGraphitiClient
 from pps.proof import verify as proving
-from pps.proof.arena import Arena
+from pps.proof.arena import Arena, ExposedClient
 from pps.proof.by_statement import GuardAttack, Strike
 from pps.proof.verify import KINDS, Report, attack, throw_away, verify
 from tests.isolation.unlocked import FirstLockGone, without_guard
@@ -21,7 +20,7 @@ THROUGH_THE_CLIENT = tuple(kind for kind in KINDS if kind not in ("statement", "
 WITH_IDS = tuple(kind for kind in KINDS if kind != "malformed")  # which shapes are ids is the first lock's business
 
 
-async def attacked(settings: Settings, client: type[IsolatedGraphitiClient], kinds: tuple[str, ...]) -> Report:
+async def attacked(settings: Settings, client: type[ExposedClient], kinds: tuple[str, ...]) -> Report:
     async with (
         throw_away(settings) as (folder, open_driver),
         Arena.open(folder, open_driver, client=client) as arena,
@@ -77,7 +76,7 @@ async def test_the_first_lock_alone_lets_nothing_through(
     shared_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_guard(monkeypatch)
-    report = await attacked(shared_settings, IsolatedGraphitiClient, THROUGH_THE_CLIENT)
+    report = await attacked(shared_settings, ExposedClient, THROUGH_THE_CLIENT)
     assert report.leaks == ()
     assert report.told_apart == ()
     assert report.broken == ()
@@ -109,10 +108,10 @@ async def test_what_a_library_raises_is_counted_by_its_name_and_searched_for_lea
         raise ValueError(strike.group)
 
     monkeypatch.setattr(proving, "STOCK", [GuardAttack("of its own", of_its_own, refused=False)])
-    report = await attacked(settings, IsolatedGraphitiClient, ("stock call",))
+    report = await attacked(settings, ExposedClient, ("stock call",))
     assert report.refused == {"KeyError": OPERATIONS}
     assert report.ok
     monkeypatch.setattr(proving, "STOCK", [GuardAttack("of another", of_another, refused=False)])
-    report = await attacked(settings, IsolatedGraphitiClient, ("stock call",))
+    report = await attacked(settings, ExposedClient, ("stock call",))
     assert report.refused == {"ValueError": OPERATIONS}
     assert {finding.operation for finding in report.leaks} == {"stock call: of another"}

@@ -17,12 +17,11 @@ from graphiti_core.search.search_filters import SearchFilters
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import Fact, Node
-from pps.isolation.binding import Models
 from pps.isolation.graphiti_search import GraphFilters
 from pps.isolation.recipes import NO_CENTRE, NO_RERANKER, NO_VECTORS, RECIPES, TOO_LATE
 from pps.models.protocols import Reranked
 from pps.models.reranker import MiniLMReranker
-from pps.proof.arena import Arena, Being
+from pps.proof.arena import Arena, Being, ExposedClient
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -36,9 +35,9 @@ async def being(standing_arena: Arena) -> AsyncIterator[Being]:
     being = standing_arena.beings[0]
     if "Station 0" not in {node.name for node in being.nodes.values()}:
         await grown(standing_arena)
-    inside = being.client._inside
+    client = being.client
     yield being
-    being.client._inside = inside
+    being.client = client
 
 
 async def grown(arena: Arena) -> None:
@@ -75,8 +74,8 @@ def texts(facts: Sequence[tuple[Fact, float]]) -> list[str]:
 
 
 def with_models(being: Being, **models: Any) -> None:
-    inside = being.client._inside
-    being.client._inside = replace(inside, models=replace(inside.models, **models))
+    inside = being.client.inside
+    being.client = ExposedClient(replace(inside, models=replace(inside.models, **models)))
 
 
 class Slow:
@@ -203,7 +202,7 @@ async def test_the_cross_encoder_recipe_orders_by_the_real_model(being: Being) -
 
 
 async def test_without_any_model_it_searches_by_text_and_graph(being: Being) -> None:
-    being.client._inside = replace(being.client._inside, models=Models())
+    with_models(being, embedder=None, reranker=None)
     found = await being.client.search("Ana coffee", recipe="EDGE_HYBRID_SEARCH_MMR", limit=3)
     assert found.notes == (NO_VECTORS,)
     assert found.facts
@@ -221,7 +220,7 @@ async def test_equal_texts_stay_apart_in_the_cross_encoder_recipe(being: Being) 
 
 
 async def test_breadth_first_search_brings_what_the_words_do_not(being: Being) -> None:
-    search = being.client._inside.guard.search_interface
+    search = being.client.inside.guard.search_interface
     own, start = [being.entity.group], named(being, "Station 4").uuid
     found = await search.edge_bfs_search(None, [start], 3, SearchFilters(), own, 20)
     assert {"The tram stops at station 4.", "The tram stops at station 5."} <= {edge.fact for edge in found}
@@ -231,7 +230,7 @@ async def test_breadth_first_search_brings_what_the_words_do_not(being: Being) -
 
 
 async def test_graphitis_own_pipeline_searches_by_ids_in_all_facts(being: Being) -> None:
-    search = being.client._inside.guard.search_interface
+    search = being.client.inside.guard.search_interface
 
     async def found(**ids: list[str]) -> set[str]:
         edges = await search.edge_fulltext_search(None, "tram stops at", SearchFilters(**ids), [being.entity.group], 20)

@@ -100,10 +100,12 @@ def test_only_a_benchmark_asks_graphiti_without_a_guard() -> None:
 
 
 def test_nobody_outside_the_boundary_reaches_into_the_client() -> None:
-    for file in SOURCE.rglob("*.py"):
-        if not {"isolation", "proof"} & set(file.relative_to(SOURCE).parts):
-            assert "client._inside" not in file.read_text(), file
-            assert "_GuardedDriver__" not in file.read_text(), file
+    outside = [file for file in SOURCE.rglob("*.py") if "isolation" not in file.relative_to(SOURCE).parts]
+    for file in outside:
+        assert "client._inside" not in file.read_text(), file
+        assert "_GuardedDriver__" not in file.read_text(), file
+    exposing = re.compile(r"\bInside\b(?! [`a-z])|\(IsolatedGraphitiClient\)|ExposedClient")
+    assert [file for file in outside if exposing.search(file.read_text())] == [SOURCE / "proof" / "arena.py"]
 
 
 def test_the_public_clients_constructor_and_open_take_no_switch_for_a_lock() -> None:

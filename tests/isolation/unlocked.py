@@ -16,11 +16,11 @@ from pps.graph.mapping import ATTRIBUTE, episode_of, fact_of, fact_pps, node_lab
 from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation import client as client_module
 from pps.isolation.binding import FirstLock, Inside
-from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.graphiti_objects import GroupObjects
 from pps.isolation.graphiti_search import GroupSearch
 from pps.isolation.guard import GuardedDriver, _Checks
 from pps.models.protocols import Vector
+from pps.proof.arena import ExposedClient
 
 
 class StockStore(Neo4jStore):
@@ -160,7 +160,7 @@ class _NoLock(FirstLock):
         return None
 
 
-class FirstLockGone(IsolatedGraphitiClient):
+class FirstLockGone(ExposedClient):
     """A client that checks no id and addresses everything by uuid alone; the guard is all there is."""
 
     def __init__(self, inside: Inside) -> None:

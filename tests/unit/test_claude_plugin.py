@@ -53,12 +53,12 @@ def test_the_program_imports_the_standard_library_only_and_little_of_it() -> Non
 def test_the_program_finds_the_data_folder_where_pps_puts_it(
     hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert hook._home("") == str(home_folder())
+    assert hook.home_folder("") == str(home_folder())
     monkeypatch.delenv("PPS_HOME")
-    assert hook._home("") == str(home_folder())
+    assert hook.home_folder("") == str(home_folder())
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert hook._home("") == str(home_folder())
-    assert hook._home("~/x") == str(Path("~/x").expanduser())
+    assert hook.home_folder("") == str(home_folder())
+    assert hook.home_folder("~/x") == str(Path("~/x").expanduser())
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "127.0.0.1", "::1"])  # noqa: S104 - compared
@@ -82,11 +82,11 @@ def test_the_program_refuses_by_itself_what_the_server_would_refuse_and_nothing_
     bounded = {name for name, one in SessionEvent.model_fields.items() if one.annotation is str} - {"id", "text"}
     assert set(hook.MOST) == bounded
     for name, most in hook.MOST.items():
-        for told, read in ((hook._check, ValueError), (read_event, InvalidRequest)):
+        for told, read in ((hook.check, ValueError), (read_event, InvalidRequest)):
             told({**least, name: "x" * most})
             with pytest.raises(read, match=name):
                 told({**least, name: "x" * (most + 1)})
-    for told, read in ((hook._check, ValueError), (read_event, InvalidRequest)):
+    for told, read in ((hook.check, ValueError), (read_event, InvalidRequest)):
         with pytest.raises(read, match="session"):
             told({**least, "session": ""})
 

@@ -6,7 +6,7 @@ import pytest
 
 from pps.config.pack_reading import read_pack
 from pps.config.packs import clash, shipped_pack
-from pps.operations.pack_files import _read  # pyright: ignore[reportPrivateUsage]
+from pps.operations.pack_files import read_for_entities
 
 
 def test_a_file_nested_too_deep_is_a_mistake() -> None:
@@ -18,17 +18,17 @@ def test_a_file_nested_too_deep_is_a_mistake() -> None:
 @pytest.mark.parametrize("name", ["core", "records", "anchors", "upkeep", "constitution-typed"])
 def test_a_pack_is_not_called_as_a_toolset(name: str) -> None:
     text = f'name = "{name}"\nversion = 1\n[kinds.Plant]\n'
-    assert [str(one) for one in _read(text, name, own=True)[1]] == [
+    assert [str(one) for one in read_for_entities(text, name, own=True)[1]] == [
         "line 1: name: is the name of a toolset, choose another"
     ]
 
 
 def test_a_tool_calls_what_entities_have() -> None:
     text = 'name = "garden"\nversion = 1\n[kinds.Plant]\n[tools."a.b"]\noperation = "entity_delete"\n'
-    assert [str(one) for one in _read(text, "garden", own=True)[1]] == [
+    assert [str(one) for one in read_for_entities(text, "garden", own=True)[1]] == [
         "line 5: tools.a.b.operation: 'entity_delete' is no operation of entities"
     ]
-    assert _read(text.replace("entity_delete", "record_list"), "garden", own=True)[1] == ()
+    assert read_for_entities(text.replace("entity_delete", "record_list"), "garden", own=True)[1] == ()
 
 
 def test_a_tool_takes_no_name_that_is_made_of_another_packs_kinds() -> None:

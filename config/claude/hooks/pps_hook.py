@@ -88,7 +88,7 @@ def main(argv: list[str]) -> None:
     message = _message(event, options.get("entity", ""), _object(_stdin()))
     if event == "SessionEnd":
         _detach(deadline)
-    home = _home(options.get("home", ""))
+    home = home_folder(options.get("home", ""))
     reserve = SPOOLING_S if event in KEPT else 0.05
     message["within_s"] = round(deadline - reserve - time.monotonic(), 3)
     try:
@@ -164,11 +164,11 @@ def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object
     elif event == "PostToolUse":
         message.update(tool=text("tool_name"), ref=text("tool_use_id"), input=_picked(given.get("tool_input")))
     message["size"] = _size(str(message["transcript"]))
-    _check(message)
+    check(message)
     return message
 
 
-def _check(message: dict[str, object]) -> None:
+def check(message: dict[str, object]) -> None:
     """Refuse what no server would ever take: it is neither waited for nor spooled."""
     if not message["session"]:
         raise ValueError("the event is of no session")
@@ -193,7 +193,7 @@ def _size(transcript: str) -> int:
         return 0
 
 
-def _home(named: str) -> str:
+def home_folder(named: str) -> str:
     named = named or os.environ.get("PPS_HOME", "").strip()
     if named:
         return os.path.abspath(os.path.expanduser(named))
