@@ -38,6 +38,13 @@ class Gate:
 
 
 @pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for the door of a memory that is opened from now on, and not without end, waits a tenth of a second."""
+    held = Door.held
+    monkeypatch.setattr(Door, "held", lambda door, timeout_s=120.0: held(door, timeout_s and 0.1))
+
+
+@pytest.fixture
 async def ana(tmp_path: Path) -> AsyncIterator[Memory]:
     async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))) as app:
         await app.create("ana")
@@ -118,17 +125,13 @@ async def test_nothing_is_written_between_a_merges_look_and_its_change(
     assert sails.subject == nodes["Ana met Thomas"]
 
 
-async def test_a_forget_says_so_when_what_is_in_hand_does_not_end(
-    ana: Memory, gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = Door.held
+@pytest.mark.usefixtures("impatient")
+async def test_a_forget_says_so_when_what_is_in_hand_does_not_end(ana: Memory, gate: Gate) -> None:
     gate.shut = True
     receipt = await ana.remember("Ana hides gold.", wait="journal")
     await gate.reached.wait()
-    with monkeypatch.context() as patch:
-        patch.setattr(Door, "held", lambda door: held(door, 0.1))
-        with pytest.raises(StoreConflict, match="try again"):
-            await ana.forget([receipt.turn_id], dry_run=False)
+    with pytest.raises(StoreConflict, match="try again"):
+        await ana.forget([receipt.turn_id], dry_run=False)
     gate.opened.set()
     assert await ana.settled()
     await ana.forget([receipt.turn_id], dry_run=False)
