@@ -90,3 +90,16 @@ async def test_the_first_prompt_gets_all_that_is_near_and_later_ones_what_is_nea
 
     assert set(first.shown) == set(ids)
     assert set(later.shown) == set(ids[1:2])
+
+
+async def test_what_a_reader_has_takes_no_place_and_is_evidence_all_the_same(scene: Memory) -> None:
+    asked = RecallRequest("Mira grows roses", profile="ambient", limit=2)
+    first = await scene.parts.engine.recall(asked)
+    had = frozenset(hit.id for hit in first["facts"])
+    then = await scene.parts.engine.recall(replace(asked, without=had))
+
+    assert len(had) == len(then["facts"]) == 2
+    assert not had & {hit.id for hit in then["facts"]}
+    assert first.evidence
+    assert then.evidence
+    assert then.evidence.level == first.evidence.level == "much"
