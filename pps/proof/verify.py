@@ -232,22 +232,25 @@ class _Run:
         if isinstance(theirs.error, IsolationError):
             self.second_lock += 1
         if kind == "create":
-            await self._after_create(name, being, ids, theirs)
+            await self._after_create(name, being, other, ids, theirs)
         elif one.alike and not isinstance(theirs.error, IsolationError):
             nobodys = await self._call(f"{name}, nobody's", being, lambda: one.call(being, Ids.of_nobody(chance)))
             if theirs.looks() != nobodys.looks():
                 self._find(self.told_apart, name, being, "another's id had another outcome than nobody's")
 
-    async def _after_create(self, name: str, being: Being, ids: Ids, outcome: _Outcome) -> None:
-        """On a shared database nothing may have been made; in a file of one's own it is taken away again."""
+    async def _after_create(self, name: str, being: Being, other: Being, ids: Ids, outcome: _Outcome) -> None:
+        """On a shared database nothing may have been made; in a file of one's own it is taken away again.
+
+        So it is where the owner has deleted a node or fact of these meanwhile: the id was nobody's then.
+        """
         if not isinstance(outcome.error, PPSError):  # answered, or failed on its way: something may be there
-            if being.shared:
+            if being.shared and ids.node in other.nodes and ids.fact in other.facts:
                 self._find(self.leaks, name, being, "something was made under an id that another entity owns")
             else:
                 await self._clean(being, ids)
 
     async def _clean(self, being: Being, ids: Ids) -> None:
-        """Take away what was made in an embedded file under ids that are free there."""
+        """Take away what was made under ids that are free."""
         await being.client.delete_nodes([ids.node, ids.fact])
         await being.client.delete_episodes([ids.episode])
         await being.client.delete_facts([ids.fact])

@@ -7,7 +7,8 @@ import pytest
 from pps.config import Settings
 from pps.graph.neo4j import open_neo4j
 from pps.proof import verify as proving
-from pps.proof.arena import Arena, ExposedClient
+from pps.proof.arena import Arena, Being, ExposedClient
+from pps.proof.by_id import Attack, Ids
 from pps.proof.by_statement import GuardAttack, Strike
 from pps.proof.verify import KINDS, Report, attack, throw_away, verify
 from tests.isolation.unlocked import FirstLockGone, without_guard
@@ -95,6 +96,31 @@ async def test_with_both_locks_away_the_same_attacks_are_seen_to_leak(
     assert {"read", "look"} <= kinds, "what was read and what was changed, both are seen"
     assert any("mark planted in" in finding.what for finding in report.leaks)
     assert any("should hold" in finding.what for finding in report.leaks)
+
+
+@pytest.mark.neo4j
+@pytest.mark.parametrize("deleted", [True, False])
+async def test_what_is_made_under_an_id_is_a_leak_unless_its_owner_let_it_go_meanwhile(
+    shared_settings: Settings, monkeypatch: pytest.MonkeyPatch, deleted: bool
+) -> None:
+    """Seen once in 100,000 operations: the owner deletes a node while another is about to make it."""
+    async with throw_away(shared_settings) as (folder, open_driver), Arena.open(folder, open_driver) as arena:
+
+        async def late(being: Being, ids: Ids) -> None:
+            owner = next(one for one in arena.beings if ids.node in one.nodes)
+            node = owner.nodes[ids.node]
+            await owner.client.delete_nodes([node.uuid])
+            if deleted:
+                del owner.nodes[node.uuid]
+                touching = [one.uuid for one in owner.facts.values() if node.uuid in (one.subject, one.object)]
+                for fact in touching:
+                    del owner.facts[fact]
+            await being.client.save_nodes([node], {})
+
+        monkeypatch.setattr(proving, "CREATES", [Attack("late", late, alike=False)])
+        report = await attack(arena, operations=1, seed=7, kinds=("create",))
+    assert report.ok is deleted
+    assert ("create: late" in {finding.operation for finding in report.leaks}) is not deleted
 
 
 @pytest.mark.beside_the_graph
