@@ -128,8 +128,6 @@ class _Opening:
         entity, journal, shared = self._entry.entity, self._journal, self._shared
         indexes = await self._indexes()
         client = await self._client(indexes)
-        if self._anew == "graph":
-            await client.clear()  # on a server there is no file of it
         redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
         anchors = Anchors(self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts)
         vectors = self._vectors()
@@ -245,6 +243,8 @@ class _Opening:
         models = Models(self.embedder, shared.reranker, extractor, shared.settings.reranker.deadline_ms / 1000)
         client = await IsolatedGraphitiClient.open(self._entry.entity, driver, indexes, models, shared.counters)
         self._stack.push_async_callback(client.close)
+        if self._anew == "graph":
+            await client.clear()  # on a server there is no file of it
         return client
 
     async def _driver(self) -> EntityDriver:
