@@ -28,7 +28,18 @@ pytestmark = pytest.mark.neo4j
 def test_help_teaches_every_command() -> None:
     answer = neo4j_script("--help")
     assert answer.returncode == 0
-    for word in ("start", "stop", "status", "prepare", "--port", "--password", "--data", "JDK 17", "127.0.0.1"):
+    for word in (
+        "start",
+        "stop",
+        "status",
+        "prepare",
+        "--port",
+        "--password",
+        "--data",
+        "--conf",
+        "JDK 17",
+        "127.0.0.1",
+    ):
         assert word in answer.stdout
 
 
@@ -62,6 +73,7 @@ def test_a_process_that_is_not_the_server_is_left_alone(tmp_path: Path) -> None:
         (("--password", "short"), "the password must have 8 characters or more, all printable"),
         (("--port", "70000"), "must be 0 to 65535"),
         (("--port", "many"), "invalid port value"),
+        (("--conf", "/nowhere/neo4j.conf"), "--conf: there is no file /nowhere/neo4j.conf"),
     ],
 )
 def test_a_wrong_option_is_said_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
